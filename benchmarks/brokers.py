@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.accounting import Cpu, cpu, resident_bytes
-from tests.foreign import require_java, require_kafka_jars
-from tests.integration.broker_process import broker_process, free_port
-from tests.integration.cluster_process import cluster_process
-from tests.integration.ready_brokers import wait_for_members
+from tests.kit.foreign import require_java, require_kafka_jars
+from tests.kit.processes.broker_process import broker_process, free_port
+from tests.kit.processes.cluster_process import cluster_process
+from tests.kit.processes.ready_brokers import wait_for_members
 
 _START_SECONDS = 180.0
 _READY = "started (kafka.server.KafkaServer)"

@@ -31,7 +31,7 @@ import psutil
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
 from benchmarks import rsyslog
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 LINE_BYTES = 100
 LINES_PER_SECOND = 1_000

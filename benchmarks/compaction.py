@@ -39,7 +39,7 @@ from barnabas.types import TopicPartition
 from benchmarks.client_work import create_topic
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.raw_client import Frames, Pipeline, batch_of, fill, produce_frame
-from tests.integration.broker_process import BrokerProcess
+from tests.kit.processes.broker_process import BrokerProcess
 
 COMMAND = "python -m benchmarks.compaction"
 MEGABYTE = 1e6

@@ -31,8 +31,8 @@ from barnabas.client import SyncAdmin, SyncProducer, TopicPartition
 from barnabas.client.admin.partition_admin import PREFERRED
 from barnabas.client.producer.batch import ProducerRecord
 from benchmarks.figures import Figure, parser_of, show
-from tests.integration.cluster_process import ClusterProcess, cluster_process
-from tests.waiting import wait_until
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.waiting import wait_until
 
 PARTITIONS = 1_000
 TOPIC = "led-by-one"

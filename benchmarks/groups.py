@@ -53,7 +53,7 @@ from benchmarks.client_work import create_topic
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.light_client import LightClient, frame_of
 from benchmarks.raw_client import Frames, Pipeline
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 COMMAND = "python -m benchmarks.groups"
 MEMBERS, GROUPS = 10_000, 1_000

@@ -24,7 +24,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from benchmarks.brokers import barnabas
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.light_client import frame_of
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 FETCHES = 130_000
 TOPICS = 300_000

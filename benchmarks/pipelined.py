@@ -37,7 +37,7 @@ from benchmarks.raw_client import (
     produce_frame,
 )
 from benchmarks.warm_memory import WarmMemory
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 COMMAND = "python -m benchmarks.pipelined"
 ROUNDS = 4

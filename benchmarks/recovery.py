@@ -17,7 +17,7 @@ from benchmarks.client_work import create_topic
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.raw_client import Frames, batch_of, fill, produce_frame
 from benchmarks.startup import restarted_ms, stop
-from tests.integration.broker_process import BrokerProcess
+from tests.kit.processes.broker_process import BrokerProcess
 
 COMMAND = "python -m benchmarks.recovery"
 TOPIC = "recovered"

@@ -5,7 +5,7 @@
 
 Records have 8 bytes of key and 100 of value and lie in two partitions. Each source has a Spark
 session of its own, with the PySpark that it fits: the connector in an environment that is made for
-it (once; `tests/foreign.py`). Ours starts its workers as the README says (`--plain-workers`: as
+it (once; `tests/kit/foreign.py`). Ours starts its workers as the README says (`--plain-workers`: as
 Spark does). The connector reads as it comes ("plain") and with larger polls and
 fetches ("tuned"). Batch readings aggregate over every column, streams go to the sink that drops
 all rows. After a round that warms up, which is shown apart, the readings alternate within each
@@ -35,8 +35,8 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from pyspark_barnabas.workers import python_for_workers
-from tests import foreign
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit import foreign
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 TOPIC = "measured"
 PARTITIONS = 2

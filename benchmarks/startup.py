@@ -22,8 +22,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 from benchmarks.accounting import resident_bytes
 from benchmarks.client_work import create_topic
 from benchmarks.figures import Figure, parser_of, show
-from tests.integration.broker_process import BrokerProcess, broker_process
-from tests.raw_client import RawClient
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
+from tests.kit.raw_client import RawClient
 
 COMMAND = "python -m benchmarks.startup"
 MEGABYTE, KILOBYTE = 1e6, 1e3

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
-from barnabas.coordinator.placing import partition_of
 from barnabas.coordinator.records import decode_transaction_record, encode_record
+from barnabas.coordinator.settings import TransactionConfig
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.coordinator.transaction import Owner
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import (
     CoordinatorLoadInProgress,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.replication.follower import (
     Append,
-    AskBounds,
+    FetchBounds,
     Fetched,
     FetchFrom,
     Ignore,
@@ -82,7 +82,7 @@ class Fetchers:
         step = hosted.follower.answered(sent, part.got)
         if isinstance(step, Append):
             self._append(hosted, part.got, part.entries)
-        elif isinstance(step, AskBounds):
+        elif isinstance(step, FetchBounds):
             question = AskLatest(
                 hosted.name, hosted.log.topic_id, sent.leader_epoch, is_follower=True
             )
@@ -108,7 +108,7 @@ class Fetchers:
             gone = hosted.log.truncate(hosted.log.base)
             hosted.log.start_at(step.offset)
             _moved_back(hosted)
-            hosted.partition.log_start_offset = step.offset
+            hosted.partition.log_start_moved(step.offset)
             self._broker.cluster.checks.started_at(hosted, step.offset)
         elif isinstance(step, Wait):
             hosted.retry_at_ms = self._broker.now_ms + step.ms
@@ -124,7 +124,7 @@ class Fetchers:
         hosted.handle(list(hosted.follower.appended(got)))
         if got.log_start_offset > log.log_start_offset:
             log.raise_start(min(got.log_start_offset, log.log_end_offset))
-            hosted.partition.log_start_offset = log.log_start_offset
+            hosted.partition.log_start_moved(log.log_start_offset)
 
 
 def _moved_back(hosted: Hosted) -> None:

@@ -22,13 +22,8 @@ from barnabas.errors import (
     RequestTimedOut,
 )
 from barnabas.replication.follower import EpochEnd, Fetched
-from barnabas.replication.partition import (
-    NO_EPOCH,
-    Advance,
-    Effect,
-    FollowerFetch,
-    ProposeIsr,
-)
+from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.partition import NO_EPOCH, Advance, Effect, ProposeIsr
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.types import TopicPartition
 from simulation.disk import (
@@ -114,9 +109,9 @@ class Hosted:
             lag_time_max_ms=cluster.options.lag_time_max_ms,
             topic_id=log.topic_id,
         )
-        self.partition.broker_epoch = broker.epoch
-        self.partition.live = broker.live
-        self.partition.log_start_offset = log.log_start_offset
+        self.partition.registered(broker.epoch)
+        self.partition.brokers_changed(broker.live)
+        self.partition.log_start_moved(log.log_start_offset)
         self.follower = cluster.machines.follower(self.partition, log, backoff_ms=80)
         self.leader = -1  # whom it fetches from
         self.retry_at_ms = 0
@@ -368,7 +363,7 @@ class Hosted:
     def delete_records(self) -> None:
         """Everything that consumers may see goes."""
         self.log.raise_start(self.partition.high_watermark)
-        self.partition.log_start_offset = self.log.log_start_offset
+        self.partition.log_start_moved(self.log.log_start_offset)
         self.broker.cluster.checks.deleted(self)
 
     # --- followers -------------------------------------------------------------------------------

@@ -222,7 +222,7 @@ class SimBroker:
 
     def _registered(self, broker_epoch: int) -> None:
         for hosted in self.hosted.values():
-            hosted.partition.broker_epoch = broker_epoch
+            hosted.partition.registered(broker_epoch)
         self.cluster.checks.registered(self)
         early, self._early = self._early, []
         for request, reply in early:
@@ -371,14 +371,20 @@ class SimBroker:
             raise StaleControllerEpoch(f"there has been epoch {self.controller_epoch}")
         return answer.codes
 
+    def _brokers_changed(self) -> None:
+        live = {each.broker_id: each.epoch for each in self.image.brokers.values()}
+        if live != self.live:
+            self.live = live
+            for hosted in self.hosted.values():
+                hosted.handle(hosted.partition.brokers_changed(live, self.now_ms))
+
     def carry_out(self, request: ControlRequest) -> ControlAnswer:
         if request.controller_epoch < self.controller_epoch:
             return ControlAnswer(StaleControllerEpoch.code)
         self.controller_epoch = request.controller_epoch
         if isinstance(request, UpdateMetadata):
             self.view.update(self.image.apply(request))
-            self.live.clear()
-            self.live.update({each.broker_id: each.epoch for each in self.image.brokers.values()})
+            self._brokers_changed()
         elif isinstance(request, LeaderAndIsr):
             self._set_strays_aside(request)
             return ControlAnswer(

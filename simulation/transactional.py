@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.layout import TRANSACTION_TOPIC
-from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.coordinator.transaction import Owner
 from barnabas.errors import (
     ConcurrentTransactions,

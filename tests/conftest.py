@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import foreign
-from tests.effort import examples
-from tests.raw_client import NO_TIDYING
+# Pytest explains failed assertions of test modules alone; those of the kit fail on their behalf.
+pytest.register_assert_rewrite("tests.kit")
+
+from tests.kit import foreign  # noqa: E402
+from tests.kit.effort import examples  # noqa: E402
+from tests.kit.raw_client import NO_TIDYING  # noqa: E402
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

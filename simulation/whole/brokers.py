@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.broker.runtime.descriptors import plenty
-from barnabas.broker.runtime.disk_threads import OF_THE_LOOP
-from barnabas.broker.seams import Machine
+from barnabas.broker.runtime.disk_threads import LOOP_THREADS
+from barnabas.broker.seams import Seams
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from simulation.whole.costs import BUDGET_US
@@ -209,14 +209,14 @@ class SimBroker:
             **self._config,
         }
         files = self.files.mounted()
-        bind, lanes = self._network.bind, lambda: OF_THE_LOOP  # which has no threads at all
-        machine = Machine(
+        bind, threads = self._network.bind, lambda: LOOP_THREADS  # which has no threads at all
+        machine = Seams(
             self.clock,
             self._dice,
             files,
             bind,
             self.boot_id,
-            lanes,
+            threads,
             cleans_inline=True,
             descriptors=plenty,
         )

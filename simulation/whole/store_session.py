@@ -163,7 +163,7 @@ class SimSession(RemoteStore):
         elif state is SessionState.EXPIRED:
             self._watches.fire_all()
         self._wake()
-        self._tell()
+        self._notify()
 
     # --- requests --------------------------------------------------------------------------------
 

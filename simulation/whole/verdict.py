@@ -18,10 +18,9 @@ from barnabas.broker.server import Server
 from barnabas.client import Admin, Consumer
 from barnabas.client.errors import Unreachable
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.records import decode_group_record, decode_transaction_record
-from barnabas.coordinator.transaction_config import TransactionConfig
+from barnabas.coordinator.settings import GroupConfig, TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import BarnabasError, CorruptData, KafkaError
 from barnabas.storage.cleaner import is_compacted

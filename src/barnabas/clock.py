@@ -1,8 +1,8 @@
 """Clock and Random: the only readers of time and of entropy (one of the four seams).
 
-There are two times, and whoever needs one has to know which: an operator, NTP or a virtual machine
-may set the wall clock at any moment, by any amount, and nothing that is under way may end or last
-longer because of that.
+There are two times, and every use must choose one: an operator, NTP or a virtual machine may set
+the wall clock at any moment, by any amount, and nothing under way may end early or last longer
+because of that.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time. The simulator has a virtual one."""
+    """The time. The simulator has a virtual one."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some instant; never smaller than an earlier answer, whatever happens
-        to the machine's calendar. For deadlines, sessions and schedules."""
+        """Milliseconds since some instant; never smaller than an earlier result, whatever happens
+        to the wall clock. For deadlines, sessions and schedules."""
         ...
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch, as the machine's calendar shows them now: it follows
-        corrections both ways. For what is written into records or compared with what is there."""
+        """Milliseconds since the epoch by the wall clock, which is corrected in both directions.
+        For times that are written into records or compared with those in records."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""Everything Barnabas raises on purpose: one row per error of Kafka's protocol, and three of ours.
+"""All errors that Barnabas raises on purpose: one row per error of Kafka's protocol, and ours.
 
-A `KafkaError` is what a peer is told (a code in a response) and what our client raises when it is
-told so. The classes are named after Kafka's codes: NOT_CONTROLLER is `NotController`. `CorruptData`
-and `OSError` never travel: on disk they take a log directory offline, on the wire they close the
+A `KafkaError` is sent to a peer as a code in a response, and raised by our client when it receives
+one. The classes are named after Kafka's codes: NOT_CONTROLLER is `NotController`. `CorruptData` and
+`OSError` are never sent: on disk they take a log directory offline, on the wire they close the
 connection. The rows are those of Kafka 3.9; a row's docstring is its meaning.
 """
 
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 NONE = 0
-"""The code of success; it has no class, for it is never raised."""
+"""The code of success; it has no class, since it is never raised."""
 
 _COLOUR: Final = re.compile(r"\x1b\[\d*m")
 _CAUSE: Final = "↳"  # how deltalake begins the line of a cause
@@ -26,15 +26,15 @@ class BarnabasError(Exception):
 
 
 class CorruptData(BarnabasError):
-    """Bytes, from a peer or from a disk, that are not what they should be."""
+    """Malformed bytes, from a peer or from a disk."""
 
 
 class ConfigError(BarnabasError):
-    """A setting that cannot be used; the message says which, why, and what to do."""
+    """An invalid setting; the message names it, the reason and what to do."""
 
 
 def in_one_line(error: Exception) -> str:
-    """An error's text and its causes, without the stack that a library puts below it."""
+    """An error's text and its causes, without the stack that a library appends."""
     first, *rest = str(error).splitlines() or [type(error).__name__]
     plain = (_COLOUR.sub("", line).strip() for line in rest)
     causes = [line.removeprefix(_CAUSE).strip() for line in plain if line.startswith(_CAUSE)]
@@ -42,10 +42,10 @@ def in_one_line(error: Exception) -> str:
 
 
 class KafkaError(BarnabasError):
-    """An error of Kafka's protocol; without a message of its own it says its `meaning`.
+    """An error of Kafka's protocol; without a message of its own its text is its `meaning`.
 
-    `retriable`: the same request may succeed later without any change to it. `record_errors`: where
-    only some records of a produced batch are at fault, their indexes and what is wrong (KIP-467).
+    `retriable`: the same request may succeed later without any change to it. `record_errors`: the
+    indexes of the invalid records of a produced batch, with the problems (KIP-467).
     """
 
     code: ClassVar[int]
@@ -582,7 +582,7 @@ class VoterNotFound(KafkaError, code=127):
 
 
 def is_out_of_descriptors(error: OSError) -> bool:
-    """Whether this process, or the machine, has too many files open: that is no fault of a disk."""
+    """Whether this process, or the machine, has too many open files, which is no disk failure."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
@@ -592,9 +592,9 @@ _BY_CODE: Mapping[int, type[KafkaError]] = MappingProxyType(
 
 
 def error_for_code(code: int) -> type[KafkaError]:
-    """The row of `code`. One that we do not know, from a newer peer, is `UnknownServerError`.
+    """The row of `code`; `UnknownServerError` for an unknown code, from a newer peer.
 
-    0 is no error and must not be asked for.
+    0 is no error and must not be passed.
     """
     assert code != NONE
     return _BY_CODE.get(code, UnknownServerError)

@@ -1,8 +1,8 @@
-"""What is counted, and how it is told: counters, and families of numbers in Prometheus' text.
+"""Counters, and families of numbers in Prometheus' text format.
 
-Whoever measures owns its counters and counts on them directly; there is no registry. What can be
-seen by looking is not counted but looked at when somebody asks. One event loop writes counters, so
-there are no locks.
+A component owns its counters and increments them directly; there is no registry. Numbers that can
+be read from state are not counted but read on request. One event loop writes counters, so there are
+no locks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Of what `text` returns."""
+"""The content type of `text`."""
 
 _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
@@ -31,7 +31,7 @@ class Counter:
 
 
 class Sample(NamedTuple):
-    """One number of a family; its labels, by name and value, tell it from the others."""
+    """One number of a family, identified by its labels."""
 
     value: float
     labels: tuple[tuple[str, str], ...] = ()
@@ -47,7 +47,7 @@ class Family(NamedTuple):
 
 
 def text(families: Iterable[Family]) -> str:
-    """Prometheus' text format 0.0.4; a family without samples is there by its name alone."""
+    """Prometheus' text format 0.0.4; a family without samples has only its head lines."""
     lines = []
     for family in families:
         lines.append(f"# HELP {family.name} {family.help.translate(_IN_HELP)}\n")

@@ -24,8 +24,7 @@ class TopicPartition(NamedTuple):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers by topic, as most messages have them; topics and numbers in the order
-    given."""
+    """Partition numbers by topic, as in most messages; topics and numbers in the given order."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
@@ -41,16 +40,16 @@ def uuid_from_text(text: str) -> bytes:
     """The sixteen bytes of such a text; raises ValueError for anything else."""
     uuid = a2b_base64(text.translate(_FROM_URL) + "==", strict_mode=True)
     if len(uuid) != 16:
-        raise ValueError(f"{text!r} is no id of 22 characters")
+        raise ValueError(f"{text!r} is not an id of 22 characters")
     return uuid
 
 
 class SharedFile(Protocol):
-    """A file that stays open for as long as somebody holds it (a reference count).
+    """A file that stays open as long as it is referenced (a reference count).
 
     A closed descriptor's number is reused by the next open, so a slice that is still on its way
-    to a socket would send another file's bytes. Whoever makes a `FileSlice` acquires; whoever has
-    sent or dropped it releases.
+    to a socket would send another file's bytes. Creating a `FileSlice` acquires the file; sending
+    or dropping the slice releases it.
     """
 
     def acquire(self) -> None: ...
@@ -91,4 +90,4 @@ class FileSlice:
 
 
 Part = bytes | bytearray | memoryview | FileSlice
-"""What an encoder returns a list of, and a connection writes."""
+"""A part of a message: an encoder returns a list of these, and a connection writes them."""

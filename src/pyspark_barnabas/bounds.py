@@ -1,7 +1,7 @@
-"""Where reading starts and ends, as the user puts it: a name, offsets, or timestamps.
+"""The start and end of a read, as given by options: a name, offsets, or timestamps.
 
 Per partition these are JSON: `{"topic": {"0": number, "1": number}}`, where an offset of -2 is
-the earliest and -1 the latest. Offsets of a real log come only later, from `survey.py`.
+the earliest and -1 the latest. `survey.py` resolves them to offsets of a real log.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pyspark_barnabas.given import GivenOptions, instant_ms, parsed
 EARLIEST = -2
 LATEST = -1
 
-# The first of three that is given counts, as in the connector.
+# The first of the three that is given counts, as in the connector.
 STARTING_NAMES = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
 ENDING_NAMES = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
 
 
 class Bound(NamedTuple):
-    """One end of what is to be read.
+    """One end of the range to read.
 
-    `offset` counts for every partition (EARLIEST or LATEST) unless `offsets` lists them;
-    `timestamp_ms` likewise unless `timestamps_ms` does. `option` names where it was said.
+    `offset` applies to every partition (EARLIEST or LATEST) unless `offsets` lists them;
+    `timestamp_ms` likewise unless `timestamps_ms` does. `option` names its option.
     """
 
     option: str
@@ -58,7 +58,7 @@ def ending_bound(options: GivenOptions) -> Bound:
 
 
 def refuse(bound: Bound, empty: int) -> None:
-    """A batch cannot start at LATEST, and nothing ends at EARLIEST: it would read nothing."""
+    """Refuse a batch that starts at LATEST or ends at EARLIEST: it would read nothing."""
     name = "latest" if empty == LATEST else "earliest"
     if bound.is_named and bound.offset == empty:
         raise ConfigError(f"option {bound.option}={name} would read nothing")

@@ -14,13 +14,13 @@ _MOST_KEPT = 4
 
 def connect(properties: Mapping[str, str]) -> SyncConsumer:
     """A consumer that is connected. Raises `NoBrokersAvailable`, naming the address."""
-    # An offset that is gone must come back as an error: to jump elsewhere would be a silent loss.
+    # An offset out of range must be an error: a reset would be a silent loss.
     options: dict[str, Any] = {**properties, "auto.offset.reset": "none"}
     return SyncConsumer(options.pop("bootstrap.servers"), **options)
 
 
 class KeptConsumers:
-    """Connected consumers by their properties; the longest unused one makes room."""
+    """Connected consumers by their properties; a new one replaces the least recently used."""
 
     def __init__(self) -> None:
         self._consumers: dict[tuple[tuple[str, str], ...], SyncConsumer] = {}
@@ -40,11 +40,11 @@ class KeptConsumers:
 
 @functools.cache
 def consumers_of_process() -> KeptConsumers:
-    """Those of this worker process.
+    """The kept consumers of this worker process.
 
     Spark reuses its Python workers from task to task and batch to batch, one task at a time, and
-    gives a task nothing to keep a connection in; to connect anew would cost more than reading a
-    small batch does.
+    has no place for a task to keep a connection; connecting again would cost more than reading a
+    small batch.
     """
     keep_freed_memory()
     return KeptConsumers()

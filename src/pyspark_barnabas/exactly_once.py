@@ -1,11 +1,11 @@
 """The exactly-once sink: each micro-batch is one transaction, which the driver begins and ends.
 
-    tasks      rows -> staging topic; the places of its batches go to the driver   (staging.py)
+    tasks      rows -> staging topic; the offsets of its batches go to the driver  (staging.py)
     driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
 
-The transaction is open only while the driver copies, not while tasks run, and nothing that a task
-does belongs to it: retries, speculation and another number of tasks change nothing. A replayed
-micro-batch finds its own token and writes nothing (token.py). Read it with
+The transaction is open only while the driver copies, not while tasks run, and no work of a task is
+part of it: retries, speculation and another number of tasks do not matter. A replayed micro-batch
+finds its own token and writes nothing (token.py). Consume the topic with
 `isolation.level=read_committed`.
 """
 
@@ -47,16 +47,16 @@ _TIMEOUT_MS = 60_000  # for an answer to a fetch
 # Deleting waits for the followers' next fetches, half a second, so small micro-batches share it.
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
-# What is read was acknowledged; a fetch that waits for more would only hold up what comes after.
+# The rows were acknowledged; a fetch that waits for more would only delay the next step.
 _READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
-# A topic that is gone must not come back as the brokers make it by default: with one partition.
+# A deleted topic must not be created again with the brokers' defaults: with one partition.
 _CREATES_NOTHING = {"allow.auto.create.topics": "false"}
 _TIMEOUT_NAME = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
 
 
 class RowsStaged(WriterCommitMessage):
-    """Where a task has put its rows, and for which query."""
+    """The places of a task's staged rows, and its query."""
 
     def __init__(self, query: str, batches: Sequence[StagedBatch]) -> None:
         self.query = query
@@ -65,12 +65,12 @@ class RowsStaged(WriterCommitMessage):
 
 class ExactlyOnceWriter(DataSourceArrowWriter):
     """`df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`: one transaction
-    a job. A job that is run again writes again."""
+    a job. A job that runs again writes again."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
         self._options = options
-        # Made by the driver and pickled to the tasks.
+        # Created by the driver and pickled to the tasks.
         self._job = f"job-{uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsStaged:
@@ -100,7 +100,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         query = context.getLocalProperty("sql.streaming.queryId") if context else None
         if query is None:
-            raise ConfigError("exactlyOnce: Spark did not say which query this task belongs to")
+            raise ConfigError("exactlyOnce: Spark did not name the query of this task")
         batches = asyncio.run(
             stage(self._options, self._columns, transactional_id_of(self._options, query), iterator)
         )
@@ -113,8 +113,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
             asyncio.run(commit(self._options, staged[0].query, batchId, batches))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to do: what is staged is no part of the topic, and goes with what is committed
-        next."""
+        """Nothing to do: staged rows are not part of the topic, and are deleted after a later
+        commit."""
 
 
 def transactional_id_of(options: SinkOptions, query: str) -> str:
@@ -124,10 +124,10 @@ def transactional_id_of(options: SinkOptions, query: str) -> str:
 async def commit(
     options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
 ) -> bool:
-    """Copy what was staged, in one transaction, unless that was done before; whether it was done
+    """Copy the staged rows, in one transaction, unless that was done before; whether it was done
     now.
 
-    Raises `NotExactlyOnce`, `StagingLost`, ProducerFenced if a younger one has the same id.
+    Raises `NotExactlyOnce`, `StagingLost`, ProducerFenced if a newer producer has the same id.
     """
     transactional_id = transactional_id_of(options, query)
     place = TopicPartition(staging.staging_topic(transactional_id), 0)
@@ -149,12 +149,12 @@ async def commit(
             try:
                 await staging.clear(clients.admin, place.topic, staged)
             except BarnabasError as error:
-                _log.warning("what is committed stays in %s: %s", place.topic, error)
+                _log.warning("committed rows could not be deleted from %s: %s", place.topic, error)
         return True
 
 
 async def commit_job(options: SinkOptions, job: str, staged: Sequence[StagedBatch]) -> None:
-    """Copy what a batch job has staged, in one transaction. Raises as `commit`."""
+    """Copy the staged rows of a batch job, in one transaction. Raises as `commit`."""
     transactional_id = transactional_id_of(options, job)
     topic = staging.staging_topic(transactional_id)
     async with _connected(options, transactional_id) as clients:
@@ -165,7 +165,7 @@ async def commit_job(options: SinkOptions, job: str, staged: Sequence[StagedBatc
 
 
 async def abort_job(options: SinkOptions, job: str) -> None:
-    """Take the staging topic of a batch job away that has failed."""
+    """Delete the staging topic of a failed batch job."""
     servers, properties = properties_of_clients(options.client)
     async with Admin(servers, **properties.common) as admin:
         await _drop(admin, staging.staging_topic(transactional_id_of(options, job)))
@@ -175,7 +175,7 @@ async def _drop(admin: Admin, topic: str) -> None:
     try:
         await admin.delete_topics([topic])
     except BarnabasError as error:
-        _log.warning("the staging topic %s stays: %s", topic, error)
+        _log.warning("the staging topic %s could not be deleted: %s", topic, error)
 
 
 class _Clients(NamedTuple):
@@ -188,7 +188,7 @@ class _Clients(NamedTuple):
 async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterator[_Clients]:
     """The driver's clients; an earlier producer of the id is fenced, its open transaction ended."""
     servers, properties = properties_of_clients(options.client)
-    # The longest timeout that a broker takes by default, unless another one is given.
+    # The longest timeout that a broker accepts by default, unless another one is given.
     lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer, **_CREATES_NOTHING}
     async with (
         Admin(servers, **properties.common) as admin,

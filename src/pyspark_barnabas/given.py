@@ -1,7 +1,7 @@
-"""Options as somebody wrote them: case-insensitive names, text values, errors that name both.
+"""Options as the user wrote them: case-insensitive names, text values, errors that name both.
 
-A parser is a function of the text that raises `ValueError` with what it would have liked, to be
-read after "expected".
+A parser is a function of the text that raises `ValueError` with the valid form, to be read after
+"expected".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.errors import ConfigError
 
 Value = TypeVar("Value")
 
-# What Spark itself hands on beside the user's options.
+# Options that Spark itself adds to the user's.
 _OF_SPARK = frozenset(("checkpointlocation", "queryname"))
 
 
@@ -23,8 +23,8 @@ class GivenOptions:
     """The options of one read or write."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        # Lower-cased here, whatever the mapping: Spark's own is case-insensitive only as long
-        # as nobody copies it.
+        # Lower-cased here for any mapping: Spark's own is case-insensitive only as long
+        # as it is not copied.
         self._given = {name.lower(): value for name, value in given.items()}
 
     def names(self) -> list[str]:
@@ -44,7 +44,7 @@ class GivenOptions:
 def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
     """Refuse options, in lower case, that `source` does not have and that lack the `prefix`.
 
-    Raises `ConfigError` with the nearest name that exists.
+    Raises `ConfigError` with the most similar name that exists.
     """
     exist = {name.lower(): name for name in known}
     for name in given:

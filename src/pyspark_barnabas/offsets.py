@@ -1,24 +1,23 @@
 """Offsets of a query: their JSON, a trigger's share of the backlog, the ranges that tasks read.
 
-Pure: what is known of the log comes in as numbers, so a replay of a micro-batch plans the same
-ranges without asking anybody.
+Pure: the state of the log comes in as numbers, so a replay of a micro-batch plans the same ranges
+without any request.
 
-An offset is what Spark's Kafka connector writes into the checkpoint, plus two keys of ours:
+An offset is the one that Spark's Kafka connector writes into the checkpoint, plus two keys of ours:
 
     {"@ids": {"web": "FSAQdDVOSNC33pgt9SlwTQ"}, "@start": {"web": {"1": 40}},
      "web": {"0": 120, "1": 55}}
 
-The numbers are where the next batch goes on. `@ids` says which topics they are about: one that was
-deleted and created again under its name has another id, and the numbers mean nothing there
-(decision 19). `@start` says where this batch *begins* on partitions that the offset before it does
-not cover, or must not be believed about: all of them in the first batch, later a partition that
-was added, or one whose records were lost and whose user said to go on. Topic names cannot hold an
-`@`.
+The numbers are the start of the next batch. `@ids` identifies their topics: one that was deleted
+and created again under its name has another id, and the numbers mean nothing there (decision 19).
+`@start` has the *start* of this batch in partitions for which the last offset has none, or an
+invalid one: all of them in the first batch, later an added partition, or one whose records were
+lost and whose user chose to go on. Topic names cannot contain an `@`.
 
-That is how the first offset is pinned. Spark calls `initialOffset()` more than once and stores
-its answer nowhere; a "latest" would differ between the calls and between runs: records of the gap
-would be lost, or a batch would end before its start. So `initialOffset()` is the constant `{}`,
-and `latestOffset` resolves the user's wish once, into the *end* of the first batch, which Spark
+That is how the first offset is pinned. Spark calls `initialOffset()` more than once and does not
+store the result; a "latest" would differ between the calls and between runs: records of the gap
+would be lost, or a batch would end before its start. So `initialOffset()` is the constant `{}`, and
+`latestOffset` resolves the user's option once, into the *end* of the first batch, which Spark
 writes to its offset log before anything runs.
 """
 
@@ -43,13 +42,13 @@ class StreamOffset(NamedTuple):
 
     positions: Offsets
     starts: Offsets
-    ids: Mapping[str, str] = _NO_IDS  # of topics, as Kafka writes them; without those not known
+    ids: Mapping[str, str] = _NO_IDS  # of topics, as Kafka writes them; unknown ones are left out
 
     def to_json(self) -> dict[str, Any]:
         """The dictionary that Spark stores; keys sorted, for Spark compares offsets as text.
 
         Never empty, even if it covers nothing (a pattern without a match yet): the empty one
-        stands for the start of a query, and what matches later is read from its beginning.
+        stands for the start of a query, and later matches are read from their beginning.
         """
         encoded = _nested(self.positions)
         if self.starts or not encoded:
@@ -60,7 +59,7 @@ class StreamOffset(NamedTuple):
 
     @classmethod
     def from_json(cls, encoded: Mapping[str, Any]) -> StreamOffset:
-        """Raises `CorruptData` if this is no offset of ours."""
+        """The offset in a checkpoint. Raises `CorruptData` if it is not one of ours."""
         try:
             topics = {name: each for name, each in encoded.items() if name not in (_START, _IDS)}
             ids = {name: str(each) for name, each in encoded.get(_IDS, {}).items()}
@@ -75,7 +74,7 @@ class OffsetRange(NamedTuple):
     topic_partition: TopicPartition
     start: int
     end: int
-    topic_id: str | None = None  # of the topic that it was planned for; None: not known
+    topic_id: str | None = None  # of the topic that it was planned for; None: unknown
 
     @property
     def size(self) -> int:
@@ -83,15 +82,15 @@ class OffsetRange(NamedTuple):
 
 
 def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
-    """What a micro-batch reads, one range per partition, empty ones left out."""
+    """The ranges of a micro-batch, one per partition, without empty ones."""
     ranges = []
     for partition in sorted(end.positions):
         begin = end.starts.get(partition, start.positions.get(partition))
         if begin is None:
             raise CorruptData(
-                f"the checkpoint does not say where {partition} begins: an entry of its offset log"
-                " is missing, or the Kafka connector planned the batch, whose first one and whose"
-                " new partitions begin where only it knows. Let it finish the batch before"
+                f"the checkpoint has no start for {partition}: an entry of its offset log is"
+                " missing, or the Kafka connector planned the batch, and only it knows the start of"
+                " its first batch and of new partitions. Let it finish the batch before"
                 " format barnabas goes on from its checkpoint"
             )
         if begin < end.positions[partition]:
@@ -101,11 +100,11 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
 
 
 def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
-    """How much of each partition's backlog a batch of at most `limit` offsets takes.
+    """Each partition's share of its backlog in a batch of at most `limit` offsets.
 
-    In proportion to the backlogs, so that partitions of different volume move through time side
-    by side: a partition that ran ahead would push the watermark past the others' rows. Each gets
-    at least one while there are enough for that; else the longest backlogs come first.
+    In proportion to the backlogs, so that partitions of different volume advance through time
+    together: a partition that ran ahead would push the watermark past the others' rows. Each gets
+    at least one if there are enough; else the longest backlogs come first.
     """
     total = sum(backlog.values())
     if total <= limit:
@@ -116,7 +115,7 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
     for partition in waiting:
         granted[partition] = 1 + (backlog[partition] - 1) * spare // rest if rest else 1
     left = limit - sum(granted.values())
-    for partition in waiting:  # what rounding down left over, one each
+    for partition in waiting:  # the remainder of rounding down, one each
         if left and granted[partition] < backlog[partition]:
             granted[partition] += 1
             left -= 1
@@ -126,7 +125,7 @@ def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
 def split(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Cuts ranges so that there are about `min_partitions`, none of more than `max_records`."""
+    """Split ranges into about `min_partitions`, none of more than `max_records`."""
     total = sum(each.size for each in ranges)
     pieces: list[OffsetRange] = []
     for each in ranges:

@@ -1,8 +1,8 @@
 """The options of `format("barnabas")`: those of Spark's Kafka connector, by the same names.
 
-Owns the tables of names, the defaults and the conflicts; opens no connection. An option that
-nobody knows is an error that names it: a silently ignored `maxOffsetPerTrigger` costs somebody an
-afternoon. Does not promise that topics, partitions or offsets exist: `survey.py` asks the broker.
+Owns the tables of names, the defaults and the conflicts; opens no connection. An unknown option is
+an error: a silently ignored `maxOffsetPerTrigger` costs an afternoon. Does not promise that topics,
+partitions or offsets exist: `survey.py` asks the broker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark_barnabas.subscription import SUBSCRIPTION_NAMES, Subscription, subs
 
 
 class SourceOptions(NamedTuple):
-    """Everything a reader needs to know; travels pickled to the tasks."""
+    """All options of a reader; sent pickled to the tasks."""
 
     client: Mapping[str, str]
     subscription: Subscription
@@ -47,7 +47,7 @@ class SourceOptions(NamedTuple):
 
 
 class SinkOptions(NamedTuple):
-    """Everything a writer needs to know; travels pickled to the tasks."""
+    """All options of a writer; sent pickled to the tasks."""
 
     client: Mapping[str, str]
     topic: str | None
@@ -71,7 +71,7 @@ _SOURCE_NAMES = (
     "recordBatches",  # ours: rows are packed, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
     "topicIds",  # ours: false keeps them out of the checkpoint, for the connector to go on from it
-    # Taken, so that jobs written for the connector run as they are, and without effect: this
+    # Accepted without effect, so that jobs written for the connector run unchanged: this
     # source joins no consumer group, and its client has retries of its own.
     "groupIdPrefix",
     "fetchOffset.numRetries",
@@ -85,13 +85,13 @@ _POLL_TIMEOUT_MS = 120_000
 
 
 def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
-    """Parse the options of a read; `streaming` None checks what is common to both kinds of query.
+    """Parse the options of a read; `streaming` None checks those common to both kinds of query.
 
     Raises `ConfigError`.
     """
     options = GivenOptions(given)
     refuse_unknown(options.names(), _SOURCE_NAMES)
-    # The connector's defaults: a batch is about what is there, a stream about what comes.
+    # The connector's defaults: a batch reads the present records, a stream the new ones.
     starting = starting_bound(options, LATEST if streaming else EARLIEST)
     ending = ending_bound(options)
     if streaming is True:
@@ -148,6 +148,6 @@ def _refuse_ending(options: GivenOptions) -> None:
     for name in ENDING_NAMES:
         if options.get(name) is not None:
             raise ConfigError(
-                f"option {name} is for batch queries; to read what is there and stop, use"
+                f"option {name} is for batch queries; to read the present records and stop, use"
                 " .trigger(availableNow=True)"
             )

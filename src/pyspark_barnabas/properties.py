@@ -1,8 +1,8 @@
-"""`kafka.*` options: what of them reaches our client, and what cannot.
+"""`kafka.*` options: those for our client, those without effect, and those refused.
 
 Three kinds: those that our client has (`client/config.py` checks their values), those of Kafka's
-Java clients that mean nothing here and are taken without effect, so that a tuned job runs as it
-is, and those that would break the source's promises and are refused.
+Java clients that are meaningless here and accepted without effect, so that a tuned job runs
+unchanged, and those that would break the source's promises and are refused.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
 
 _READ_DEFAULTS = {
-    # A task reads one partition, so a whole fetch may be of it. 2 MiB are some 17,000 small
-    # records: few enough round trips, and what is decoded is still in the processor's cache.
+    # A task reads one partition, which may fill a whole fetch. 2 MiB are some 17,000 small
+    # records: few round trips, and the decoded data still fits the processor's cache.
     "max.partition.fetch.bytes": "2097152",
-    # A wrong name must not come into being because somebody asked for it.
+    # A request for a mistyped name must not create that topic.
     "allow.auto.create.topics": "false",
 }
 _WRITE_DEFAULTS = {
-    # Tasks have rows by the thousand at hand; large batches cost the broker least.
+    # Tasks have thousands of rows ready; large batches cost the broker least.
     "linger.ms": "5",
     "batch.size": "262144",
 }
@@ -82,14 +82,14 @@ _OF_PRODUCERS = {name.replace("_", ".") for name in ProducerConfig._fields}
 
 
 class Properties(NamedTuple):
-    """A sink's `kafka.*` options by whom they are for."""
+    """A sink's `kafka.*` options by client."""
 
     common: dict[str, Any]
     producer: dict[str, Any]  # and the common ones
 
 
 def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, str]:
-    """`bootstrap.servers` and whatever else our consumer or producer is to be made with.
+    """`bootstrap.servers` and the other properties for our consumer or producer.
 
     Raises `ConfigError` naming the option.
     """
@@ -115,13 +115,13 @@ def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
 
 
 def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
-    """`names` are lower-case. Raises `ConfigError` with the nearest name that exists."""
+    """`names` are lower-case. Raises `ConfigError` with the most similar name that exists."""
     names = list(names)
     if _OF_CATALOG_TABLES in names:
-        # Seen with 4.3: Spark keeps a table's options in its catalog, and when the table is read
-        # it makes a source written in Python without any. Better no table than one of no use.
+        # Seen with 4.3: Spark keeps a table's options in its catalog, but creates a source written
+        # in Python without any when the table is read. Better no table than a useless one.
         raise ConfigError(
-            "CREATE TABLE cannot hold a topic: Spark does not give a table's options to a source"
+            "CREATE TABLE does not work for a topic: Spark passes no options of a table to a source"
             " written in Python. Use CREATE TEMPORARY VIEW ... USING barnabas OPTIONS (...)"
         )
     refuse_others("barnabas", names, (*known, _SERVERS, _PREFIX + _SERVERS), _PREFIX)

@@ -1,10 +1,10 @@
-"""Reading a range of offsets as Arrow: the batch reader, and what a task of a stream does too.
+"""Reads a range of offsets as Arrow: the batch reader, and the tasks of a stream.
 
-Rows are decoded by the fetch, some 17,000 small ones at a time, since numpy's calls cost the same
-for few; they are handed to Spark in record batches of at most 16,384, of which it can work on one
-while the next is written. The consumer has asked for the next fetch by the time this one is
-decoded. Of what a row costs, Spark's own part (the JVM's reading of Arrow and its projection) is by
-far the largest: ours is about a quarter of it.
+Rows are decoded per fetch, some 17,000 small ones at a time, since numpy's calls cost the same for
+few; Spark gets them in record batches of at most 16,384, so that it can process one while the next
+is written. The consumer has sent the next fetch by the time this one is decoded. Spark's own share
+of the cost per row (the JVM's reading of Arrow and its projection) is by far the largest: ours is
+about a quarter of it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ROWS = 16_384
 
 
 class ReadTimedOut(BarnabasError):
-    """The brokers answered nothing for as long as `kafkaConsumer.pollTimeoutMs` allows."""
+    """No record arrived within `kafkaConsumer.pollTimeoutMs`."""
 
 
 class TopicReader(DataSourceReader):
-    """`spark.read`: everything between two bounds, settled once when the query is planned."""
+    """`spark.read`: everything between two bounds, resolved once when the query is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_read_schema(schema, options.include_headers, options.record_batches)
@@ -56,7 +56,7 @@ class TopicReader(DataSourceReader):
 
 
 def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-    """What the tasks between two offsets read, one range each; asks nobody."""
+    """The tasks between two offsets, one range each; sends no request."""
     ranges = ranges_between(start, end)
     pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
     return [InputPartition(piece) for piece in pieces]
@@ -65,7 +65,7 @@ def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> lis
 def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of one of `tasks`."""
     wanted = partition.value
-    if wanted is None:  # Spark's stand-in when there is nothing to read
+    if wanted is None:  # Spark's placeholder when there is nothing to read
         return
     for columns in read_range(consumers_of_process().get(options.client), options, wanted):
         batches = _record_batches(columns, wanted.topic_partition)
@@ -77,11 +77,11 @@ def read_range(
 ) -> Iterator[Columns]:
     """All records of a range, in order. Offsets without a record inside the log are no loss.
 
-    Raises `DataLoss` for records that are gone, with their topic or without, `ReadTimedOut`,
+    Raises `DataLoss` for records that no longer exist, with or without their topic, `ReadTimedOut`,
     `CorruptData`.
     """
     partition, position, end, _ = wanted
-    # Asked first: a fetch that finds no leader known waits out a back-off, which a task of one
+    # Looked up first: a fetch without a known leader waits for a backoff, which a task of one
     # small topic among many would do each time.
     if _is_deleted(consumer, options, wanted):
         return
@@ -114,8 +114,8 @@ def read_range(
 
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
-    """Whether the partition has gone since the range was planned, though another topic may have
-    its name by now; if so, `DataLoss` unless the user prefers to go on."""
+    """Whether the partition was deleted since the range was planned, even if another topic has its
+    name now; if so, raises `DataLoss` unless the user chose to go on."""
     partition, position, end, topic_id = wanted
     try:
         if partition.partition in consumer.partitions_for(partition.topic):
@@ -137,15 +137,15 @@ def _after_loss(
     wanted: OffsetRange,
     lost: NoOffsetForPartition,
 ) -> int:
-    """Where to go on when a broker says that the range's start is outside of the log."""
+    """The offset to continue from if the range's start is outside of the log."""
     partition, position, end, _ = wanted
     if isinstance(lost, LogTruncated):
-        # Rows of what was lost are out already; from here on there are those in its place.
+        # Rows before the loss were returned already; the present ones follow.
         report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
     log_start = consumer.beginning_offsets([partition])[partition]
     log_end = consumer.end_offsets([partition])[partition]
     if log_start <= position <= log_end:
-        return position  # it is back, say after a change of leader
+        return position  # it is back, for instance after a change of leader
     report_loss(
         f"offsets {position} to {end} of {partition} were to be read, but its log now holds those"
         f" from {log_start} to {log_end}",
@@ -176,8 +176,8 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
 
 
 def _packed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One row that Spark carries as bytes: its JVM looks at none of the cells in it, which is most
-    of what a row costs."""
+    """One row that Spark carries as bytes: its JVM converts none of the cells in it, which is most
+    of the cost of a row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)

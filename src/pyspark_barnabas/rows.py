@@ -1,4 +1,4 @@
-"""Rows as records: which columns are written, and what cannot be a record."""
+"""Converts rows to records, and checks the columns to write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_barnabas.schema import check_write_schema
 
 
 class Columns(NamedTuple):
-    """Where the columns that are written stand in a row; -1: not there."""
+    """The places of the written columns in a row; -1: missing."""
 
     value: int
     key: int
@@ -29,7 +29,7 @@ class Columns(NamedTuple):
 
 
 def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool = False) -> Columns:
-    """Raises `ConfigError` for rows that cannot be written, or a mode that no topic has."""
+    """The columns to write. Raises `ConfigError` for an invalid schema, or overwrite mode."""
     if overwrite:
         raise ConfigError('a topic cannot be overwritten: use .mode("append")')
     check_write_schema(schema, topic)

@@ -1,7 +1,7 @@
-"""The tables' columns: the Kafka connector's, to the letter, so that the formats can be swapped.
+"""The columns of topics: exactly the Kafka connector's, so that the formats are interchangeable.
 
-Users may hand in a schema (`.schema(...)`), but not another one: there is nothing to derive a
-different column from.
+Users may pass a schema (`.schema(...)`), but only this one: there is nothing to derive another
+column from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADERS = ArrayType(
 
 
 RECORD_BATCHES = pa.schema([pa.field("batch", pa.binary())])
-"""With the option `recordBatches`: Arrow IPC streams of the rows that there would be otherwise."""
+"""With the option `recordBatches`: Arrow IPC streams of the usual rows."""
 
 
 def read_schema(include_headers: bool, record_batches: bool = False) -> StructType:
@@ -49,17 +49,17 @@ def read_schema(include_headers: bool, record_batches: bool = False) -> StructTy
 def check_read_schema(
     given: StructType, include_headers: bool, record_batches: bool = False
 ) -> None:
-    """Raises `ConfigError` unless `given` is what this format has."""
+    """Raises `ConfigError` unless `given` is this format's schema."""
     own = read_schema(include_headers, record_batches)
     if given.simpleString() != own.simpleString():
         raise ConfigError(
-            f"format barnabas has the schema {own.simpleString()} and takes no other, such as"
+            f"format barnabas has the schema {own.simpleString()} and accepts no other, such as"
             f" {given.simpleString()}: leave .schema() out and cast the value column"
         )
 
 
 def arrow_schema(include_headers: bool) -> pa.Schema:
-    """`read_schema` in Arrow, as Spark compares it with what a reader yields: to the letter."""
+    """`read_schema` in Arrow, exactly as a reader must yield it for Spark."""
     fields = [
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
@@ -78,7 +78,7 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
 def check_write_schema(given: StructType, topic: str | None) -> None:
     """Raises `ConfigError` naming the column that is missing or of a wrong type.
 
-    Other columns are not written, as with the connector: a table that was read can be written.
+    Other columns are ignored, as with the connector: a table that was read can be written.
     """
     columns = {field.name.lower(): field.dataType.simpleString() for field in given.fields}
     if "value" not in columns:

@@ -1,7 +1,7 @@
-"""The data source itself: what Spark asks first, and which reader or writer answers the rest.
+"""The data source itself: Spark's entry point, which creates the readers and writers.
 
-Spark pickles it to several processes, so it holds the options as text and nothing else; options
-are parsed where they are used, and parsing opens no connection.
+Spark pickles it to several processes, so it only has the options as text; options are parsed where
+they are used, and parsing opens no connection.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pyspark_barnabas.writer import TopicStreamWriter, TopicWriter
 
 
 class BarnabasDataSource(DataSource):
-    """Topics, in Spark's terms."""
+    """Topics as a Spark data source."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        # A plain dictionary of lower-case names: what Spark hands over is case-insensitive only
-        # as long as it is not copied, and `GivenOptions` is in any case.
+        # A plain dictionary of lower-case names: Spark's mapping is case-insensitive only as
+        # long as it is not copied; `GivenOptions` always is.
         self.options = {name.lower(): value for name, value in options.items()}
 
     @classmethod
@@ -32,7 +32,7 @@ class BarnabasDataSource(DataSource):
         return "barnabas"
 
     def schema(self) -> StructType:
-        # Spark asks for it in `load()`: the place where a user expects a wrong option to show.
+        # Spark asks for it in `load()`, where a user expects an error for a wrong option.
         options = source_options(self.options)
         return read_schema(options.include_headers, options.record_batches)
 

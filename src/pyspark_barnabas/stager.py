@@ -1,4 +1,4 @@
-"""A task of the exactly-once sink: rows into batches, and those into the staging topic."""
+"""A task of the exactly-once sink: encodes rows into batches for the staging topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pyspark_barnabas.staging import StagedBatch, StagingLost
 async def stage(
     options: SinkOptions, columns: Columns, transactional_id: str, rows: Iterator[pa.RecordBatch]
 ) -> list[StagedBatch]:
-    """Put a task's rows into the staging topic; returns where they are, acknowledged."""
+    """Write a task's rows to the staging topic; returns their acknowledged places."""
     topic = staging.staging_topic(transactional_id)
     servers, properties = properties_of_clients(options.client)
     async with Admin(servers, **properties.common) as admin:
@@ -42,7 +42,7 @@ async def stage(
 
 
 class _Stager:
-    """One task's batches: open, and on their way."""
+    """One task's batches: open ones, and those in flight."""
 
     def __init__(self, producer: Producer, topic: str, properties: Mapping[str, str]) -> None:
         self._producer = producer
@@ -69,7 +69,7 @@ class _Stager:
         builder.append(self._clock.wall_ms(), checked.key, checked.value, checked.headers)
 
     async def finish(self) -> list[StagedBatch]:
-        """All of them, acknowledged. Raises what refused some."""
+        """All batches, acknowledged. Raises the error of any that was refused."""
         for target in list(self._open):
             await self._send(target)
         await self._producer.flush()
@@ -84,7 +84,7 @@ class _Stager:
     def _staged(self, target: TopicPartition, rows: int, delivery: Delivery) -> StagedBatch:
         place = delivery.result()
         if place.offset < 0:
-            raise StagingLost(f"a batch for {target} is stored, but its broker forgot where")
+            raise StagingLost(f"a batch for {target} is stored, but its offset is unknown")
         return StagedBatch(place.partition, place.offset, target, rows)
 
     async def _target(self, record: CheckedRecord) -> TopicPartition:

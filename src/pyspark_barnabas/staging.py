@@ -1,11 +1,11 @@
-"""Where rows wait for their micro-batch to be committed: a topic of batches, encoded already.
+"""The staging topic, where encoded rows wait for the commit of their micro-batch.
 
     task: rows -> batches, one target partition each -> staging topic, at least once -> their places
-    driver, in commit: places -> batches, as they are -> target partitions, in one transaction
+    driver, in commit: places -> the same batches -> target partitions, in one transaction
 
-A task may run twice, speculatively or after a failure, and tasks may be cut differently in a
-replay: only the places that reach the driver count, whatever else lies in the staging topic. What
-is older than a committed micro-batch is deleted; what a query leaves for good goes after a day.
+A task may run twice, speculatively or after a failure, and tasks may be split differently in a
+replay: only the places that reach the driver count, whatever else is in the staging topic. Batches
+older than a committed micro-batch are deleted; those of an ended query expire after a day.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CONFIGS: Final = {
 
 
 class StagedBatch(NamedTuple):
-    """A record batch in the staging topic, and where it is to go."""
+    """A record batch in the staging topic, and its target."""
 
     staging_partition: int
     offset: int  # of its first record, in the staging topic
@@ -49,7 +49,7 @@ class StagedBatch(NamedTuple):
 
 
 class StagingLost(BarnabasError):
-    """Rows that were staged are not there any more; the micro-batch has to run again."""
+    """Staged rows no longer exist; the micro-batch has to run again."""
 
 
 def staging_topic(transactional_id: str) -> str:
@@ -62,21 +62,21 @@ def partition_of(target: TopicPartition) -> int:
 
 
 async def create(admin: Admin, topic: str) -> None:
-    """Make the staging topic if it is not there.
+    """Create the staging topic if it does not exist.
 
-    Raises `ConfigError` where there is one that somebody else has made.
+    Raises `ConfigError` if one exists that another program created.
     """
     try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
     except TopicAlreadyExists:
-        # Another task may have made it this moment, and the broker that is asked not know it yet.
+        # Another task may just have created it, and the broker may not know it yet.
         with contextlib.suppress(UnknownTopicOrPartition, LeaderNotAvailable):
             (found,) = await admin.describe_topics([topic])
             if len(found.partitions) != _PARTITIONS:
                 raise ConfigError(
                     f"topic {topic} has {len(found.partitions)} partitions, and a staging topic "
-                    f"{_PARTITIONS}: it was not made by this sink. Delete it, which also makes the "
-                    "brokers forget the query's progress, and it is made again"
+                    f"{_PARTITIONS}: not created by this sink. Delete it, which also deletes "
+                    "the query's progress, and it is created again"
                 ) from None
 
 
@@ -87,7 +87,7 @@ async def copy(
     staged: Iterable[StagedBatch],
     timeout_ms: int,
 ) -> None:
-    """Send what was staged to its targets, in order; returns when all of it is queued.
+    """Send the staged batches to their targets, in order; returns when all are queued.
 
     Raises `StagingLost`.
     """
@@ -96,7 +96,7 @@ async def copy(
         place = TopicPartition(topic, each.staging_partition)
         wanted.setdefault(place, {})[each.offset] = each
     with _missing(topic):
-        # A fetch would wait for a topic that is gone until time is up; this finds out in a second.
+        # A fetch would wait for a deleted topic until time is up; this detects it in a second.
         await consumer.partitions_for(topic)
     consumer.assign(list(wanted))
     for place, batches in wanted.items():
@@ -120,7 +120,7 @@ def _missing(topic: str) -> Iterator[None]:
         yield
     except (NoOffsetForPartition, UnknownPartition, UnknownTopicOrPartition) as error:
         raise StagingLost(
-            f"{topic}: {error}; what was staged was deleted, or has expired. The micro-batch has "
+            f"{topic}: {error}; the staged rows were deleted, or have expired. The micro-batch has "
             "to run again: restart the query"
         ) from None
 
@@ -131,7 +131,7 @@ async def _copy(
     fetched: FetchedBytes,
     wanted: dict[int, StagedBatch],
 ) -> None:
-    """Send those of the batches that are wanted, which takes them out of `wanted`."""
+    """Send the wanted batches, and remove them from `wanted`."""
     last = max(wanted)
     for at, header in iterate_batches(fetched.records):
         staged = wanted.pop(header.base_offset, None)
@@ -148,7 +148,7 @@ async def _copy(
 
 
 async def clear(admin: Admin, topic: str, staged: Iterable[StagedBatch]) -> None:
-    """Delete what was staged up to these, once they are committed."""
+    """Delete the staged batches up to these, once they are committed."""
     ends: dict[TopicPartition, int] = {}
     for each in staged:
         place = TopicPartition(topic, each.staging_partition)

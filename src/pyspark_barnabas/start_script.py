@@ -1,4 +1,4 @@
-"""A shell script that starts a program as Spark needs it, kept where it can be written."""
+"""Writes a shell script that starts a program for Spark, in a writable place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def provide_script(path: str, text: str) -> Path | None:
-    """The script with this text, an executable; None where there is no place for it.
+    """The script with this text, executable; None if there is no place for it.
 
     `path` is relative to a directory of Barnabas: beside the interpreter, so that it goes with the
     virtual environment, else in the user's cache.
@@ -29,7 +29,7 @@ def _write(path: Path, text: str) -> None:
     if path.is_file() and path.read_text() == text and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Whole or not at all: another process may be starting with it right now.
+    # Atomically: another process may be starting with it right now.
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)

@@ -1,9 +1,9 @@
-"""The stream reader: which offsets a micro-batch covers. One instance serves a query's whole life.
+"""The stream reader: decides the offsets of a micro-batch. One instance serves a whole query.
 
-Spark calls it on the driver side, from one process: `latestOffset` decides, with the brokers'
-answers, and what it decides is in Spark's offset log before anything is read. From there on
-nothing is decided again: `partitions` is a pure function of two offsets, so a batch that is
-replayed after a crash reads the same rows. How the first offset is pinned is told in `offsets.py`.
+Spark calls it on the driver side, from one process: `latestOffset` decides by the brokers' answers,
+and its result is in Spark's offset log before anything is read. After that nothing is decided
+again: `partitions` is a pure function of two offsets, so a batch that is replayed after a crash
+reads the same rows. `offsets.py` describes how the first offset is pinned.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._consumer.close()
             self._consumer = None
 
-    # ---- what to do ----
+    # ---- decisions ----
 
     def _survey(self) -> Survey:
         return survey(self._connected(), self._options)
@@ -112,7 +112,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._consumer
 
     def _first(self, found: Survey) -> Offsets:
-        """Where the query begins. Called once: Spark stores the answer before it reads."""
+        """The start of the query. Called once: Spark stores the result before it reads."""
         require_all(found, self._options.subscription)
         begins = resolve(
             self._connected(),
@@ -124,7 +124,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {each: min(at, found.ends[each]) for each, at in begins.items()}
 
     def _begins(self, before: StreamOffset, found: Survey, recreated: set[str]) -> Offsets:
-        """Where the next batch begins on each partition that there is.
+        """The start of the next batch in each existing partition.
 
         One that `before` does not cover was added since: all its records are new.
         """
@@ -142,12 +142,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log_start, log_end = found.beginnings[partition], found.ends[partition]
         position = positions.get(partition, log_start)
         if position < log_start:
-            self._report(f"offsets {position} to {log_start} of {partition} are gone from its log")
+            self._report(
+                f"offsets {position} to {log_start} of {partition} were deleted from its log"
+            )
             return log_start
         if position > log_end:
             self._report(
                 f"{partition} was read up to offset {position}, but its log now ends at {log_end}:"
-                " the topic was deleted and made again, or a broker lost records"
+                " the topic was deleted and created again, or a broker lost records"
             )
             return log_start
         return position
@@ -156,14 +158,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         report_loss(text, fail_on_data_loss=self._options.fail_on_data_loss)
 
     def _is_too_little(self, backlog: int, limit: ReadLimit) -> bool:
-        """Whether to wait for more (`minOffsetsPerTrigger`), `maxTriggerDelay` at most.
+        """Whether to wait for more (`minOffsetsPerTrigger`), at most `maxTriggerDelay`.
 
-        A run that ends by itself does not wait: what it leaves would be read by no one.
+        A run that ends by itself does not wait: the records left would never be read.
         """
         if not isinstance(limit, ReadMinRows) or self._target is not None:
             return False
         if self._last_batch_at_ms is None:
-            # The timer of a restarted query begins with its first look.
+            # The timer of a restarted query starts with its first look.
             self._last_batch_at_ms = self._clock.monotonic_ms()
         waited_ms = self._clock.monotonic_ms() - self._last_batch_at_ms
         return backlog < limit.min_rows and waited_ms < self._options.max_trigger_delay_ms
@@ -178,8 +180,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _recreated(before: StreamOffset, found: Survey) -> set[str]:
-    """The topics that have another id than before. One that has none, or had none, counts as the
-    same."""
+    """The topics with another id than before; one without an id, now or then, has the same."""
     return {
         topic
         for topic, topic_id in found.topic_ids.items()

@@ -1,4 +1,4 @@
-"""What to read: topics by name, topics by pattern, or partitions."""
+"""The subscription: topics by name, topics by pattern, or partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUBSCRIPTION_NAMES = ("subscribe", "subscribePattern", "assign")
 
 
 class Subscription(NamedTuple):
-    """Which partitions to read; exactly one of the three is set."""
+    """The partitions to read; exactly one of the three is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str = ""
@@ -23,15 +23,15 @@ class Subscription(NamedTuple):
 
 
 def subscription(options: GivenOptions) -> Subscription:
-    """Raises `ConfigError` unless exactly one of the three options is given, and well."""
-    said = [name for name in SUBSCRIPTION_NAMES if options.get(name) is not None]
-    if not said:
+    """Raises `ConfigError` unless exactly one of the three options is given, and valid."""
+    given = [name for name in SUBSCRIPTION_NAMES if options.get(name) is not None]
+    if not given:
         raise ConfigError(
-            "nothing says what to read: give one of the options subscribe (topic names),"
+            "nothing to read: give one of the options subscribe (topic names),"
             " subscribePattern (a regular expression) or assign (JSON of partitions)"
         )
-    if len(said) > 1:
-        raise ConfigError(f"options {' and '.join(said)} exclude each other: give one of them")
+    if len(given) > 1:
+        raise ConfigError(f"options {' and '.join(given)} exclude each other: give one of them")
     return Subscription(
         topics=options.parsed("subscribe", _topics, ()),
         pattern=options.parsed("subscribePattern", _pattern, ""),

@@ -1,7 +1,7 @@
-"""What the brokers know: which partitions a subscription has, and where their logs begin and end.
+"""Surveys the brokers: a subscription's partitions, and the start and end of their logs.
 
-Owns every question that the driver asks. The answers are a snapshot; what a query makes of them
-is decided in `stream.py` and `reader.py`.
+Owns every request of the driver. The results are a snapshot; `stream.py` and `reader.py` decide
+how a query uses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark_barnabas.offsets import Offsets
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.subscription import Subscription
 
-# Kafka's own; its consumers leave them out of a pattern as well.
+# Kafka's internal topics; its consumers leave them out of a pattern as well.
 _INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
@@ -31,13 +31,13 @@ class Survey(NamedTuple):
     """One past the last record that a reader may see: the high watermark, or under
     read_committed the last stable offset."""
     topic_ids: Mapping[str, str]
-    """By topic, as Kafka writes them; without those that have none."""
+    """Topic ids as Kafka writes them; topics without one are left out."""
 
 
 def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
     partitions = sorted(_partitions(consumer, options.subscription))
-    # Before the offsets: if a topic is made again in between, the old id is what the next survey
-    # finds changed. The other way round the new id would stand for the old topic's offsets.
+    # Before the offsets: if a topic is created again in between, the next survey finds its id
+    # changed. The other way round the new id would stand for the old topic's offsets.
     topics = {each.topic for each in partitions} if options.topic_ids else set()
     topic_ids = ids_of(consumer, topics)
     beginnings = consumer.beginning_offsets(partitions)
@@ -45,21 +45,21 @@ def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
 
 
 def ids_of(consumer: SyncConsumer, topics: Iterable[str]) -> dict[str, str]:
-    """The ids of those topics that there are and that have one, as Kafka writes them."""
+    """The ids of the existing topics that have one, as Kafka writes them."""
     topics = sorted(topics)
     found = consumer.topic_ids(topics) if topics else {}
     return {topic: uuid_text(each) for topic, each in found.items()}
 
 
 def require_all(found: Survey, subscription: Subscription) -> None:
-    """Raises `ConfigError` if a topic or partition that is subscribed by name does not exist."""
+    """Raises `ConfigError` if a topic or partition subscribed by name does not exist."""
     topics = {partition.topic for partition in found.ends}
     missing = [topic for topic in subscription.topics if topic not in topics]
     missing += [str(partition) for partition in subscription.partitions - found.ends.keys()]
     if missing:
         raise ConfigError(
             f"{', '.join(missing)} not found: create the topic first, or use subscribePattern,"
-            " which waits for topics to come"
+            " which waits for topics to be created"
         )
 
 
@@ -69,7 +69,7 @@ def resolve(
     """The offset of `bound` on every partition found.
 
     Raises `ConfigError` if it does not cover the partitions or no record is as late as its
-    timestamp, `DataLoss` if it lies outside of a log.
+    timestamp, `DataLoss` if it is outside of a log.
     """
     if bound.timestamp_ms is not None:
         timestamps = dict.fromkeys(found.ends, bound.timestamp_ms)
@@ -92,7 +92,7 @@ def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[Topi
         pattern = re.compile(subscription.pattern)
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
-    # Of these alone: a cluster's topics may be many thousands, and a query asks at each trigger.
+    # Only these: a cluster may have many thousands of topics, and a query asks at each trigger.
     named = subscription.topics or {each.topic for each in subscription.partitions}
     existing = consumer.list_topics(named)
     if subscription.topics:
@@ -105,7 +105,7 @@ def _all_of(existing: Mapping[str, Sequence[int]], topics: Iterable[str]) -> lis
 
 
 def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey) -> None:
-    """Half a specification is an error: nobody could tell where the other half is to start."""
+    """Refuse an incomplete specification: the start of the other partitions would be undefined."""
     given = set(given)
     if given != found.ends.keys():
         raise ConfigError(
@@ -129,7 +129,7 @@ def _within_log(
     if beginning <= offset <= end:
         return offset
     report_loss(
-        f"option {bound.option} says {offset} for {partition}, but its log holds the offsets"
+        f"option {bound.option} has {offset} for {partition}, but its log has the offsets"
         f" from {beginning} to {end}",
         fail_on_data_loss=fail_on_data_loss,
     )

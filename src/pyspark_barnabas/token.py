@@ -1,7 +1,8 @@
-"""A query's progress in its target topic: the last micro-batch that was committed.
+"""A query's progress in its target topic: the last committed micro-batch.
 
-It is an offset of the query's group, committed in the transaction of the rows, so both are there or
-neither: `offset` is the number of the next micro-batch, `metadata` names the query. Pure.
+It is an offset of the query's group, committed in the transaction of the rows, so both are
+committed or neither: `offset` is the number of the next micro-batch, `metadata` names the query.
+Pure.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from barnabas.errors import BarnabasError, CorruptData
 
 
 class NotExactlyOnce(BarnabasError):
-    """To go on would lose rows, or double them."""
+    """Continuing would lose rows, or duplicate them."""
 
 
 class Token(NamedTuple):
-    """The last micro-batch that was committed."""
+    """The last committed micro-batch."""
 
     query: str
     batch: int
@@ -29,7 +30,7 @@ class Token(NamedTuple):
 
     @classmethod
     def of(cls, offset: int, metadata: str) -> Token:
-        """Raises `CorruptData` for what no query has committed."""
+        """The token of a committed offset. Raises `CorruptData` if no query committed it."""
         try:
             fields: dict[str, Any] = json.loads(metadata)
             return cls(str(fields["query"]), offset - 1, int(fields["rows"]))
@@ -40,10 +41,10 @@ class Token(NamedTuple):
 def is_committed(
     found: Token | None, wanted: Token, transactional_id: str, begins: int | None = None
 ) -> bool:
-    """Whether a micro-batch was committed before, by what was found of its query.
+    """Whether a micro-batch was committed before, by its query's progress.
 
-    `begins`: the user says that all micro-batches before this one are in the topic. Raises
-    `NotExactlyOnce` where to skip it may lose rows and to write it may double some.
+    `begins`: the user states that all micro-batches before this one are in the topic. Raises
+    `NotExactlyOnce` if skipping it may lose rows and writing it may duplicate some.
     """
     if found is not None and found.query != wanted.query:
         raise NotExactlyOnce(
@@ -57,11 +58,11 @@ def is_committed(
         if wanted.batch in (0, begins):
             return False
         raise NotExactlyOnce(
-            f"nothing is known of transactional.id {transactional_id!r}, but this is batch "
+            f"transactional.id {transactional_id!r} has no progress, but this is batch "
             f"{wanted.batch}: the query ran without exactlyOnce before, or its staging topic was "
-            "deleted, or it was stopped for longer than offsets.retention.minutes and what it "
-            "committed is forgotten. If all batches before it are in the topic, say so with "
-            f"exactlyOnceBegins={wanted.batch}; if batch {wanted.batch} is there, too, with "
+            "deleted, or it was stopped for longer than offsets.retention.minutes and its "
+            "progress has expired. If all batches before it are in the topic, set "
+            f"exactlyOnceBegins={wanted.batch}; if batch {wanted.batch} is there, too, set "
             f"exactlyOnceBegins={wanted.batch + 1}"
         )
     if wanted.batch == found.batch + 1:
@@ -70,21 +71,21 @@ def is_committed(
         if wanted.batch == begins:
             return False
         raise NotExactlyOnce(
-            f"this is batch {wanted.batch}, but batch {found.batch} is the last that is committed "
+            f"this is batch {wanted.batch}, but batch {found.batch} is the last one committed "
             f"with transactional.id {transactional_id!r}: the topic is older than the checkpoint "
             "(another cluster's, or restored), or the query ran without exactlyOnce in between. If "
-            f"all batches before it are in the topic, say so with exactlyOnceBegins={wanted.batch};"
-            f" if batch {wanted.batch} is there, too, with exactlyOnceBegins={wanted.batch + 1}"
+            f"all batches before it are in the topic, set exactlyOnceBegins={wanted.batch};"
+            f" if batch {wanted.batch} is there, too, set exactlyOnceBegins={wanted.batch + 1}"
         )
     if wanted.batch < found.batch:
         raise NotExactlyOnce(
             f"batch {wanted.batch} runs again, but batch {found.batch} is committed already: the "
-            "checkpoint is older than the topic (restored, or a copy that went on elsewhere)"
+            "checkpoint is older than the topic (restored, or copied and continued elsewhere)"
         )
     if wanted.rows != found.rows:
         raise NotExactlyOnce(
-            f"batch {wanted.batch} is committed with {found.rows} rows and now has {wanted.rows}: "
-            "the query does not give the same rows for the same offsets. To go on with what is "
-            f"committed, say exactlyOnceBegins={wanted.batch + 1}"
+            f"batch {wanted.batch} was committed with {found.rows} rows and now has {wanted.rows}: "
+            "the query does not return the same rows for the same offsets. To go on with the "
+            f"committed rows, set exactlyOnceBegins={wanted.batch + 1}"
         )
     return True

@@ -1,9 +1,9 @@
 """A Python for Spark's workers that starts three times as fast.
 
 Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
-one for a query's source, one for each plan. The archive holds no bytecode, so each of them compiles
-PySpark again, for more than a CPU second. Where pip has installed PySpark, the same version lies
-beside it, compiled; a small script takes the archive off the path and starts the interpreter.
+one for a query's source, one for each plan. The archive has no bytecode, so each of them compiles
+PySpark again, for more than a CPU second. If pip has installed PySpark, the same version is also
+there compiled; a small script removes the archive from the path and starts the interpreter.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ PYTHONPATH=$kept exec {python} "$@"
 
 
 def python_for_workers() -> str:
-    """What to give Spark as `PYSPARK_PYTHON`, before the session is made.
+    """The value for `PYSPARK_PYTHON`, to set before the session is created.
 
         os.environ["PYSPARK_PYTHON"] = python_for_workers()
 
-    Good for workers on this machine. It is this interpreter itself where the archive is not what is
-    installed (another `SPARK_HOME`), on Windows, and where no script can be written.
+    For workers on this machine. It is this interpreter itself if the archive is not the installed
+    version (another `SPARK_HOME`), on Windows, and if no script can be written.
     """
     python = sys.executable
     if os.name != "posix" or not python or not _is_installed(python):
@@ -64,8 +64,8 @@ def _package() -> Path:
 
 
 def _is_installed(python: str) -> bool:
-    """Whether a fresh interpreter finds, without the archive, the very PySpark that we use, and
-    whose archive Spark would take."""
+    """Whether a new interpreter finds, without the archive, the PySpark that we use, whose archive
+    Spark would use."""
     home = os.environ.get("SPARK_HOME")
     if home is not None and Path(home).resolve() != _package().resolve():
         return False

@@ -1,9 +1,8 @@
-"""The sinks: rows become records, at least once.
+"""The at-least-once sinks: write rows as records.
 
-A task has written when every record it was given is acknowledged; only then does it hand Spark its
-commit message. A task or a micro-batch that runs again writes again: duplicates after a failure
-are possible, losses are not. `commit` and `abort` have nothing to do: what is acknowledged cannot
-be taken back.
+A task returns its commit message to Spark only when all its records are acknowledged. A task or a
+micro-batch that runs again writes again: duplicates after a failure are possible, losses are not.
+`commit` and `abort` have nothing to do: acknowledged records cannot be undone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from pyspark_barnabas.rows import Columns, columns_to_write, records
 
 
 class RowsWritten(WriterCommitMessage):
-    """How many rows a task wrote."""
+    """The number of rows that a task wrote."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -80,8 +79,8 @@ async def _write(options: SinkOptions, columns: Columns, batches: Iterator[pa.Re
     count = 0
     failure = _FirstFailure()
     async with Producer(properties.pop("bootstrap.servers"), **properties) as producer:
-        # Rows come from the JVM through a blocking iterator; in a thread it does not hold up
-        # what is on its way to the brokers.
+        # Rows come from the JVM through a blocking iterator; in a thread it does not delay
+        # requests to the brokers.
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
             for record in records(batch, columns, options.topic):
                 failure.watch(await producer.send_record(record))

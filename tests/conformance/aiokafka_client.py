@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import BrokerResponseError
 
-from tests.conformance.clients import (
+from tests.kit.clients.clients import (
     EARLIEST,
     LATEST,
     PROMISES,

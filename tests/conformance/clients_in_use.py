@@ -7,16 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests import foreign
 from tests.conformance import (
     aiokafka_client,
-    confluent_client,
-    java_client,
     kafka_python_2_client,
     kafka_python_client,
     kcat_client,
 )
-from tests.conformance.clients import (
+from tests.kit import foreign
+from tests.kit.clients import confluent_client, java_client
+from tests.kit.clients.clients import (
     AdminClient,
     ChangesConfigs,
     Client,
@@ -25,7 +24,7 @@ from tests.conformance.clients import (
     SeesDirectories,
     SetsConfigs,
 )
-from tests.conformance.process_client import ProcessClient
+from tests.kit.clients.process_client import ProcessClient
 
 # It has no producer ids; and a request that expects no answer stays in its buffer until another
 # request pushes it out, so records with acks=0 never leave it.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conformance.clients_in_use import PROCESSES
-from tests.integration.broker_process import broker_process
-from tests.raw_client import NO_TIDYING
+from tests.kit.processes.broker_process import broker_process
+from tests.kit.raw_client import NO_TIDYING
 
 
 @pytest.fixture(scope="session")

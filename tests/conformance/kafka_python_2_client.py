@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.clients import EARLIEST, LATEST, TIMEOUT_SECONDS, Refused
-from tests.conformance.rows import Field, Row, read_rows, write_rows
+from tests.kit.clients.clients import EARLIEST, LATEST, TIMEOUT_SECONDS, Refused
+from tests.kit.clients.rows import Field, Row, read_rows, write_rows
 
 Rows = list[list[Field]]
 
@@ -195,7 +195,7 @@ def _commas(numbers: list[int]) -> str:
 
 def command(_: Path) -> list[str]:
     """What starts this file as a program."""
-    from tests import foreign
+    from tests.kit import foreign
 
     module = "tests.conformance.kafka_python_2_client"
     script = f"import sys; sys.path.insert(0, {str(foreign.CHECKOUT)!r})"

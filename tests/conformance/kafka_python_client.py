@@ -13,7 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, ConfigSourceType
 from kafka.errors import BrokerResponseError
 
-from tests.conformance.clients import (
+from tests.kit.clients.clients import (
     PROMISES,
     TIMEOUT_SECONDS,
     Change,

@@ -12,8 +12,8 @@ import json
 import subprocess
 from typing import Any
 
-from tests import foreign
-from tests.conformance.clients import PROMISES, TIMEOUT_SECONDS, PartitionSeen, Promise, Seen, Sent
+from tests.kit import foreign
+from tests.kit.clients.clients import PROMISES, TIMEOUT_SECONDS, PartitionSeen, Promise, Seen, Sent
 
 name = "kcat"
 promises = PROMISES

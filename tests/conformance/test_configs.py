@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.clients import (
+from tests.conformance.clients_in_use import CHANGE_CONFIGS, LIBRARIES, SET_CONFIGS
+from tests.kit.clients.clients import (
     DEFAULT,
     DYNAMIC_BROKER,
     DYNAMIC_TOPIC,
@@ -23,7 +24,6 @@ from tests.conformance.clients import (
     Sent,
     SetsConfigs,
 )
-from tests.conformance.clients_in_use import CHANGE_CONFIGS, LIBRARIES, SET_CONFIGS
 
 pytestmark = pytest.mark.foreign
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.conformance import confluent_client
-from tests.conformance.clients import CODECS, AdminClient, Client, Promise, Seen, Sent
 from tests.conformance.clients_in_use import CLIENTS, LIBRARIES, installed
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import CODECS, AdminClient, Client, Promise, Seen, Sent
 
 pytestmark = pytest.mark.foreign
 

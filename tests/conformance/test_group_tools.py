@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, Producer
 import barnabas as package
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests.conformance.kafka_tools import Tools
-from tests.integration.command_line import InProcess
-from tests.waiting import wait_until
+from tests.kit.clients.kafka_tools import Tools
+from tests.kit.processes.command_line import InProcess
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

@@ -16,10 +16,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from barnabas.client import SyncAdmin
 from barnabas.storage.gaps import FILE_NAME as GAPS
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.conformance.clients import Resource, Sent
-from tests.conformance.kafka_process import KafkaCluster
-from tests.integration.cluster_load import (
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Resource, Sent
+from tests.kit.clients.kafka_process import KafkaCluster
+from tests.kit.processes.cluster_load import (
     BURST,
     acknowledge_more,
     check_everything_is_there,
@@ -27,9 +27,9 @@ from tests.integration.cluster_load import (
     leader_of,
     wait_for_full_isr,
 )
-from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
-from tests.integration.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
-from tests.waiting import wait_until
+from tests.kit.processes.cluster_process import ClusterProcess, wait_for_equal_files
+from tests.kit.processes.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import confluent_client, java_client
-from tests.conformance.clients import LATEST, Client, Promise, Sent
-from tests.integration.broker_process import COMMAND, BrokerProcess
+from tests.kit.clients import confluent_client, java_client
+from tests.kit.clients.clients import LATEST, Client, Promise, Sent
+from tests.kit.processes.broker_process import COMMAND, BrokerProcess
 
 pytestmark = pytest.mark.foreign
 

@@ -29,7 +29,7 @@ from barnabas.storage.recovery import Start, open_log
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.storage.times import max_timestamp_offset
+from tests.kit.storage.times import max_timestamp_offset
 
 # Both of these have the columns of the wrapper; what is inside needs its decompression.
 _LEGACY_UNKNOWN = {"base", "count"}

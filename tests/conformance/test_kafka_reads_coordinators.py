@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.cli.main import main
-from tests.integration.broker_process import broker_process
-from tests.integration.dump_tool import KINDS, Tool, ordered
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import broker_process
+from tests.kit.processes.dump_tool import KINDS, Tool, ordered
+from tests.kit.waiting import wait_until
 
 WAIT_S = 120.0
 SHARDS = 4

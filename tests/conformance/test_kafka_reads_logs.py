@@ -16,8 +16,8 @@ from barnabas.config import LogConfig
 from barnabas.storage.files import OsFiles
 from barnabas.storage.recovery import Start, open_log
 from barnabas.types import TopicPartition
-from tests import foreign
-from tests.unit.storage.disk import T0, append, batch
+from tests.kit import foreign
+from tests.kit.storage.disk import T0, append, batch
 
 pytestmark = pytest.mark.foreign
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.conformance.kafka_tools import Tools
+from tests.kit.clients.kafka_tools import Tools
 
 pytestmark = pytest.mark.foreign
 

@@ -6,10 +6,10 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from barnabas.protocol.api import PRODUCE
-from tests.conformance import confluent_client
-from tests.integration.answer_proxy import AnswerProxy, Fate, behind_a_proxy
-from tests.integration.cluster_load import committed_values
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.processes.answer_proxy import AnswerProxy, Fate, behind_a_proxy
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.waiting import wait_until
 
 TOPIC = "after-a-lost-answer"
 TIMEOUT_S = 30.0

@@ -30,9 +30,9 @@ from barnabas.protocol.frame import (
     encode_request,
 )
 from barnabas.protocol.message import Message
-from tests.raw_client import RawClient
-from tests.request import decode_request
-from tests.waiting import wait_until
+from tests.kit.raw_client import RawClient
+from tests.kit.request import decode_request
+from tests.kit.waiting import wait_until
 
 FILES = (
     "java-console-producer",

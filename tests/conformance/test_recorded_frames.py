@@ -21,7 +21,7 @@ from barnabas.protocol.frame import (
     encode_response,
 )
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse
-from tests.request import decode_request
+from tests.kit.request import decode_request
 
 pytestmark = pytest.mark.foreign
 

@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.admin.group_admin import GroupDescription
-from tests.conformance.group_member import HEARTBEAT_MS, SESSION_MS
-from tests.conformance.test_mixed_group import GROUP, OPTIONS, TOPIC, Member, Stage, staged
-from tests.integration.broker_process import COMMAND, broker_process
-from tests.waiting import wait_until
+from tests.kit.clients.group_member import HEARTBEAT_MS, SESSION_MS
+from tests.kit.clients.mixed_group import GROUP, OPTIONS, TOPIC, Member, Stage, staged
+from tests.kit.processes.broker_process import COMMAND, broker_process
+from tests.kit.waiting import wait_until
 
 OURS = "barnabas"
 WAIT_S = 120.0

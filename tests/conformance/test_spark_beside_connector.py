@@ -22,9 +22,9 @@ from confluent_kafka import Producer
 
 import barnabas
 from barnabas.broker.embedded.broker import Broker
-from tests import foreign
-from tests.conformance import confluent_client
-from tests.conformance.clients import (
+from tests.kit import foreign
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import (
     CODECS,
     EARLIEST,
     TIMEOUT_SECONDS,

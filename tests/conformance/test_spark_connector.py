@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from tests import foreign
-from tests.conformance import confluent_client
+from tests.kit import foreign
+from tests.kit.clients import confluent_client
 
 JOB = Path(__file__).with_name("spark_connector_job.py")
 TOPIC = "spark-connector"

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.clients import (
+from tests.conformance.clients_in_use import (
+    CHANGE_CONFIGS,
+    CLIENTS,
+    KNOW_TOPIC_IDS,
+    LIBRARIES,
+    SEE_DIRECTORIES,
+)
+from tests.kit.clients.clients import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
@@ -23,13 +30,6 @@ from tests.conformance.clients import (
     Resource,
     SeesDirectories,
     Sent,
-)
-from tests.conformance.clients_in_use import (
-    CHANGE_CONFIGS,
-    CLIENTS,
-    KNOW_TOPIC_IDS,
-    LIBRARIES,
-    SEE_DIRECTORIES,
 )
 
 pytestmark = pytest.mark.foreign

@@ -12,7 +12,6 @@ import pytest
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.types import TopicPartition
-from tests.conformance.clients import Refused
 from tests.conformance.transactional_clients import (
     CLIENTS,
     SESSION_MS,
@@ -20,7 +19,8 @@ from tests.conformance.transactional_clients import (
     java_measure,
     java_newest,
 )
-from tests.waiting import wait_until
+from tests.kit.clients.clients import Refused
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

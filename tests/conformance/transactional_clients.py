@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from tests import foreign
-from tests.conformance import java_client
-from tests.conformance.clients import TIMEOUT_SECONDS, Refused
-from tests.conformance.process_client import ProcessClient
-from tests.waiting import wait_until
+from tests.kit import foreign
+from tests.kit.clients import java_client
+from tests.kit.clients.clients import TIMEOUT_SECONDS, Refused
+from tests.kit.clients.process_client import ProcessClient
+from tests.kit.waiting import wait_until
 
 LONG_MS = 180_000
 SESSION_MS = 6_000

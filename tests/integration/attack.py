@@ -12,9 +12,9 @@ from barnabas.protocol.api import API_VERSIONS, FETCH, PRODUCE
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from tests.integration.hostile import Hostile
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.handlers.test_produce import request as produce_request
+from tests.kit.broker.fetches import fetch_request
+from tests.kit.broker.produces import produce_request
+from tests.kit.raw_client import RawClient, batch
 
 _LENGTH = struct.Struct(">i")
 _SENTINEL = 0x5E171E15

@@ -11,9 +11,9 @@ from typing import IO
 
 import barnabas
 from barnabas.client import ConsumerRecord, SyncConsumer, TopicPartition
-from tests.integration.broker_process import BrokerProcess
-from tests.integration.command_line import COMMAND
-from tests.pipeline.topics import create
+from tests.kit.pipeline.topics import create
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.command_line import COMMAND
 
 
 class Collecting:

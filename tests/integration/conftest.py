@@ -9,7 +9,7 @@ import pytest
 
 import barnabas
 from benchmarks import brokers
-from tests.integration.command_line import InProcess, Shell
+from tests.kit.processes.command_line import InProcess, Shell
 
 
 @pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.broker_process import BrokerProcess
-from tests.integration.cluster_process import ClusterProcess
-from tests.integration.zookeeper_process import ZooKeeperProcess
-from tests.raw_client import RawClient
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.cluster_process import ClusterProcess
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess
+from tests.kit.raw_client import RawClient
 
 HUB = 0
 

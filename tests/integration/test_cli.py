@@ -14,9 +14,9 @@ import pytest
 
 from barnabas.client.sync.producer import SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
-from tests.integration.broker_process import free_port
-from tests.integration.command_line import InProcess, Shell
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import free_port
+from tests.kit.processes.command_line import InProcess, Shell
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

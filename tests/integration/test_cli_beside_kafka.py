@@ -17,8 +17,8 @@ import barnabas as package
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests.conformance.kafka_tools import Tools
-from tests.integration.command_line import InProcess
+from tests.kit.clients.kafka_tools import Tools
+from tests.kit.processes.command_line import InProcess
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.server.pid_file import process_began_ticks, read_pid_file
-from tests.foreign import CHECKOUT
-from tests.integration.broker_process import free_port
+from tests.kit.foreign import CHECKOUT
+from tests.kit.processes.broker_process import free_port
 
 PAGE = CHECKOUT / "docs" / "commands.md"
 ROW = re.compile(r"^\| (.+?) \| (.+?) \|$", re.MULTILINE)

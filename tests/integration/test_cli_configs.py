@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.integration.command_line import InProcess
+from tests.kit.processes.command_line import InProcess
 
 
 def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: InProcess) -> None:
@@ -64,7 +64,7 @@ def test_configs_of_brokers(barnabas: InProcess) -> None:
 def test_nothing_is_changed_by_asking(barnabas: InProcess) -> None:
     barnabas("topics create asked")
     output, _ = barnabas("configs alter --topic asked --add retention.ms=1 --validate-only")
-    assert output == "This could be done.\n"
+    assert output == "The change is valid; nothing was changed.\n"
     output, _ = barnabas("configs describe --topic asked")
     assert output == "Dynamic configs for topic asked are:\n"
 
@@ -100,12 +100,12 @@ def test_what_is_refused_is_one_line(barnabas: InProcess, line: str, problem: st
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("configs describe", "say whose configs"),
-        ("configs alter --add a=1", "say whose configs"),
-        ("configs alter --topic t --broker 0 --add a=1", "say whose configs"),
+        ("configs describe", "choose one of --topic"),
+        ("configs alter --add a=1", "choose one of --topic"),
+        ("configs alter --topic t --broker 0 --add a=1", "choose one of --topic"),
         ("configs alter --topic t", "say what to change"),
         ("configs alter --topic t --add retention.ms", "not KEY=VALUE"),
-        ("configs alter --topic t --add a=[1", "a [ without its ]"),
+        ("configs alter --topic t --add a=[1", "a [ without a ]"),
         ("configs alter --topic t --delete a=1", "not the name of a config"),
         ("configs alter --topic t --add a=1 --delete a", "in two ways"),
         ("topics alter t", "--partitions"),
@@ -129,7 +129,7 @@ def test_tp_5_a_topic_gets_more_partitions(barnabas: InProcess) -> None:
     barnabas("topics create growing --partitions 2")
     output, told = barnabas("topics alter --topic growing --partitions 5")
     assert output == "Topic growing has 5 partitions, 3 of them new.\n"
-    assert "warning: keys may go to other partitions from now on" in told
+    assert "warning: keys may map to other partitions" in told
     (topic,) = json.loads(barnabas("topics describe growing --json")[0])
     assert [each["leader"] for each in topic["partitions"]] == [0] * 5
     output, _ = barnabas("topics alter growing --partitions 6 --replica-assignment 0,0,0,0,0,0")

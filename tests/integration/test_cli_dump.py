@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
-from tests.integration.dump_tool import KINDS, Tool, ordered
+from tests.kit.processes.dump_tool import KINDS, Tool, ordered
 
 UNREADABLE = {
     # Kafka ends with an exception at these and we go on, so its lines are the first of ours.
@@ -122,11 +122,11 @@ def test_st_9_nothing_is_found_in_what_kafka_left_whole(
         (
             "crash-torn",
             [
-                "idem-0/00000000000000000024.log: position 0: 10 bytes are no whole batch",
-                "one-0/00000000000000000000.log: position 409: 61 bytes are no whole batch",
+                "idem-0/00000000000000000024.log: position 0: 10 bytes are an incomplete batch",
+                "one-0/00000000000000000000.log: position 409: 61 bytes are an incomplete batch",
                 "plain-0/00000000000000000060.log: no batch begins at position 996: a batch cannot "
                 "have 0 bytes",
-                "txn-0/00000000000000000019.log: position 715: 70 bytes are no whole batch",
+                "txn-0/00000000000000000019.log: position 715: 70 bytes are an incomplete batch",
                 "txn-0/00000000000000000019.txnindex: the transaction 26 to 28 has no ABORT marker "
                 "of producer 1",
             ],
@@ -136,7 +136,7 @@ def test_st_9_nothing_is_found_in_what_kafka_left_whole(
             [
                 "idem-0/00000000000000000000.log: position 243: the batch at offset 3 fails its "
                 "checksum",
-                "one-0/00000000000000000000.log: position 261: 274 bytes are no whole batch",
+                "one-0/00000000000000000000.log: position 261: 274 bytes are an incomplete batch",
                 "plain-0/00000000000000000060.log: position 249: the batch at offset 63 fails its "
                 "checksum",
                 "txn-0/00000000000000000019.log: position 78: the batch at offset 20 fails its "

@@ -17,8 +17,8 @@ import barnabas as package
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests.integration.command_line import InProcess, Shell
-from tests.raw_client import NO_TIDYING
+from tests.kit.processes.command_line import InProcess, Shell
+from tests.kit.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.cli.main import main
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 if TYPE_CHECKING:
     from typing import Any
@@ -76,8 +76,8 @@ def test_an_import_says_what_it_did(tmp_path: Path, capfd: Capture) -> None:
     output, _ = run(capfd, "import", str(file), "--dir", str(first), "--dir", str(second))
     assert output.splitlines() == [
         f"Imported 9 nodes with 1 topics and 2 partitions from {file} into {first}.",
-        "Left behind 1 ephemeral nodes.",
-        "Made the states of 1 partitions of t, which the file does not have.",
+        "Left out 1 ephemeral nodes.",
+        "Created the states of 1 partitions of t, which the file lacks.",
     ]
     state = "/brokers/topics/t/partitions/{}/state"
     for partition, epoch in ((0, 2), (1, 7)):
@@ -85,7 +85,7 @@ def test_an_import_says_what_it_did(tmp_path: Path, capfd: Capture) -> None:
         assert json.loads(data)["leader_epoch"] == epoch
     assert run(capfd, "ls", "/brokers/ids", "--dir", str(first))[0] == ""
     told = run(capfd, "import", str(file), "--dir", str(first), code=1)[1]
-    assert told.count("\n") == 1 and "/brokers/topics/t already" in told
+    assert told.count("\n") == 1 and "already has /brokers/topics/t" in told
 
 
 @pytest.mark.foreign
@@ -95,7 +95,7 @@ def test_a_brokers_directory_and_its_tree_are_at_home_here(
     """A real Kafka's ZooKeeper tree, as recorded; what it had is there, but for sessions."""
     file = shared / "fixtures" / "kafka-3.9" / "zookeeper" / "single-running.json"
     output, _ = run(capfd, "import", str(file), "--dir", str(tmp_path))
-    assert "Left behind 2 ephemeral nodes.\n" in output
+    assert "Left out 2 ephemeral nodes.\n" in output
     theirs = json.loads(file.read_text())
     kept = {path for path, node in theirs.items() if not node.get("ephemeral")}
     ours = set(run(capfd, "ls", "-R", "--dir", str(tmp_path))[0].splitlines())
@@ -136,7 +136,7 @@ def test_a_broker_starts_on_an_imported_tree(tmp_path: Path, capfd: Capture) -> 
         (b"{", "is not JSON"),
         (b"\xff\xfe\x00", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
-        (b"[]", "is not an object of nodes"),
+        (b"[]", "is not an object that maps paths to nodes"),
         (b'{"brokers": {"data": null}}', "is not the path of a node"),
         (b'{"/a": 5}', "not an object with data"),
         (b'{"/a/b": {"data": null}}', "its parent /a is not"),

@@ -19,8 +19,8 @@ from barnabas.client.admin.configs import (
     ConfigResource,
 )
 from barnabas.client.sync.producer import SyncAdmin
-from tests.conformance.kafka_tools import Tools
-from tests.waiting import wait_until
+from tests.kit.clients.kafka_tools import Tools
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.server.pid_file import FILE_NAME, process_began_ticks, read_pid_file
-from tests.integration.broker_process import COMMAND, BrokerProcess, broker_process, free_port
+from tests.kit.processes.broker_process import COMMAND, BrokerProcess, broker_process, free_port
 
 
 def run(*words: str, code: int = 0) -> tuple[str, str]:

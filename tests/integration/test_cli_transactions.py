@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException, Producer
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests.integration.command_line import InProcess
-from tests.waiting import wait_until
+from tests.kit.processes.command_line import InProcess
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
@@ -123,7 +123,7 @@ def test_a_file_is_produced_as_a_whole_or_not_at_all(
     (tmp_path / "bad").write_text("c:3\nd:4\nwithout a key\n")
     line = "produce whole --transactional-id tx-whole --key-separator : --file"
     told = barnabas(line, f"{tmp_path}/bad", code=1)[1]
-    assert "nothing of it is committed: line 3" in told
+    assert "nothing was committed: line 3" in told
     assert committed(barnabas, "whole") == []
     assert "2 records" in barnabas(line, f"{tmp_path}/good")[1]
     wait_until(lambda: committed(barnabas, "whole") == ["1", "2"])  # 3 s may be too short
@@ -165,10 +165,10 @@ def test_the_oldest_records_are_deleted(
         ("transactions describe", "name a transactional id"),
         ("transactions list --state Sleepy", "Sleepy"),
         ("transactions find-hanging --partition 0", "--partition needs --topic"),
-        ("transactions abort", "say which"),
+        ("transactions abort", "name the transaction"),
         ("transactions abort --transactional-id a --topic t", "stands alone"),
         ("transactions abort --transactional-id a --producer-id 1", "stands alone"),
-        ("transactions abort --topic t --partition 0", "say which"),
+        ("transactions abort --topic t --partition 0", "name the transaction"),
         ("transactions abort --topic t --partition 0 --producer-id 1", "--producer-epoch"),
         ("transactions abort --topic t --partition 0 --start-offset 0 --producer-id 1", "itself"),
         ("produce t --transactional-id a --acks 1", "idempotence"),

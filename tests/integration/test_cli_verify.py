@@ -135,7 +135,7 @@ def test_sp_3_rows_of_aborted_records_are_found(
     setup.to_topic([*setup.places, (partition, offset, b"of an aborted transaction")])
     assert setup.verify("--sink", "sink") == 1
     told_of = capfd.readouterr().out
-    assert "unfounded: 1 rows of no record that is there" in told_of
+    assert "unfounded: 1 rows without a record" in told_of
     assert f"(source-0@{offset})" in told_of
     assert setup.verify("--sink", "sink", "--compacted") == 0
     capfd.readouterr()
@@ -153,7 +153,7 @@ def test_sp_3_rows_that_say_nothing_of_where_they_come_from_are_no_proof(
         producer.send("sink", b"0")
         producer.send("sink", b"1", headers=[("source.offset", b"one")])
     assert setup.verify("--sink", "sink") == 1
-    assert "unmarked: 2 rows that do not say" in capfd.readouterr().out
+    assert "unmarked: 2 rows that do not name" in capfd.readouterr().out
     assert setup.verify("--sink", "sink", "--headers", "a,b,c", "--json") == 1
     assert told(capfd)["unmarked"] == 1_002
 
@@ -169,10 +169,10 @@ def test_sp_3_values_are_compared_where_nothing_else_is(
     assert setup.verify("--sink", "sink", "--by", "value") == 1
     out = capfd.readouterr().out.splitlines()
     assert out[0] == "1,000 records of source, 1,000 rows"
-    assert out[1].startswith("lost: 2 records whose value is missing, or there too rarely (")
+    assert out[1].startswith("lost: 2 records whose value is missing, or occurs too rarely (")
     assert "'0' in source-0" in out[1] and "'1' in source-1" in out[1]
     assert out[2] == (
-        "doubled: 1 different values that are there more often than in the source ('5' in source-1)"
+        "doubled: 1 different values that occur more often than in the source ('5' in source-1)"
     )
     assert out[3].startswith(
         'unfounded: 1 rows whose value no record of the source has ("nobody\'s"'
@@ -188,8 +188,8 @@ def test_sp_3_what_comes_later_is_not_looked_at(
     setup.to_table([(0, 0, b"")], topic="another")
     assert setup.verify("--sink", str(setup.table)) == 0
     out = capfd.readouterr().out
-    assert "not looked at: 1 rows of records behind the end that was looked at" in out
-    assert "not looked at: 1 rows of other topics" in out
+    assert "ignored: 1 rows of records beyond the end that was read" in out
+    assert "ignored: 1 rows of other topics" in out
     # Of before the records there is nothing, and nothing is lost.
     assert setup.verify("--sink", str(setup.table), "--until", "2020-01-01", "--json") == 0
     assert told(capfd)["records"] == 0

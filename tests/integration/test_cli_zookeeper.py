@@ -14,7 +14,7 @@ from barnabas.cli.main import main
 from barnabas.cluster.store import Create
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
-from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 
 Capture = pytest.CaptureFixture[str]
 
@@ -100,7 +100,7 @@ def test_a_tree_of_kafka_is_imported(
     assert {path for path in kept if not path.startswith("/zookeeper")} <= ours
     told = run(capfd, "metadata", "import", str(file), *where, code=1)[1]
     assert "already" in told
-    assert "say where to" in run(capfd, "metadata", "import", str(file), code=2)[1]
+    assert "name the target" in run(capfd, "metadata", "import", str(file), code=2)[1]
 
 
 def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> None:
@@ -127,10 +127,10 @@ def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> 
     assert [line.split() for line in table.splitlines()[2:]][:1] == [["late", "other", "0", "0"]]
     assert table.count("orders ") == 2
     for remark in (
-        "late: 1 consumer of it still run",
+        "late: 1 consumer still running on ZooKeeper",
         "left out /consumers/orders/offsets/old/x",
-        "orders: left out gone-0, which is not there",
-        "orders: left out other-9, which is not there",
+        "orders: left out gone-0, which does not exist",
+        "orders: left out other-9, which does not exist",
         "New offset (99999) is higher than latest",
         "This was a dry run",
     ):
@@ -142,7 +142,7 @@ def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> 
     rows = [line.split() for line in run(capfd, *described)[0].splitlines() if "orders" in line]
     assert {(row[1], row[2]): row[3] for row in rows}["old", "0"] == "3"
     told = run(capfd, *command, "--group", "orders", "--execute")[1]
-    assert told.count("where it has committed") == 2
+    assert told.count("where it committed") == 2
     table = run(capfd, *command, "--group", "orders", "--execute", "--overwrite")[0]
     assert table.count("orders ") == 2
     for path, data in nodes.items():

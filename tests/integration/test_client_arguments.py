@@ -13,8 +13,8 @@ from barnabas.client import NewTopic, Producer, SyncAdmin, SyncProducer
 from barnabas.client.errors import InvalidTopicName
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import InvalidTopic
-from tests.integration.test_client_producer import read_all
-from tests.waiting import wait_until
+from tests.kit.pipeline.topics import read_all
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

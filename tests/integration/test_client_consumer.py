@@ -17,7 +17,7 @@ from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.errors import UnknownTopicOrPartition
 from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
-from tests.waiting import wait_until
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

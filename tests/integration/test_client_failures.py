@@ -15,7 +15,7 @@ import pytest
 
 import barnabas
 from barnabas.client.admin.admin import Admin, NewTopic
-from barnabas.client.channel import Channel, Node, system_seams
+from barnabas.client.channel import BrokerAddress, Channel, system_seams
 from barnabas.client.config import ClientConfig
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import ConnectionLost, DeliveryTimedOut, NoAnswer, NoBrokersAvailable
@@ -28,7 +28,7 @@ from barnabas.protocol.frame import decode_request_header, encode_response
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.types import TopicPartition
-from tests.integration.broker_process import broker_process, free_port
+from tests.kit.processes.broker_process import broker_process, free_port
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
@@ -173,7 +173,7 @@ def test_an_older_broker_is_asked_again_in_its_version(newest: int) -> None:
     async def work() -> None:
         async with server(old) as address:
             host, _, port = address.partition(":")
-            channel = Channel(Node(-1, host, int(port)), ClientConfig(), system_seams())
+            channel = Channel(BrokerAddress(-1, host, int(port)), ClientConfig(), system_seams())
             await channel.open()
             assert channel.is_open
             assert channel.version(METADATA) == 5
@@ -204,7 +204,7 @@ def test_what_is_in_flight_fails_when_the_connection_ends() -> None:
     async def work() -> list[BaseException | object]:
         async with server(half) as address:
             host, _, port = address.partition(":")
-            channel = Channel(Node(-1, host, int(port)), ClientConfig(), system_seams())
+            channel = Channel(BrokerAddress(-1, host, int(port)), ClientConfig(), system_seams())
             await channel.open()
             answers = [channel.send(METADATA, MetadataRequest(), 12) for _ in range(3)]
             return await asyncio.gather(*answers, return_exceptions=True)
@@ -218,7 +218,7 @@ def test_a_request_without_an_answer_ends_its_connection() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             host, port = listening.getsockname()
             config = ClientConfig(request_timeout_ms=100)
-            channel = Channel(Node(7, host, port), config, system_seams())
+            channel = Channel(BrokerAddress(7, host, port), config, system_seams())
             with pytest.raises(NoAnswer, match="did not answer ApiVersions in time"):
                 await channel.open()
             assert not channel.is_open

@@ -22,9 +22,9 @@ from barnabas.client.config import ConsumerOptions, ProducerOptions
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.protocol.api import FETCH, INIT_PRODUCER_ID, LIST_OFFSETS, METADATA, PRODUCE
-from tests.effort import examples
-from tests.integration.answer_proxy import AnswerProxy, Fate, behind_a_proxy, let_pass
-from tests.raw_client import batch
+from tests.kit.effort import examples
+from tests.kit.processes.answer_proxy import AnswerProxy, Fate, behind_a_proxy, let_pass
+from tests.kit.raw_client import batch
 
 HASTE: Any = {
     "request_timeout_ms": 300,

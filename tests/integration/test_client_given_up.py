@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.client import Consumer, Producer, TopicPartition
 from barnabas.errors import IllegalGeneration, UnknownMemberId
-from tests.integration.test_client_transactions import PATIENCE_S, committed, make, name
+from tests.kit.client_transactions import PATIENCE_S, committed, make, name
 
 
 def test_a_transaction_of_a_member_that_the_group_has_given_up_is_refused(servers: str) -> None:

@@ -25,10 +25,10 @@ from barnabas.client import (
     TopicPartition,
 )
 from barnabas.client.consumer.assignors import ASSIGNORS
-from barnabas.client.consumer.group_member import GroupMember
+from barnabas.client.consumer.group_protocol import GroupMember
 from barnabas.client.errors import CommitFailed, NoOffsetForPartition
 from barnabas.errors import BarnabasError, FencedInstanceId, InvalidGroupId, UnknownMemberId
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 PATIENCE_S = 120.0
 

@@ -23,7 +23,7 @@ from barnabas.protocol.api import (
     TXN_OFFSET_COMMIT,
     Api,
 )
-from tests.integration.broker_process import free_port
+from tests.kit.processes.broker_process import free_port
 
 PATIENCE_S = 120.0
 

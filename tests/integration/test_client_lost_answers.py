@@ -13,8 +13,8 @@ from barnabas.client.errors import BufferFull, DeliveryTimedOut, Unreachable
 from barnabas.client.sync.producer import SyncProducer
 from barnabas.clock import SystemClock
 from barnabas.protocol.api import METADATA, PRODUCE
-from tests.integration.answer_proxy import AnswerProxy, behind_a_proxy, let_pass
-from tests.waiting import until, wait_until
+from tests.kit.processes.answer_proxy import AnswerProxy, behind_a_proxy, let_pass
+from tests.kit.waiting import until, wait_until
 
 RETRY_AT_ONCE = {
     "request_timeout_ms": 300,

@@ -17,9 +17,9 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.integration.answer_proxy import AnswerProxy, Fate, behind_a_proxy
-from tests.raw_client import RawClient, batch
-from tests.waiting import until
+from tests.kit.processes.answer_proxy import AnswerProxy, Fate, behind_a_proxy
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import until
 
 PATIENCE_MS = 60_000
 

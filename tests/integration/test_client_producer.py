@@ -15,13 +15,12 @@ from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.delivery import RecordMetadata
 from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.client.producer.producer import Producer
-from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncDelivery, SyncProducer
+from barnabas.client.sync.producer import SyncAdmin, SyncDelivery, SyncProducer
 from barnabas.errors import InvalidTopic, MessageTooLarge, UnknownTopicOrPartition
-from barnabas.types import TopicPartition
+from tests.kit.pipeline.topics import read_all
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
-    from barnabas.client.consumer.fetched import ConsumerRecord
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -30,19 +29,6 @@ def create(broker: Broker, topic: str, partitions: int = 1, **configs: str) -> N
     settings = {name.replace("_", "."): value for name, value in configs.items()}
     with SyncAdmin(broker.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(topic, partitions, 1, settings)])
-
-
-def read_all(broker: Broker, topic: str, count: int) -> list[ConsumerRecord]:
-    """All records of a topic, which are `count`, in order of partition and offset."""
-    with SyncConsumer(broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign([TopicPartition(topic, n) for n in consumer.partitions_for(topic)])
-        records: list[ConsumerRecord] = []
-        for _ in range(100):
-            if len(records) >= count:
-                break
-            records += consumer.poll(1_000)
-        assert consumer.poll(50) == []
-    return sorted(records, key=lambda record: (record.partition, record.offset))
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -19,7 +19,7 @@ from barnabas.client.errors import ClientFailed
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.clock import SystemClock
 from barnabas.net.connection import Connection
-from tests.waiting import until
+from tests.kit.waiting import until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
@@ -214,5 +214,5 @@ def test_a_commits_callback_that_raises_is_logged(
             await until(lambda: errors)
 
     asyncio.run(work())
-    assert "the callback of a commit of 1 offsets has failed" in caplog.text
+    assert "the callback of a commit of 1 offsets failed" in caplog.text
     assert fatal(caplog) == []

@@ -7,7 +7,6 @@ import signal
 import time
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -15,7 +14,6 @@ from barnabas.client import (
     Admin,
     Consumer,
     GroupMetadata,
-    NewTopic,
     Producer,
     SyncProducer,
     TopicPartition,
@@ -28,20 +26,8 @@ from barnabas.errors import (
     ProducerFenced,
     UnknownMemberId,
 )
-from tests.integration.broker_process import broker_process
-
-PATIENCE_S = 120.0
-
-
-def name(stem: str) -> str:
-    """Of a topic, a group and a transactional id that no other run of a test has."""
-    return f"{stem}-{uuid4().hex[:8]}"
-
-
-async def make(servers: str, *topics: str, partitions: int = 3, **configs: str) -> None:
-    named = {key.replace("_", "."): value for key, value in configs.items()}
-    async with Admin(servers) as admin:
-        await admin.create_topics([NewTopic(topic, partitions, configs=named) for topic in topics])
+from tests.kit.client_transactions import PATIENCE_S, committed, make, name
+from tests.kit.processes.broker_process import broker_process
 
 
 async def read(servers: str, topic: str, level: str = "read_committed") -> list[str]:
@@ -55,13 +41,6 @@ async def read(servers: str, topic: str, level: str = "read_committed") -> list[
             while [await consumer.position(each) for each in names] < list(ends.values()):
                 values += [(record.value or b"").decode() for record in await consumer.poll(100)]
         return sorted(values)
-
-
-async def committed(servers: str, group: str, *partitions: TopicPartition) -> list[int]:
-    """Once no transaction can change them."""
-    async with Admin(servers) as admin:
-        found = await admin.list_group_offsets(group, partitions, require_stable=True)
-    return [found[each].offset if each in found else -1 for each in partitions]
 
 
 def test_a_transaction_is_all_or_nothing(servers: str) -> None:

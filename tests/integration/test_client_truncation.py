@@ -22,8 +22,8 @@ from barnabas.client.view import PartitionView
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import Api
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 CONFIG = {
     "auto.leader.rebalance.enable": "false",
@@ -151,7 +151,7 @@ def test_co_5_a_reader_without_a_reset_is_told_where_the_logs_part(
         partition.lose_the_end()
         consumer.partitions_for(partition.name.topic)  # it hears of the new leader
         for _ in range(2):
-            with pytest.raises(LogTruncated, match="they part at 5") as caught:
+            with pytest.raises(LogTruncated, match="was truncated at offset 5") as caught:
                 read(consumer, 1)
             assert caught.value.topic_partition == partition.name
             assert (caught.value.offset, caught.value.diverged_at) == (7, 5)
@@ -259,7 +259,7 @@ def test_who_waits_in_vain_is_told_why(
     with SyncConsumer(cluster.bootstrap_servers, group_id=name.topic) as consumer:
         consumer.assign([name])
         consumer.commit_sync({name: OffsetAndMetadata(3, leader_epoch=7)})
-        wait_until(lambda: not consumer.poll(100) and "made anew" in caplog.text)
+        wait_until(lambda: not consumer.poll(100) and "created again" in caplog.text)
         assert f"{name} is led in epoch 0, and offset 3 was read in epoch 7" in caplog.text
         write(cluster, name, [(n, b"new") for n in range(2)])
         consumer.seek(name, 0)

@@ -29,9 +29,9 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from tests.integration.command_line import COMMAND
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until, wait_until
+from tests.kit.processes.command_line import COMMAND
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_consumer_without_a_coordinator_says_so(
             return await warned_of("group 'k1'", caplog)
 
     said = asyncio.run(work())
-    assert said.startswith("the coordinator of group 'k1' is not available, asking again: COORD")
+    assert said.startswith("the coordinator of group 'k1' is not available, retrying: COORD")
 
 
 def test_a_producer_without_a_transaction_coordinator_says_so(
@@ -86,7 +86,7 @@ def test_a_producer_without_a_transaction_coordinator_says_so(
             waiting.cancel()
             return said
 
-    assert "is not available, asking again: COORDINATOR_NOT_AVAILABLE: " in asyncio.run(work())
+    assert "is not available, retrying: COORDINATOR_NOT_AVAILABLE: " in asyncio.run(work())
 
 
 def test_the_command_line_shows_it(servers: str) -> None:
@@ -102,7 +102,7 @@ def test_the_command_line_shows_it(servers: str) -> None:
         bound.cancel()
         consuming.send_signal(signal.SIGINT)
         consuming.communicate()
-    assert said.startswith(b"the coordinator of group 'k1' is not available, asking again: ")
+    assert said.startswith(b"the coordinator of group 'k1' is not available, retrying: ")
 
 
 def test_what_the_broker_refused_last_is_told(
@@ -114,7 +114,7 @@ def test_what_the_broker_refused_last_is_told(
         pytest.raises(DeliveryTimedOut, match=r"sent \d+ times, last refused with NOT_ENOUGH_REPL"),
     ):
         producer.send("test", b"x").result()
-    assert len(warnings("records for test-0 are sent again: refused with NOT_EN", caplog)) == 1
+    assert len(warnings("retrying records for test-0: refused with NOT_EN", caplog)) == 1
 
 
 class WithoutIds:
@@ -172,6 +172,6 @@ def test_a_producer_without_a_producer_id_says_so(caplog: pytest.LogCaptureFixtu
         return said
 
     assert asyncio.run(work()) == (
-        "there is no producer id yet, asking again: COORDINATOR_LOAD_IN_PROGRESS: "
+        "there is no producer id yet, retrying: COORDINATOR_LOAD_IN_PROGRESS: "
         + CoordinatorLoadInProgress.meaning.rstrip(".")
     )

@@ -9,8 +9,8 @@ import pytest
 import barnabas
 from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.waiting import wait_until
 
 SMALL = {
     "offsets.topic.num.partitions": "6",

@@ -10,9 +10,10 @@ import pytest
 from barnabas.errors import NotEnoughReplicas
 from barnabas.protocol.api import METADATA, PRODUCE
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.conformance import confluent_client
-from tests.conformance.clients import Sent
-from tests.integration.cluster_load import (
+from tests.integration.namespaces import HUB, networked_cluster
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Sent
+from tests.kit.processes.cluster_load import (
     ASKED,
     BURST,
     acknowledge_more,
@@ -26,11 +27,10 @@ from tests.integration.cluster_load import (
     produce_request,
     wait_for_full_isr,
 )
-from tests.integration.cluster_process import wait_for_equal_files
-from tests.integration.namespaces import HUB, networked_cluster
-from tests.integration.senders import sending
-from tests.raw_client import RawClient
-from tests.waiting import wait_until
+from tests.kit.processes.cluster_process import wait_for_equal_files
+from tests.kit.processes.senders import sending
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

@@ -20,12 +20,13 @@ from barnabas.protocol.api import FIND_COORDINATOR, METADATA, PRODUCE
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.conformance.clients import Sent
-from tests.conformance.test_mixed_group import GROUP, TOPIC, Stage, staged
-from tests.conformance.test_mixed_group import PARTITIONS as GROUP_PARTITIONS
-from tests.integration.broker_process import BrokerProcess
-from tests.integration.cluster_load import (
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Sent
+from tests.kit.clients.committing import Committing, commit
+from tests.kit.clients.mixed_group import GROUP, TOPIC, Stage, staged
+from tests.kit.clients.mixed_group import PARTITIONS as GROUP_PARTITIONS
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.cluster_load import (
     ASKED,
     BURST,
     LONGEST_LOSS_SECONDS,
@@ -41,15 +42,14 @@ from tests.integration.cluster_load import (
     produce_request,
     wait_for_full_isr,
 )
-from tests.integration.cluster_process import (
+from tests.kit.processes.cluster_process import (
     ClusterProcess,
     cluster_process,
     wait_for_equal_files,
 )
-from tests.integration.senders import PARTITIONS, ConfluentSender, sending
-from tests.integration.test_transactions_killed import Committing, commit
-from tests.raw_client import RawClient, once_found
-from tests.waiting import wait_until
+from tests.kit.processes.senders import PARTITIONS, ConfluentSender, sending
+from tests.kit.raw_client import RawClient, once_found
+from tests.kit.waiting import wait_until
 
 # Each waits for one loss at a time, and for the work before it and after.
 pytestmark = [

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import confluent_client
-from tests.conformance.clients import Sent
-from tests.integration.broker_process import BrokerProcess
-from tests.integration.cluster_load import (
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Sent
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.cluster_load import (
     BURST,
     LONGEST_LOSS_SECONDS,
     acknowledge_more,
@@ -20,10 +20,10 @@ from tests.integration.cluster_load import (
     partitions_of,
     wait_for_full_isr,
 )
-from tests.integration.cluster_process import ClusterProcess
-from tests.integration.full_disks import DISKS, Disk
-from tests.integration.senders import PARTITIONS, ConfluentSender, Sender, sending
-from tests.waiting import wait_until
+from tests.kit.processes.cluster_process import ClusterProcess
+from tests.kit.processes.full_disks import DISKS, Disk
+from tests.kit.processes.senders import PARTITIONS, ConfluentSender, Sender, sending
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

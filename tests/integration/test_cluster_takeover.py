@@ -31,12 +31,12 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.types import TopicPartition, uuid_from_text
-from tests.conformance import confluent_client
-from tests.conformance.clients import Sent
-from tests.integration.broker_process import COMMAND
-from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
-from tests.raw_client import RawClient
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Sent
+from tests.kit.processes.broker_process import COMMAND
+from tests.kit.processes.cluster_process import ClusterProcess, wait_for_equal_files
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
@@ -81,9 +81,9 @@ def taken(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
             words += ["--dir", str(broker.data_dir)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=IMPORT_SECONDS)
         assert done.returncode == 0, done.stderr
-        assert "Left behind 3 ephemeral nodes." in done.stdout
+        assert "Left out 3 ephemeral nodes." in done.stdout
         for topic in ("__consumer_offsets", "__transaction_state"):
-            assert f"Made the states of 1 partitions of {topic}" in done.stdout
+            assert f"Created the states of 1 partitions of {topic}" in done.stdout
         for broker in cluster.brokers.values():
             broker.start()
         yield cluster

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.collect_processes import Collecting, collecting_in
-from tests.integration.command_line import COMMAND
-from tests.waiting import wait_until
+from tests.kit.processes.command_line import COMMAND
+from tests.kit.waiting import wait_until
 
 MANY, FEW_DESCRIPTORS = 400, 300
 TRACE = b"ERROR failed\n  at a\n  at b\n"
@@ -74,7 +74,7 @@ def test_of_two_with_one_name_the_first_ends(collecting: Collecting) -> None:
     _, errors = first.communicate()
     assert first.returncode == 1
     assert errors.endswith(
-        "another collector with the name 'test' has started: give each its own\n"
+        "another collector with the name 'test' was started: give each its own\n"
     )
     wait_until(lambda: len(collecting.values()) == log.read_bytes().count(b"\n"))
 
@@ -141,7 +141,7 @@ def test_more_logs_than_descriptors(collecting: Collecting) -> None:
 def test_a_line_that_is_too_long_is_cut_and_says_so(collecting: Collecting) -> None:
     log = collecting.logs / "app.log"
     log.write_bytes(b"x" * 50_000_000 + b"\nnext\n")
-    assert "of 1 that were too long only the beginnings were sent" in collecting.once(str(log))
+    assert "; 1 were too long and were cut" in collecting.once(str(log))
     long, after = collecting.records()
     assert long.value == b"x" * 262_144 and dict(long.headers)["file.cut"] == b"50000000"
     assert after.value == b"next" and dict(after.headers)["file.position"] == b"50000001"
@@ -151,7 +151,7 @@ def test_a_line_that_is_too_long_is_cut_and_says_so(collecting: Collecting) -> N
     ("options", "error"),
     [
         (["missing.log"], "cannot read {here}/missing.log: there is no such file"),
-        (["a.log", "--record-start", "("], "'(' is no regular expression: missing )"),
+        (["a.log", "--record-start", "("], "'(' is not a regular expression: missing )"),
         (["a.log", "--bootstrap-server", "127.0.0.1:1"], "is --bootstrap-server right?"),
     ],
 )

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
-from tests.integration.broker_process import BrokerProcess
 from tests.integration.collect_processes import Collecting, collecting_in
-from tests.integration.full_disks import DISKS, Disk
-from tests.integration.stepped_clock import SteppedClock
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.full_disks import DISKS, Disk
+from tests.kit.processes.stepped_clock import SteppedClock
+from tests.kit.waiting import wait_until
 
 DEFAULT_DESCRIPTORS = 1_024
 MANY = 10_000
@@ -180,7 +180,7 @@ def test_a_pause_longer_than_the_transaction_timeout(tmp_path: Path) -> None:
             finally:
                 collector.kill()
                 _, errors = collector.communicate()
-        assert "beginning again behind what was committed" in errors
+        assert "continuing after the last committed line" in errors
 
 
 def is_paused_within_a_transaction(collector: subprocess.Popen[str], servers: str) -> bool:

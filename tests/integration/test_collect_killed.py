@@ -15,9 +15,9 @@ import pytest
 import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
 from barnabas.collector.headers import FILE_ID, POSITION
-from tests.pipeline.topics import create
-from tests.rotations import KINDS, Rotations
-from tests.web_server import WebServer
+from tests.integration.rotations import KINDS, Rotations
+from tests.kit.pipeline.topics import create
+from tests.kit.web_server import WebServer
 
 PARTITIONS = 3
 HEADER = b"#Fields: client ident user line\n"

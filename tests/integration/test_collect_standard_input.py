@@ -18,8 +18,8 @@ import pytest
 from barnabas.client import SyncAdmin
 from barnabas.client.admin.configs import TOPIC, ConfigOperation, ConfigResource
 from tests.integration.collect_processes import Collecting, collecting_in
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 MOST_MB = 150
 """What the process takes at most, its inbox full, beside some 45 MB at the start."""
@@ -86,7 +86,7 @@ def test_a_file_that_a_shell_redirects(collecting: Collecting) -> None:
     with log.open("rb") as file:
         process = collecting.start("-", stdin=file)
         _, errors = process.communicate()
-    assert process.returncode == 0 and "of 1 that were too long only" in errors, errors
+    assert process.returncode == 0 and "; 1 were too long and were cut" in errors, errors
     long, *others = collecting.records()
     assert long.value == b"x" * 262_144 and dict(long.headers)["file.cut"] == b"300000"
     assert [record.value for record in others] == [b"line"] * 100_000

@@ -16,7 +16,7 @@ from barnabas.client.sync.producer import SyncAdmin
 from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.follower import Follower
-from tests.pipeline.topics import create, delete, records_of
+from tests.kit.pipeline.topics import create, delete, records_of
 
 _TOPICS = itertools.count()
 

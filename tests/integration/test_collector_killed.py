@@ -22,9 +22,9 @@ from barnabas.collector.headers import FILE_ID, POSITION
 from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collector
 from barnabas.pipeline.follower import Follower
-from tests.pipeline.topics import create, records_of
-from tests.rotations import KINDS, Rotations
-from tests.web_server import WebServer
+from tests.integration.rotations import KINDS, Rotations
+from tests.kit.pipeline.topics import create, records_of
+from tests.kit.web_server import WebServer
 
 PARTITIONS = 3
 HEADER = b"#Fields: client ident user line\n"

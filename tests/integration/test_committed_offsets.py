@@ -25,9 +25,9 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchGroupResponse,
     OffsetFetchRequest,
 )
-from tests.integration.broker_process import COMMAND, BrokerProcess, broker_process
-from tests.raw_client import RawClient, once_found, once_loaded
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import COMMAND, BrokerProcess, broker_process
+from tests.kit.raw_client import RawClient, once_found, once_loaded
+from tests.kit.waiting import wait_until
 
 TOPIC = "t"
 IN_PARTITION_6 = "MrATooConsumer"  # of the 50 that `__consumer_offsets` has by default

@@ -11,10 +11,10 @@ import pytest
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import NotController
-from tests.integration.metadata_stores import ZooKeeperStores
-from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
-from tests.unit.broker.brokers import T0, SomeBroker, delete_topic
-from tests.waiting import until
+from tests.kit.broker.brokers import T0, SomeBroker, delete_topic
+from tests.kit.metadata_stores import ZooKeeperStores
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.waiting import until
 
 WELL_WITHIN_S = 60.0
 

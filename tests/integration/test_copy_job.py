@@ -18,8 +18,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.client import NewTopic, SyncAdmin
-from tests.integration.broker_process import broker_process
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import broker_process
+from tests.kit.waiting import wait_until
 
 KILLS, BROKER_DIES_EVERY = 20, 5
 PARTITIONS = 3

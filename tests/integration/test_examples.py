@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.foreign import CHECKOUT, require_java
+from tests.kit.foreign import CHECKOUT, require_java
 
 EXAMPLES = CHECKOUT / "examples"
 

@@ -13,11 +13,11 @@ from barnabas.broker.network.connections import _COUNT_EVERY_MS
 from barnabas.errors import KafkaStorageError
 from barnabas.protocol.api import API_VERSIONS, PRODUCE
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from tests.integration.broker_process import broker_process
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.waiting import wait_until
+from tests.kit.broker.produces import produce_request
+from tests.kit.broker.topics import create
+from tests.kit.processes.broker_process import broker_process
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 PARTITIONS = 60
 SPARE = 40  # descriptors, when it has started

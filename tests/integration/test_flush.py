@@ -16,9 +16,9 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.storage.log import Log
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_produce import with_configs as create
-from tests.waiting import wait_until
+from tests.kit.broker.topics import with_configs
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 
 @pytest.fixture
@@ -38,8 +38,7 @@ def produce(client: RawClient, name: str, acks: int, records: bytes) -> int:
 
 
 def log_of(broker: Broker, name: str) -> Log:
-    assert broker._server is not None
-    return broker._server.node.replicas.leader_of((name, 0)).log
+    return broker.server.node.replicas.leader_of((name, 0)).log
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -47,7 +46,7 @@ def test_st_10_with_flush_messages_1_an_answer_means_on_disk(
     client: tuple[Broker, RawClient], acks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker, raw = client
-    create(raw, "safe", flush_messages="1")
+    with_configs(raw, "safe", flush_messages="1")
     synced: list[float] = []
     sync = os.fsync
 
@@ -67,14 +66,14 @@ def test_st_10_with_flush_messages_1_an_answer_means_on_disk(
 
 def test_st_10_without_it_nobody_waits_for_a_disk(client: tuple[Broker, RawClient]) -> None:
     broker, raw = client
-    create(raw, "quick")
+    with_configs(raw, "quick")
     assert produce(raw, "quick", -1, batch(b"x")) == 0
     assert log_of(broker, "quick").recovery_point == 0
 
 
 def test_st_10_flush_ms_brings_records_to_disk_in_time(client: tuple[Broker, RawClient]) -> None:
     broker, raw = client
-    create(raw, "aging", flush_ms="100")
+    with_configs(raw, "aging", flush_ms="100")
     assert produce(raw, "aging", -1, batch(b"x")) == 0
     log = log_of(broker, "aging")
     wait_until(lambda: log.recovery_point == 1)

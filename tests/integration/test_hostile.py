@@ -32,12 +32,12 @@ from barnabas.records.batch import read_header
 from barnabas.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from barnabas.records.record import BatchBuilder
 from tests.integration.attack import Attack, Bystander
-from tests.integration.broker_process import BrokerProcess, broker_process
 from tests.integration.hostile import Hostile, Recorded, bomb, legacy
-from tests.raw_client import NO_TIDYING, RawClient, batch
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.waiting import wait_until
+from tests.kit.broker.fetches import fetch_request
+from tests.kit.broker.produces import produce_request
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
+from tests.kit.raw_client import NO_TIDYING, RawClient, batch
+from tests.kit.waiting import wait_until
 
 FRAMES = 100_000
 WARM_UP_FRAMES = 15_000

@@ -23,16 +23,16 @@ from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
-from tests.integration.cluster_load import (
+from tests.kit.processes.cluster_load import (
     acknowledge_more,
     check_everything_is_there,
     check_replicas_are_equal,
     impatient_sender,
 )
-from tests.integration.cluster_process import ClusterProcess, cluster_process
-from tests.integration.senders import PARTITIONS, sending
-from tests.raw_client import PATIENCE_S, RawClient
-from tests.waiting import until, wait_until
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.processes.senders import PARTITIONS, sending
+from tests.kit.raw_client import PATIENCE_S, RawClient
+from tests.kit.waiting import until, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -47,7 +47,7 @@ NAMES = [TopicPartition("t", number) for number in range(3)]
 
 
 def play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
+    cluster.thread.run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def seen(server: Server) -> list[PartitionImage]:
@@ -108,8 +108,8 @@ def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
 
         async def shrink() -> None:
             await begin()
-            assert follower._neighbours is not None
-            await follower._neighbours.fetchers.stop()
+            assert follower.parts.partitions.others is not None
+            await follower.parts.partitions.others.fetchers.stop()
             append(leader)
             partitions = [leader.node.replicas.leader_of(name).partition for name in NAMES]
             await until(lambda: all(each.isr == (2, 1) for each in partitions))
@@ -143,10 +143,8 @@ def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
 
 
 def announcements(cluster: Cluster) -> list[str]:
-    assert cluster._store is not None
-    return [
-        path for path in cluster._store._tree.nodes if path.startswith(f"{layout.ISR_CHANGES}/")
-    ]
+    assert cluster.store is not None
+    return [path for path in cluster.store.tree.nodes if path.startswith(f"{layout.ISR_CHANGES}/")]
 
 
 def test_brokers_go_and_come_and_partitions_move_in_an_old_cluster() -> None:

@@ -12,9 +12,9 @@ import pytest
 from barnabas.client import SyncAdmin
 from barnabas.client.offsets import LATEST
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client, java_client
-from tests.conformance.clients import Seen
-from tests.integration.cluster_load import (
+from tests.kit.clients import confluent_client, java_client
+from tests.kit.clients.clients import Seen
+from tests.kit.processes.cluster_load import (
     BURST,
     LONGEST_LOSS_SECONDS,
     acknowledge_more,
@@ -24,10 +24,10 @@ from tests.integration.cluster_load import (
     leader_of,
     wait_for_full_isr,
 )
-from tests.integration.cluster_process import ClusterProcess, cluster_process
-from tests.integration.java_at_work import Acknowledged, JavaAtWork, Reading, java_at_work
-from tests.integration.senders import PARTITIONS
-from tests.waiting import wait_until
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.processes.java_at_work import Acknowledged, JavaAtWork, Reading, java_at_work
+from tests.kit.processes.senders import PARTITIONS
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

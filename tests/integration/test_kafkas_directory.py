@@ -47,7 +47,7 @@ from barnabas.records.record import iterate_records
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import OsFiles
 from barnabas.types import TopicPartition, uuid_from_text
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 
 pytestmark = pytest.mark.foreign
 

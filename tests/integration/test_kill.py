@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import confluent_client
-from tests.integration.broker_process import broker_process
-from tests.integration.senders import (
+from tests.kit.clients import confluent_client
+from tests.kit.processes.broker_process import broker_process
+from tests.kit.processes.senders import (
     LEAST_PER_LIFE,
     PARTITIONS,
     ConfluentSender,
@@ -20,7 +20,7 @@ from tests.integration.senders import (
     Sender,
     sending,
 )
-from tests.waiting import wait_until
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

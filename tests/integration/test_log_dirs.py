@@ -23,9 +23,9 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.waiting import wait_until
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 PARTITIONS = 4
 
@@ -41,8 +41,7 @@ def broker(directories: list[Path]) -> Iterator[Broker]:
     started = Broker(config=config)
     started.start()
     yield started
-    if started._thread is not None:
-        started.stop()
+    started.stop()
 
 
 def produce(client: RawClient, partition: int) -> int:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import confluent_client
-from tests.integration.broker_process import COMMAND, free_port
-from tests.integration.cluster_load import wait_for_full_isr
-from tests.integration.cluster_process import ClusterProcess
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.processes.broker_process import COMMAND, free_port
+from tests.kit.processes.cluster_load import wait_for_full_isr
+from tests.kit.processes.cluster_process import ClusterProcess
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

@@ -20,8 +20,8 @@ from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.types import TopicPartition as Name
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 TOPIC = "worked"
 SECONDS = 6.0  # at least: until there was enough of everything
@@ -38,9 +38,8 @@ class Mover:
     """Moves every partition of the internal topics away and back."""
 
     def __init__(self, broker: Broker) -> None:
-        assert broker._server is not None and broker._loop is not None
-        self._node = broker._server.node
-        self._loop = broker._loop
+        self._node = broker.server.node
+        self._loop = broker.thread.loop
         self._epoch = 1000
         self._stopping = threading.Event()
         self.moves = 0
@@ -67,7 +66,7 @@ class Mover:
                 )
                 for number in topic.partitions
             ]
-        self._node.replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, tuple(states)))
+        self._server.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, tuple(states)))
 
 
 @contextmanager

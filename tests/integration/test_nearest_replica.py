@@ -21,8 +21,8 @@ from barnabas.client import SyncProducer
 from barnabas.client.channel import Connection, system_seams
 from barnabas.client.consumer import consumer as our_consumer
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.waiting import wait_until
 
 CONFIG = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
@@ -310,9 +310,11 @@ def test_re_2_nothing_is_lost_or_read_twice_when_one_of_them_stops(
 
 def freeze(cluster: barnabas.Cluster, broker_id: int, topic: str) -> None:
     """It copies no more, and answers consumers all the same."""
-    replicas = cluster.server(broker_id).node.replicas
-    replica = replicas.hosted((topic, 0))
-    cluster._running().call(lambda: replicas.on_stopped_following(replica))
+    server = cluster.server(broker_id)
+    replica = server.node.replicas.hosted((topic, 0))
+    assert server.parts.partitions.others is not None
+    fetchers = server.parts.partitions.others.fetchers
+    cluster.thread.call(lambda: fetchers.unfollowing(replica))
 
 
 @pytest.mark.parametrize("how", ["by time", "by a seek"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from tests.foreign import CHECKOUT, require_java
+from tests.kit.foreign import CHECKOUT, require_java
 
 DEFAULT_ADDRESS = "localhost:9092"
 TIMEOUT_SECONDS = 180

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.client import SyncProducer
-from tests.conformance import confluent_client
-from tests.integration.broker_process import BrokerProcess
-from tests.integration.cluster_process import ClusterProcess, cluster_process
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

@@ -12,8 +12,8 @@ import pytest
 
 from barnabas import Broker
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
-from tests.integration.broker_process import COMMAND, STOP_SECONDS, broker_process
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import COMMAND, STOP_SECONDS, broker_process
+from tests.kit.waiting import wait_until
 
 RECORDS = 1_500_000
 """One each in a batch of its own, as they take longest to be read."""

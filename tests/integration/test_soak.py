@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 
 from barnabas.types import TopicPartition
-from tests.integration.java_at_work import Acknowledged
 from tests.integration.soak.compacting import Kept, wrongly_compacted
 from tests.integration.soak.readings import Reading
 from tests.integration.soak.run import Report, soak
@@ -21,6 +20,7 @@ from tests.integration.soak.verdict import (
     unordered,
     untrue_outcomes,
 )
+from tests.kit.processes.java_at_work import Acknowledged
 
 SECONDS = 40
 STORED = {(0, 0): b"0", (1, 0): b"1", (0, 1): b"2", (1, 1): b"3", (0, 2): b"4"}
@@ -64,7 +64,7 @@ def test_what_was_sent_is_there_once(
     sent: Sent, stored: dict[tuple[int, int], bytes], found: list[str]
 ) -> None:
     judged = sent_once("records", sent, stored)
-    assert (judged.count, judged.wrong) == (sent.sent_count, found)
+    assert (judged.total, judged.wrong) == (sent.sent_count, found)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_reader_reads_what_is_stored_and_skips_nothing(
     readings: list[Reading], found: list[str]
 ) -> None:
     judged = read_as_stored("readings", [readings], STORED)
-    assert (judged.count, judged.wrong) == (len(readings), found)
+    assert (judged.total, judged.wrong) == (len(readings), found)
 
 
 def test_committed_offsets_do_not_go_back() -> None:

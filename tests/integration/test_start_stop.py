@@ -8,10 +8,10 @@ import shutil
 import socket
 from pathlib import Path
 
-from tests import foreign
-from tests.conformance import confluent_client
-from tests.conformance.clients import Sent
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit import foreign
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Sent
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 
 def test_a_clean_stop_leaves_the_marker_and_the_next_start_scans_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cluster_load import (
+from tests.kit.processes.cluster_load import (
     BURST,
     acknowledge_more,
     check_everything_is_there,
@@ -15,8 +15,8 @@ from tests.integration.cluster_load import (
     leader_of,
     wait_for_full_isr,
 )
-from tests.integration.cluster_process import ClusterProcess, cluster_process
-from tests.integration.senders import ConfluentSender, OwnSender, sending
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.processes.senders import ConfluentSender, OwnSender, sending
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

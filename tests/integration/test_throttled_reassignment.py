@@ -10,10 +10,10 @@ import pytest
 import barnabas
 from barnabas.client import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.conformance.clients import Change, Resource
-from tests.effort import count_delays
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Change, Resource
+from tests.kit.effort import count_delays
+from tests.kit.waiting import wait_until
 
 CONFIG = {
     "replica.fetch.max.bytes": "100000",
@@ -72,7 +72,7 @@ def test_re_13_a_move_keeps_to_its_rate(cluster: barnabas.Cluster, side: str | N
                 broker_setting = {f"{side}_replication_throttled_rate": str(RATE)}
                 change(servers, Resource("broker", str(broker_id)), **broker_setting)
         delays_s: list[float] = []
-        counting = cluster._running().submit(count_delays(delays_s))
+        counting = cluster.thread.submit(count_delays(delays_s))
         began = time.monotonic()
         move(cluster, "moves", *before.replicas, comes)
         slowest = 0.0

@@ -7,26 +7,24 @@ and each marker, before and after it is in the log.
 from __future__ import annotations
 
 import os
-import queue
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 
 from barnabas.client import NewTopic, SyncAdmin
-from tests.integration.broker_process import BrokerProcess, broker_process
-from tests.integration.cluster_load import committed_values
-from tests.waiting import wait_until
+from tests.kit.clients.committing import DEADLINE_S, Committing, commit
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.waiting import wait_until
 
 PARTITIONS = 4
 TOPIC = "atomic"
 TRANSACTIONAL_ID = "mover"
 OPTIONS = ("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",)
-DEADLINE_S = 90.0
 
 # What the coordinator appends for the transaction below, in this order: the Ongoing record (one
 # AddPartitionsToTxn has all partitions, or several have one each), then Prepare, then Complete.
@@ -67,41 +65,6 @@ def producer_of(servers: str) -> Producer:
             "log_level": 0,
         }
     )
-
-
-def commit(producer: Producer) -> bool:
-    """Whether it was committed; a commit of unknown outcome is asked for again."""
-    for _ in range(5):
-        try:
-            producer.commit_transaction(DEADLINE_S)
-        except KafkaException as error:
-            if error.args[0].retriable():
-                continue
-            assert error.args[0].txn_requires_abort(), error
-            producer.abort_transaction(DEADLINE_S)
-            return False
-        return True
-    raise AssertionError("the transaction was neither committed nor refused")
-
-
-class Committing:
-    """A commit under way, in a thread: it outlives the broker."""
-
-    def __init__(self, producer: Producer) -> None:
-        self._done: queue.Queue[bool | Exception] = queue.Queue()
-        threading.Thread(target=self._run, args=(producer,), daemon=True).start()
-
-    def _run(self, producer: Producer) -> None:
-        try:
-            self._done.put(commit(producer))
-        except Exception as error:
-            self._done.put(error)
-
-    def outcome(self) -> bool:
-        outcome = self._done.get(timeout=2 * DEADLINE_S)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
 
 
 @pytest.mark.slow

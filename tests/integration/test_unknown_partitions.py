@@ -14,8 +14,8 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
 
 
 def _produce(client: RawClient) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.foreign import CHECKOUT, require_java
-from tests.integration.broker_process import broker_process
+from tests.kit.foreign import CHECKOUT, require_java
+from tests.kit.processes.broker_process import broker_process
 
 pytestmark = pytest.mark.slow
 

@@ -43,8 +43,8 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.raw_client import RawClient, batch
-from tests.waiting import wait_until
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 EPOCH = 1  # after one election
 Ask = Callable[[RawClient, str, int], int]

@@ -9,7 +9,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import pytest
 
 from barnabas.cluster.store import (
     Create,
-    MetadataStore,
     OutcomeUnknown,
     SessionExpired,
     SessionState,
@@ -27,16 +26,16 @@ from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_requests import Commit
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
-from tests.integration.metadata_stores import SESSION_MS, end_session
-from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
-from tests.integration.zookeeper_proxy import (
+from tests.kit.metadata_stores import SESSION_MS, data_of, end_session, opened
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_proxy import (
     MULTI,
     MULTI_READ,
     Cut,
     ZooKeeperProxy,
     zookeeper_proxy,
 )
-from tests.waiting import until
+from tests.kit.waiting import until
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState
 
@@ -45,17 +44,6 @@ CONNECTED, SUSPENDED, EXPIRED = SessionState
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
     with zookeeper_process(tmp_path_factory.mktemp("zk")) as running:
         yield running
-
-
-@contextlib.asynccontextmanager
-async def opened(settings: Settings | str) -> AsyncIterator[ZooKeeperStore]:
-    if isinstance(settings, str):
-        settings = Settings(settings, SESSION_MS)
-    store = await ZooKeeperStore.open(settings)
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 @pytest.fixture
@@ -84,12 +72,6 @@ def cut_off(
 CutOff = Callable[
     [Callable[[ZooKeeperStore, ZooKeeperStore, ZooKeeperProxy], Awaitable[None]]], None
 ]
-
-
-async def data_of(store: MetadataStore, path: str) -> bytes | None:
-    node = await store.read(path)
-    assert node is not None, path
-    return node.data
 
 
 # The start
@@ -428,8 +410,8 @@ def test_zookeeper_is_stopped_and_comes_back(
     caplog.set_level(logging.INFO)
     with zookeeper_process(tmp_path) as server:
         asyncio.run(scenario(server))
-    assert caplog.text.count(f"lost ZooKeeper at {server.connect}") == 1
-    assert caplog.text.count("lives on") == 1
+    assert caplog.text.count(f"connection to ZooKeeper at {server.connect} lost") == 1
+    assert caplog.text.count("reconnected to ZooKeeper") == 1
 
 
 @pytest.mark.slow

@@ -22,14 +22,13 @@ from barnabas.cluster.store import (
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings, Tls
 from barnabas.errors import ConfigError
-from tests import foreign
-from tests.integration.metadata_stores import SESSION_MS
-from tests.integration.test_zookeeper import data_of, opened
-from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
-from tests.integration.zookeeper_proxy import (
+from tests.kit import foreign
+from tests.kit.metadata_stores import SESSION_MS, data_of, opened
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_proxy import (
     zookeeper_proxy,
 )
-from tests.unit.cluster.whole_tree import load_topics
+from tests.kit.whole_tree import load_topics
 
 
 @pytest.fixture(scope="module")

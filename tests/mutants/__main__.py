@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.mutants.every import MUTATIONS
 from tests.mutants.mutation import Mutation
 

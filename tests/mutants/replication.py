@@ -72,7 +72,7 @@ MUTATIONS = (
     _PARTITION("if proposal != self._proposed:\n            return []", "pass"),
     _PARTITION("or answer.partition_epoch < self.partition_epoch\n", ""),
     _PARTITION(
-        "count >= self.min_insync_replicas or count >= len(self.replicas)",
+        "count >= self._min_insync_replicas or count >= len(self.replicas)",
         "count >= self.min_insync_replicas",
     ),
     _PARTITION(

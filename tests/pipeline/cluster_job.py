@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.session import SHORT_LIVED, start_session
+from tests.kit.pipeline.streams import records_of
 
 Passing = Callable[[Iterator[Any]], Iterator[Any]]
 
@@ -83,14 +84,7 @@ def session_on(master: str, settings: Mapping[str, str] | None = None) -> SparkS
 
 
 def _rows(spark: SparkSession, servers: str, source: str) -> DataFrame:
-    return (
-        spark.readStream.format("barnabas")
-        .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", source)
-        .option("startingOffsets", "earliest")
-        .load()
-        .select("value")
-    )
+    return records_of(spark, servers, source).select("value")
 
 
 def _hold_in(directory: str) -> Passing:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import foreign
+from tests.kit import foreign
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,18 +8,12 @@ from __future__ import annotations
 import sys
 
 from barnabas.pipeline.session import SHORT_LIVED, start_session
+from tests.kit.pipeline.streams import records_of
 
 
 def main(servers: str, source: str, table: str, checkpoint: str, per_batch: str) -> None:
     spark = start_session("delta-stream", master="local[2]", settings=SHORT_LIVED)
-    records = (
-        spark.readStream.format("barnabas")
-        .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", source)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", per_batch)
-        .load()
-    )
+    records = records_of(spark, servers, source, per_batch)
     query = (
         records.select("value")
         .writeStream.format("barnabas.delta")

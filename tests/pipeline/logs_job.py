@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from barnabas.pipeline.job import Job
+from tests.kit.pipeline.log_records import KNOWN
 from tests.pipeline.cluster_job import session_on
-from tests.pipeline.log_records import KNOWN
 
 RECORDS_PER_BATCH = 2_000
 

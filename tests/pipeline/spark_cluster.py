@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,8 @@ import psutil
 import pyspark
 
 from barnabas.pipeline.java import provide_java
-from tests.integration.broker_process import free_port
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import free_port
+from tests.kit.waiting import wait_until
 
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
@@ -102,3 +103,20 @@ def spark_cluster(directory: Path, workers: int = 2) -> Iterator[SparkCluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+@contextlib.contextmanager
+def job(module: str, directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver, which writes to `job.log` in the directory."""
+    with (directory / "job.log").open("wb") as log:
+        running = subprocess.Popen(
+            [sys.executable, "-m", f"tests.pipeline.{module}", *arguments, str(directory)],
+            env={**os.environ, "SPARK_WORKER_DIR": str(directory / "work")},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield running
+    finally:
+        running.kill()  # Spark's Java ends with it
+        running.wait()

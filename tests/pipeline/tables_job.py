@@ -24,8 +24,8 @@ from barnabas.pipeline.one_pass import OnePass, Outcome
 from barnabas.pipeline.tables import Tables
 from pyspark_barnabas.delta.compaction import Compacted, compact
 from pyspark_barnabas.delta.options import DeltaOptions
-from tests.pipeline.table_batches import ALL, in_tasks, taken
-from tests.pipeline.web_records import mixed
+from tests.kit.pipeline.table_batches import ALL, in_tasks, taken
+from tests.kit.pipeline.web_records import mixed
 
 PARTITIONS = 4
 MERGED_EVERY = 2  # batches

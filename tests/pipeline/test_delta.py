@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from barnabas.broker.embedded.broker import Broker
 from pyspark_barnabas_delta import once
-from tests.pipeline.topics import create, numbered, send
+from tests.kit.pipeline.streams import records_of
+from tests.kit.pipeline.topics import create, numbered, send
 
 PER_BATCH = 40
 
@@ -35,17 +36,9 @@ def write(frame: DataFrame, path: Path, mode: str = "append", **options: str) ->
 
 
 def lines(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
-    return (
-        spark.readStream.format("barnabas")
-        .option("kafka.bootstrap.servers", broker.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", PER_BATCH)
-        .load()
-        .select(
-            F.col("value").cast("string"),
-            F.expr("cast(cast(value as string) as int) % 3").alias("rest"),
-        )
+    return records_of(spark, broker.bootstrap_servers, topic, PER_BATCH).select(
+        F.col("value").cast("string"),
+        F.expr("cast(cast(value as string) as int) % 3").alias("rest"),
     )
 
 
@@ -154,7 +147,7 @@ def test_sp_3_nested_columns_are_checked_and_read_back(spark: SparkSession, tmp_
     with pytest.raises(PySparkException, match=r"prices.value.price is double, in the table long"):
         write(other, table)
     for kind in ("interval 1 day", "interval 1 year", "parse_json('1')", "null"):
-        with pytest.raises(PySparkException, match=r"took.* is .*no type of Delta"):
+        with pytest.raises(PySparkException, match=r"took.* is .*not a type of Delta"):
             write(frame.withColumn("took", F.expr(f"array({kind})")), table, mergeSchema="true")
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from barnabas.broker.embedded.broker import Broker
 from barnabas.client.producer.batch import ProducerRecord
-from tests import foreign
+from tests.kit import foreign
+from tests.kit.pipeline.topics import create, numbered, send_records
+from tests.kit.waiting import wait_until
 from tests.pipeline.killed import kill_tree
-from tests.pipeline.topics import create, numbered, send_records
-from tests.waiting import wait_until
 
 SOURCE, PARTITIONS = "killed-in", 2
 PER_BATCH = 40

@@ -13,9 +13,9 @@ import pytest
 
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.options import delta_options
-from tests.integration.broker_process import free_port
-from tests.unit.pyspark_barnabas.delta.test_table import ODD, commit, files, rows
-from tests.waiting import wait_until
+from tests.kit.pipeline.delta_tables import ODD, commit, files, rows
+from tests.kit.processes.broker_process import free_port
+from tests.kit.waiting import wait_until
 
 TABLE = "s3://bucket/tables/t"
 

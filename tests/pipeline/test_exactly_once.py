@@ -22,13 +22,13 @@ from pyspark_barnabas.rows import Columns
 from pyspark_barnabas.stager import stage
 from pyspark_barnabas.staging import StagingLost, staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.conformance.kafka_process import kafka_broker
-from tests.integration.answer_proxy import Fate, behind_a_proxy
-from tests.integration.cluster_load import committed_values
+from tests.kit.clients.kafka_process import kafka_broker
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.answer_proxy import Fate, behind_a_proxy
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.raw_client import NO_TIDYING
+from tests.kit.waiting import wait_until
 from tests.pipeline.micro_batches import end, options_of, query_of, task
-from tests.pipeline.topics import numbered
-from tests.raw_client import NO_TIDYING
-from tests.waiting import wait_until
 
 
 @pytest.fixture(

@@ -15,12 +15,12 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import BarnabasError
 from pyspark_barnabas.options import SinkOptions
-from tests.integration.broker_process import BrokerProcess
-from tests.integration.cluster_load import committed_values, wait_for_full_isr
-from tests.integration.cluster_process import ClusterProcess, cluster_process, started
-from tests.integration.full_disks import DISKS, Disk
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.cluster_load import committed_values, wait_for_full_isr
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process, started
+from tests.kit.processes.full_disks import DISKS, Disk
 from tests.pipeline.micro_batches import end, options_of, task
-from tests.pipeline.topics import numbered
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

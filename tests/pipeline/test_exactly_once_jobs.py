@@ -9,10 +9,10 @@ import pytest
 
 import barnabas
 from barnabas.client import SyncAdmin
-from tests.integration.cluster_load import committed_values
-from tests.pipeline.topics import create, numbered
-from tests.raw_client import NO_TIDYING
-from tests.waiting import wait_until
+from tests.kit.pipeline.topics import create, numbered
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.raw_client import NO_TIDYING
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

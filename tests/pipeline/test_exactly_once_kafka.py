@@ -10,9 +10,10 @@ import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.client.producer.batch import ProducerRecord
-from tests.conformance.kafka_process import kafka_broker
-from tests.integration.cluster_load import committed_values
-from tests.pipeline.topics import numbered
+from tests.kit.clients.kafka_process import kafka_broker
+from tests.kit.pipeline.streams import records_of
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.cluster_load import committed_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,14 +49,7 @@ def test_sp_3_a_micro_batch_that_runs_again_into_kafka(
         admin.create_topics([NewTopic(target, PARTITIONS)])
 
     def run() -> None:
-        records = (
-            spark.readStream.format("barnabas")
-            .option("kafka.bootstrap.servers", servers)
-            .option("subscribe", SOURCE)
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", PER_BATCH)
-            .load()
-        )
+        records = records_of(spark, servers, SOURCE, PER_BATCH)
         query = (
             records.select("key", "value")
             .writeStream.format("barnabas")

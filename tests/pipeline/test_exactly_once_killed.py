@@ -27,14 +27,14 @@ from barnabas.protocol.api import (
 )
 from barnabas.types import TopicPartition
 from pyspark_barnabas.staging import staging_topic
-from tests import foreign
-from tests.conformance import confluent_client
-from tests.integration.answer_proxy import AnswerProxy, Fate, behind_a_proxy
-from tests.integration.cluster_load import committed_values
+from tests.kit import foreign
+from tests.kit.clients import confluent_client
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.answer_proxy import AnswerProxy, Fate, behind_a_proxy
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.waiting import wait_until
 from tests.pipeline.exactly_once_job import TRANSACTIONAL_ID
 from tests.pipeline.killed import kill_tree
-from tests.pipeline.topics import numbered
-from tests.waiting import wait_until
 
 SOURCE, TARGET, PARTITIONS = "killed-in", "killed-out", 3
 PER_BATCH = 40

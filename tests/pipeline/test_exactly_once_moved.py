@@ -14,10 +14,11 @@ from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.admin.admin import NewTopic
 from pyspark_barnabas.staging import staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.integration.cluster_load import committed_values
+from tests.kit.pipeline.streams import records_of
+from tests.kit.pipeline.topics import create, numbered, send
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.raw_client import NO_TIDYING
 from tests.pipeline.micro_batches import end, options_of, task
-from tests.pipeline.topics import create, numbered, send
-from tests.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,13 +83,7 @@ ONCE = {"exactlyOnce": "true", "kafka.transactional.id": ID}
 
 def run(spark: SparkSession, servers: str, checkpoint: Path, sink: Mapping[str, str]) -> None:
     """A query from `in` to `t` of the even numbers, until it has read what there is."""
-    records = (
-        spark.readStream.format("barnabas")
-        .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", "in")
-        .option("startingOffsets", "earliest")
-        .load()
-    )
+    records = records_of(spark, servers, "in")
     (
         records.where("cast(cast(value as string) as int) % 2 = 0")
         .select("value")

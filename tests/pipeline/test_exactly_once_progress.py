@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from barnabas.broker.seams import this_machine
+from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.admin.admin import NewTopic
@@ -24,12 +24,12 @@ from barnabas.protocol.messages.init_producer_id import (
 )
 from pyspark_barnabas.exactly_once import transactional_id_of
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.clocks import SteppedClock
-from tests.integration.cluster_load import committed_values
+from tests.kit.clocks import SteppedClock
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 from tests.pipeline.micro_batches import end, options_of, query_of, task
-from tests.pipeline.topics import numbered
-from tests.raw_client import RawClient
-from tests.waiting import wait_until
 
 DAY_MS = 24 * 3_600_000
 LAST_EPOCH = 32_766
@@ -76,7 +76,7 @@ async def served(directory: Path, days: int, scenario: Callable[[str], None]) ->
         "log.retention.ms": "-1",
         "offsets.retention.check.interval.ms": "50",
     }
-    server = Server(BrokerConfig(config), this_machine()._replace(clock=clock))
+    server = Server(BrokerConfig(config), system_seams()._replace(clock=clock))
     await server.start()
     try:
         await asyncio.to_thread(scenario, f"127.0.0.1:{server.port}")

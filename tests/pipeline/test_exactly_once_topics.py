@@ -13,11 +13,11 @@ from barnabas.errors import BarnabasError, ConfigError, UnknownTopicOrPartition
 from pyspark_barnabas.exactly_once import transactional_id_of
 from pyspark_barnabas.staging import StagingLost, staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.integration.cluster_load import committed_values
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.raw_client import NO_TIDYING
+from tests.kit.waiting import wait_until
 from tests.pipeline.micro_batches import end, options_of, query_of, task
-from tests.pipeline.topics import numbered
-from tests.raw_client import NO_TIDYING
-from tests.waiting import wait_until
 
 PAST_32_BITS = 2**31 + 5
 
@@ -65,7 +65,7 @@ def test_sp_3_a_batch_whose_staged_rows_are_gone_runs_again(
     staged = task(options, values)
     lose(admin, staging_of(servers))
     for _ in range(2):
-        with pytest.raises(StagingLost, match=r"deleted, or has expired"):
+        with pytest.raises(StagingLost, match=r"deleted, or have expired"):
             end(options, batch, staged)
     assert committed_values(servers, "t", 1) == numbered(0, 10 * batch)
     assert end(options, batch, task(options, values))

@@ -17,12 +17,11 @@ from barnabas.pipeline.logs.definition import LOGS
 from barnabas.pipeline.logs.generator import write_logs
 from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.tables import Tables
-from tests import foreign
-from tests.integration.cluster_load import committed_values
-from tests.pipeline.spark_cluster import spark_cluster
-from tests.pipeline.test_spark_cluster import job
-from tests.pipeline.topics import create
-from tests.waiting import wait_until
+from tests.kit import foreign
+from tests.kit.pipeline.topics import create
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.waiting import wait_until
+from tests.pipeline.spark_cluster import job, spark_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

@@ -18,8 +18,7 @@ from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.logs.definition import LOGS
 from barnabas.pipeline.logs.generator import write_logs
 from barnabas.pipeline.snapshot import Snapshot
-from tests import foreign
-from tests.pipeline.test_run_command import PATIENCE_S, Command
+from tests.pipeline.run_command import PATIENCE_S, Command, running_command
 
 pytestmark = pytest.mark.slow
 
@@ -33,13 +32,8 @@ pattern = "{time:DATE %H:%M:%S} {level} {component}: {message}"
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    foreign.require_java()
-    command = Command(tmp_path / "out", tmp_path / "logs")
-    yield command
-    if command.process is not None:
-        if command.process.poll() is None:
-            command.process.kill()
-        command.process.communicate()
+    with running_command(tmp_path / "out", tmp_path / "logs") as command:
+        yield command
 
 
 def accounts(out: Path) -> Accounts:
@@ -182,7 +176,7 @@ def test_sp_2_what_others_collect_on_many_machines(command: Command, tmp_path: P
     [
         (["--formats", "missing.toml"], "missing.toml: No such file"),
         (["--input", "missing"], "missing: there is no such file or directory"),
-        (["--no-input"], "--no-input is for --bootstrap-servers"),
+        (["--no-input"], "--no-input needs --bootstrap-servers"),
     ],
 )
 def test_ux_4_what_cannot_be_is_said_at_once(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -17,16 +17,12 @@ from barnabas.pipeline.logs.generator import generate
 from barnabas.pipeline.one_pass import OnePass, outcome
 from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.tables import Tables
-from tests.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, write
+from tests.kit.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, send, write
 
 LINES = 4_000
 BATCHES = 4
 PUBLISHED = {"HDFS": 0.998, "OpenSSH": 0.788, "OpenStack": 0.733, "Zookeeper": 0.967}
 """Drain's grouping accuracy: Zhu et al., "Tools and Benchmarks for Automated Log Parsing", 2019."""
-
-
-def send(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
-    return {}
 
 
 def batches() -> list[pa.Table]:

@@ -14,12 +14,11 @@ from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.offsets import LATEST
 from barnabas.pipeline.behaviour.generator import generate
 from barnabas.pipeline.session import SHORT_LIVED
-from tests import foreign
-from tests.integration.cluster_load import leader_of
-from tests.integration.test_cluster_command import LocalCluster, local_cluster
+from tests.kit.pipeline.table_batches import accounts_in
+from tests.kit.processes.cluster_load import leader_of
+from tests.kit.processes.local_cluster import LocalCluster, local_cluster
 from tests.pipeline.independent import compute
-from tests.pipeline.table_batches import accounts_in
-from tests.pipeline.test_run_command import PATIENCE_S, Command, dead_letters
+from tests.pipeline.run_command import PATIENCE_S, Command, dead_letters, running_command
 
 TOPIC = "web-access"
 
@@ -72,17 +71,12 @@ def busy(log: Path) -> Iterator[WebServer]:
 @contextlib.contextmanager
 def stage(directory: Path) -> Iterator[tuple[LocalCluster, Command]]:
     """A cluster by `barnabas cluster start`, and the pipeline's command for it."""
-    foreign.require_java()
-    command = Command(directory / "out", directory / "access.log")
-    with local_cluster(directory) as cluster:
-        try:
-            cluster.start("--override", "zookeeper.session.timeout.ms=2000")
-            yield cluster, command
-        finally:
-            if command.process is not None:
-                if command.process.poll() is None:
-                    command.process.kill()
-                command.process.communicate()
+    with (
+        local_cluster(directory) as cluster,
+        running_command(directory / "out", directory / "access.log") as command,
+    ):
+        cluster.start("--override", "zookeeper.session.timeout.ms=2000")
+        yield cluster, command
 
 
 def kill_leader_of(partition: int, cluster: LocalCluster, command: Command) -> int:

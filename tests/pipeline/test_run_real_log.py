@@ -19,8 +19,8 @@ from barnabas.pipeline.behaviour.sessions import described as with_derived
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.job import Job
 from barnabas.pipeline.snapshot import Snapshot
+from tests.kit.pipeline.table_batches import ALL, snapshot_of
 from tests.pipeline.independent import Found, Session, compute
-from tests.pipeline.table_batches import ALL, snapshot_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.broker.embedded.broker import Broker
-from tests.pipeline.topics import create, numbered, records_of, send
+from tests.kit.pipeline.topics import create, numbered, records_of, send
 
 ROWS = (
     "key string, value string, topic string, partition int,"

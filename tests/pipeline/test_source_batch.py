@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from barnabas.broker.embedded.broker import Broker
 from barnabas.client.producer.batch import ProducerRecord
 from pyspark_barnabas.schema import arrow_schema, read_schema
-from tests.pipeline.topics import NOW_MS, create, numbered, send, send_records
+from tests.kit.pipeline.topics import NOW_MS, create, numbered, send, send_records
 
 
 def read(spark: SparkSession, broker: Broker, **options: Any) -> DataFrame:
@@ -151,7 +151,7 @@ def test_a_view_in_sql_and_why_not_a_table(spark: SparkSession, broker: Broker) 
     ("options", "message"),
     [
         ({"subscribe": "x", "maxOffsetPerTrigger": 5}, "did you mean maxOffsetsPerTrigger"),
-        ({}, "nothing says what to read"),
+        ({}, "nothing to read"),
         ({"subscribe": "x", "kafka.bootstrap.servers": "nowhere"}, "'nowhere' is not HOST:PORT"),
     ],
 )
@@ -173,5 +173,5 @@ def test_what_is_wrong_with_a_batch_shows_when_it_is_planned(
         read(spark, broker, subscribe="absent").count()
     schema = StructType.fromDDL("value string")
     reader = spark.read.format("barnabas").schema(schema).option("subscribe", "present")
-    with pytest.raises(PySparkException, match="takes no other"):
+    with pytest.raises(PySparkException, match="accepts no other"):
         reader.option("bootstrap.servers", broker.bootstrap_servers).load().count()

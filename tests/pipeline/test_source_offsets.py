@@ -26,7 +26,7 @@ from pyspark_barnabas.offsets import StreamOffset
 from pyspark_barnabas.options import source_options
 from pyspark_barnabas.schema import read_schema
 from pyspark_barnabas.stream import TopicStreamReader
-from tests.pipeline.topics import NOW_MS, create, delete, numbered, send
+from tests.kit.pipeline.topics import NOW_MS, create, delete, numbered, send
 
 ALL = ReadAllAvailable()
 

@@ -17,7 +17,7 @@ from barnabas.broker.embedded.broker import Broker
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.sync.producer import SyncAdmin
-from tests.pipeline.topics import create, delete, numbered, send, send_records
+from tests.kit.pipeline.topics import create, delete, numbered, send, send_records
 
 Batches = dict[int, list[str]]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,14 +21,14 @@ from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.behaviour.generator import write_log
 from barnabas.pipeline.collector import Collector
 from barnabas.types import TopicPartition
-from tests import foreign
-from tests.integration.cluster_load import committed_values
+from tests.kit import foreign
+from tests.kit.pipeline.table_batches import tables_in
+from tests.kit.pipeline.topics import create, numbered
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.waiting import wait_until
 from tests.pipeline.cluster_job import HOLD_AFTER
 from tests.pipeline.independent import Found, compute
-from tests.pipeline.spark_cluster import spark_cluster
-from tests.pipeline.table_batches import tables_in
-from tests.pipeline.topics import create, numbered
-from tests.waiting import wait_until
+from tests.pipeline.spark_cluster import job, spark_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 
@@ -52,23 +50,6 @@ def servers() -> Iterator[str]:
             )
             producer.flush()
         yield broker.bootstrap_servers
-
-
-@contextlib.contextmanager
-def job(module: str, directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver, which writes to `job.log` in the directory."""
-    with (directory / "job.log").open("wb") as log:
-        running = subprocess.Popen(
-            [sys.executable, "-m", f"tests.pipeline.{module}", *arguments, str(directory)],
-            env={**os.environ, "SPARK_WORKER_DIR": str(directory / "work")},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield running
-    finally:
-        running.kill()  # Spark's Java ends with it
-        running.wait()
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
 
 import deltalake
 import duckdb
@@ -29,10 +28,13 @@ from barnabas.pipeline.places import dead_letters
 from barnabas.pipeline.tables import Tables
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.pipeline.table_batches import (
+from tests.kit.pipeline.delta_tables import age
+from tests.kit.pipeline.table_batches import (
     ALL,
     HITS,
     QUERY,
+    Doomed,
+    Killed,
     contents,
     in_tasks,
     letters_in,
@@ -42,15 +44,10 @@ from tests.pipeline.table_batches import (
     taken,
     write,
 )
-from tests.pipeline.topics import create
-from tests.pipeline.web_records import line, mixed, record, table
-from tests.unit.pyspark_barnabas.delta.test_log import age
+from tests.kit.pipeline.topics import create
+from tests.kit.pipeline.web_records import line, mixed, record, table
 
 BATCHES = 3
-
-
-class Killed(Exception):
-    """Where a test cuts a batch off."""
 
 
 def die(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
@@ -130,7 +127,7 @@ def test_others_read_the_tables(whole: Path) -> None:
 def test_a_process_that_reads_tables_ends_in_order(whole: Path) -> None:
     """And neither aborts nor hangs, which threads of Arrow's that go on reading made it do."""
     program = (
-        "import sys; from pathlib import Path; from tests.pipeline.table_batches import *;"
+        "import sys; from pathlib import Path; from tests.kit.pipeline.table_batches import *;"
         " snapshot_of(Path(sys.argv[1]))"
     )
     for _ in range(6):
@@ -327,14 +324,6 @@ def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Pa
     assert contents(tmp_path) == before
     write(tables, [32])
     assert snapshot_of(tmp_path).frame("events").height == HITS * 33
-
-
-class Doomed(Tables):
-    """Dies when all tables have a batch, are merged, and are of yet another version than the
-    control table names."""
-
-    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
-        raise Killed
 
 
 def test_sp_3_logs_stay_short_and_what_the_control_table_names_stays_readable(

@@ -9,9 +9,17 @@ import pytest
 
 from barnabas.pipeline import tables as pipeline_tables
 from barnabas.pipeline.behaviour.definition import BEHAVIOUR
-from tests.pipeline.table_batches import ALL, HITS, contents, snapshot_of, tables_in, write
-from tests.pipeline.test_tables import Doomed, Killed
-from tests.unit.pyspark_barnabas.delta.test_vacuum import LONG_AGO_S, age, data
+from tests.kit.pipeline.delta_tables import LONG_AGO_S, data_files, outlive_retention
+from tests.kit.pipeline.table_batches import (
+    ALL,
+    HITS,
+    Doomed,
+    Killed,
+    contents,
+    snapshot_of,
+    tables_in,
+    write,
+)
 
 
 def test_sp_3_a_reader_of_all_tables_beside_a_vacuum_of_old_files(
@@ -23,13 +31,13 @@ def test_sp_3_a_reader_of_all_tables_beside_a_vacuum_of_old_files(
     with monkeypatch.context() as then:
         then.setattr(time, "time", lambda: now_s() - LONG_AGO_S)
         write(tables, range(3))
-        replaced = data(tmp_path) - data(tmp_path / "control")
+        replaced = data_files(tmp_path) - data_files(tmp_path / "control")
         tables.tidy()
     write(tables, range(3, 5))  # their control row names what was merged
-    age(tmp_path)
+    outlive_retention(tmp_path)
     pinned, expected = snapshot_of(tmp_path), contents(tmp_path)
     write(tables, [5])
-    assert not replaced & data(tmp_path), "replaced last week"
+    assert not replaced & data_files(tmp_path), "replaced last week"
     assert pinned.frame("events").height == HITS * 5
     for name in ALL:
         assert pinned.frame(name).height == sum(expected[name].values()), name
@@ -50,7 +58,7 @@ def test_sp_3_killed_twice_behind_the_merge_with_a_week_between(
         before = contents(tmp_path)
         with pytest.raises(Killed):
             write(Doomed(tmp_path, BEHAVIOUR), [3])
-    age(tmp_path)
+    outlive_retention(tmp_path)
     with pytest.raises(Killed):
         write(Doomed(tmp_path, BEHAVIOUR), [3])
     assert contents(tmp_path) == before

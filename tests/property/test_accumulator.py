@@ -24,7 +24,7 @@ from barnabas.records.record import iterate_records
 from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 NAME = TopicPartition("t", 0)
 SIZE = 100

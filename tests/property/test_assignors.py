@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.client.consumer.assignors import ASSIGNORS
-from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 TOPICS = ("a", "b", "c")
 

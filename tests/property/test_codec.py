@@ -13,8 +13,8 @@ from barnabas.protocol import codec, interpreter
 from barnabas.protocol.api import APIS
 from barnabas.protocol.frame import decode_request_header
 from barnabas.protocol.message import Message
-from tests.effort import examples
-from tests.unit.protocol.random_messages import ANY_VERSION, MESSAGES, VERSIONS
+from tests.kit.effort import examples
+from tests.kit.random_messages import ANY_VERSION, MESSAGES, VERSIONS
 
 quick = settings(
     max_examples=examples(25, least=5),  # of each message, and they are many

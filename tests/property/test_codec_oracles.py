@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from barnabas.protocol import codec
 from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.message import Field, Message
-from tests.effort import IS_QUICK, examples
-from tests.unit.protocol.random_messages import messages
+from tests.kit.effort import IS_QUICK, examples
+from tests.kit.random_messages import messages
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:kafka", "ignore:open_text")
 

@@ -23,10 +23,10 @@ from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.snapshot import SUFFIX
-from tests.effort import examples
-from tests.unit.storage.compaction.passes import clean, end, keyed
-from tests.unit.storage.disk import CRASHED, append, open_at
-from tests.unit.storage.test_crash import DyingFiles, Killed
+from tests.kit.effort import examples
+from tests.kit.storage.disk import CRASHED, append, open_at
+from tests.kit.storage.dying_files import DyingFiles, Killed
+from tests.kit.storage.passes import clean, end, keyed
 
 KEYS = [b"a", b"b", b"c", b"a key of more than sixteen bytes"]
 IDEMPOTENT, TRANSACTIONAL = (1, 2), (11, 12)

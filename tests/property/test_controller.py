@@ -31,7 +31,7 @@ from barnabas.controller.controller import Controller, Decision, LogEnd, Setting
 from barnabas.controller.decision import split
 from barnabas.controller.guard import is_in_doubt, waits_for_ends
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 BROKERS = (1, 2, 3, 4)
 CONFIGS = {
@@ -134,7 +134,7 @@ class World:
     def shut_down(self, broker_id: int) -> Decision | None:
         if broker_id not in self.live:
             return None
-        decision, remaining = self.controller.shutdown_wished(broker_id)
+        decision, remaining = self.controller.shutdown_requested(broker_id)
         for name in remaining:
             assert decision.image.topics[name.topic].partitions[name.partition].leader == broker_id
         return decision
@@ -206,7 +206,7 @@ class World:
         hosts = {each for p in known.partitions.values() for each in p.replicas}
         if topic not in self.deleting:
             self.deleting.add(topic)
-            return self.controller.deletions_wished([topic])
+            return self.controller.deletions_requested([topic])
         if not hosts.issubset(self.live):
             return None
         self.deleting.discard(topic)

@@ -20,9 +20,9 @@ from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
-from tests.effort import examples
-from tests.unit.storage.compaction.passes import clean, keyed
-from tests.unit.storage.disk import CLEAN, T0, QuickFiles, append, open_at, read
+from tests.kit.effort import examples
+from tests.kit.storage.disk import CLEAN, T0, QuickFiles, append, open_at, read
+from tests.kit.storage.passes import clean, keyed
 
 CONFIG = LogConfig(
     segment_bytes=500, index_interval_bytes=100, cleanup_policy="compact", segment_index_bytes=1024

@@ -14,22 +14,9 @@ from hypothesis import strategies as st
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
 from barnabas.cluster.nodes import Tree
-from barnabas.cluster.store import Check, Create, Delete, MetadataError, Operation, Set
-from tests.effort import examples
-
-NAMES = ("a", "b", "c")
-PATHS = [f"/{one}" for one in NAMES] + [f"/{one}/{two}" for one in NAMES for two in NAMES]
-
-paths = st.sampled_from(PATHS)
-data = st.none() | st.binary(max_size=8)
-versions = st.sampled_from([-1, -1, 0, 1])
-operations: st.SearchStrategy[Operation] = st.one_of(
-    st.builds(Create, paths, data, st.just(False), st.booleans()),
-    st.builds(Set, paths, data, versions),
-    st.builds(Delete, paths, versions),
-    st.builds(Check, paths, st.sampled_from([0, 1])),
-)
-commits = st.lists(operations, min_size=1, max_size=4)
+from barnabas.cluster.store import Create, Delete, MetadataError, Operation, Set
+from tests.kit.effort import examples
+from tests.kit.metadata_commits import commits
 
 Model = dict[str, tuple[bytes | None, int, int]]
 """Data, version and number of children ever created, by path."""
@@ -82,7 +69,7 @@ async def _run(directory: Path, batches: list[list[Operation]], snapshot_at: int
             assert expected is None, f"{batch} should have gone through"
         if expected is not None:
             history.append(expected)
-        assert _as_model(store._tree) == history[-1]
+        assert _as_model(store.tree) == history[-1]
     journal.close()  # but not the store: the process is killed here, and loses its lock
     return history
 
@@ -90,7 +77,7 @@ async def _run(directory: Path, batches: list[list[Operation]], snapshot_at: int
 def _reopened(directory: Path) -> Model:
     journal = Journal(directory)
     try:
-        return _as_model(EmbeddedStore(journal)._tree)
+        return _as_model(EmbeddedStore(journal).tree)
     finally:
         journal.close()
 

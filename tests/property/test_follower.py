@@ -12,8 +12,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.effort import IS_QUICK, examples
-from tests.property.replication_events import Events
+from tests.kit.effort import IS_QUICK, examples
+from tests.kit.replication.replication_events import Events
 
 WEIGHTS = {
     "elect": 1,

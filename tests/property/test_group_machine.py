@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.coordinator.decision import Decision, Now, StateRecord
 from barnabas.coordinator.group import Group, GroupState
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.joining import Caller
 from barnabas.coordinator.records import GroupMetadataKey
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.coordinator.timers import NEVER
 from barnabas.errors import MemberIdRequired
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -30,7 +30,7 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitTopic,
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.effort import examples
+from tests.kit.effort import examples
 
 GROUP = "g"
 SESSION_MS, REBALANCE_MS = 10_000, 30_000

@@ -34,9 +34,9 @@ from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Segment
-from tests.effort import examples
-from tests.unit.storage.disk import NAME, QuickFiles, make_transactional, open_at
-from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
+from tests.kit.effort import examples
+from tests.kit.storage.disk import NAME, QuickFiles, make_transactional, open_at
+from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 CONFIGS = st.fixed_dictionaries(
     {

@@ -38,7 +38,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitTopic,
 )
-from tests.effort import examples
+from tests.kit.effort import examples
 
 # Few names, one of them nearly always: what is interesting happens where events meet.
 GROUPS = st.sampled_from(["g", "g", "g", "h"])

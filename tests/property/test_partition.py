@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.cluster.image import PartitionImage
-from barnabas.replication.partition import Advance, Effect, FollowerFetch, Partition
+from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.partition import Advance, Effect, Partition
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 LEADER = 0
 FOLLOWERS = (1, 2)

@@ -20,10 +20,10 @@ from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from simulation.whole.files import SimFiles
-from tests.effort import examples
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.storage.compaction.passes import LIMITS, NOW, clean, keyed
-from tests.unit.storage.disk import NAME, T0, append, read
+from tests.kit.effort import examples
+from tests.kit.set_clock import SetClock
+from tests.kit.storage.disk import NAME, T0, append, read
+from tests.kit.storage.passes import LIMITS, NOW, clean, keyed
 
 CONFIG = LogConfig(
     segment_bytes=500, index_interval_bytes=100, cleanup_policy="compact", segment_index_bytes=1024

@@ -20,7 +20,7 @@ from barnabas.records.batch import NO_SEQUENCE, BatchHeader
 from barnabas.records.control_records import ABORT, Marker
 from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
-from tests.effort import examples
+from tests.kit.effort import examples
 
 WRAP = 2**31
 

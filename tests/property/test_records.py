@@ -15,24 +15,9 @@ from kafka.record.memory_records import (  # type: ignore[import-untyped]
 from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches
 from barnabas.records.compression import CODEC_NAMES
-from barnabas.records.record import BatchBuilder, Record, iterate_records
-from tests.effort import examples
-
-Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
-Rows = list[Row]
-
-octets = st.none() | st.binary(max_size=80)
-headers = st.lists(st.tuples(st.text(max_size=8), octets), max_size=3).map(tuple)
-timestamps = st.integers(0, 2**42)
-rows = st.lists(st.tuples(timestamps, octets, octets, headers), min_size=1, max_size=40)
-codecs = st.integers(0, 4)
-
-
-def build(codec: int, rows: Rows) -> BatchBuilder:
-    builder = BatchBuilder(codec)
-    for timestamp, key, value, pairs in rows:
-        builder.append(timestamp, key, value, pairs)
-    return builder
+from barnabas.records.record import Record, iterate_records
+from tests.kit.effort import examples
+from tests.kit.storage.batches import Rows, build, codecs, rows
 
 
 @given(codecs, rows, st.integers(0, 2**50))

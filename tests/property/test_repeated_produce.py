@@ -27,9 +27,9 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.types import FileSlice
-from tests.effort import examples
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
+from tests.kit.broker.topics import create
+from tests.kit.effort import examples
+from tests.kit.raw_client import RawClient, batch
 
 PARTITIONS = 3
 TOPICS = ("t", "x" * 120, "y" * 126, "z" * 127, "w" * 200)

@@ -10,8 +10,8 @@ from barnabas.records.batch import HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.records.compression import compress
 from barnabas.records.record import Record, iterate_records
 from barnabas.records.rewrite import Rules, Walk, plain_section, rewrite
-from tests.effort import examples
-from tests.property.test_records import Rows, build, codecs, rows
+from tests.kit.effort import examples
+from tests.kit.storage.batches import Rows, build, codecs, rows
 
 
 def walk_all(batch: bytes, rules: Rules, step: int) -> Walk:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.collector.registry import Registry
 from barnabas.collector.rotated_log import Portion, RotatedLog
-from tests.web_server import WebServer
+from tests.kit.web_server import WebServer
 
 HEADERS = (b"", b"\n", b"#Fields: date time\n")
 NEVER_S, AT_ONCE_S = 3600.0, 0.0

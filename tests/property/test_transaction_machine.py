@@ -22,15 +22,15 @@ from barnabas.coordinator.records import (
     TransactionStatus,
     decode_transaction_record,
 )
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import MAX_EPOCH, Transaction
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import ConcurrentTransactions, InvalidProducerIdMapping, ProducerFenced
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import records_of
 from barnabas.types import TopicPartition
-from tests.effort import examples
-from tests.unit.coordinator.transaction_driver import Driver, hard
+from tests.kit.effort import examples
+from tests.kit.transaction_driver import Driver, hard
 
 NAMES = st.sampled_from(["a", "b"])
 PARTITIONS = st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True)

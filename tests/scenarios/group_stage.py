@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from barnabas.coordinator.decision import Decision, Now, StateRecord
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.joining import Caller
 from barnabas.coordinator.records import GroupMetadataKey
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.errors import error_for_code
 from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -244,7 +244,7 @@ class Stage:
             else:
                 yield f"{client} <- {api} {self.told(client, api, message)}".strip()
         if not is_refused:
-            yield from (f"story: {story}" for story in decision.stories)
+            yield from (f"log: {line}" for line in decision.log_lines)
         if ticket in self.owed:
             yield f"{self.owed[ticket][0]} waits"
 

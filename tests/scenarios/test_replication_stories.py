@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.property.replication_events import Events
-from tests.property.replication_stage import BROKERS, LAG_MS, Stage
+from tests.kit.replication.replication_events import Events
+from tests.kit.replication.replication_stage import BROKERS, LAG_MS, Stage
 
 
 def _stage() -> tuple[Events, Stage]:

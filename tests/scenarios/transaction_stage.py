@@ -23,8 +23,8 @@ from typing import Any
 
 from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.records import TransactionKey, TransactionValue
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import Owner, initialized, transaction_of
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import error_for_code
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -243,7 +243,7 @@ class Stage:
             owner = Owner(markers.producer_id, markers.producer_epoch)
             places = " ".join(map(str, markers.partitions))
             yield f"markers: {kind} {shown(owner)} {places} (coordinator {self.machine.epoch})"
-        yield from (f"story: {story}" for story in decision.stories)
+        yield from (f"log: {line}" for line in decision.log_lines)
 
 
 def error(code: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from simulation.__main__ import main
 from simulation.options import draw
 from simulation.run import run
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 
 
 def _digests(hash_seed: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from pathlib import PurePosixPath
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.tidy.source import Source, sources
 
 DOCUMENT = CHECKOUT / "docs" / "file-map.md"

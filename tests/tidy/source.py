@@ -8,7 +8,7 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

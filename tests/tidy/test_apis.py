@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.api import APIS, Api
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 
 MESSAGES = CHECKOUT / "src" / "barnabas" / "protocol" / "messages"
 HANDLERS = CHECKOUT / "src" / "barnabas" / "broker" / "handlers"

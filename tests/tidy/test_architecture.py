@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.tidy import file_map
 from tests.tidy.source import sources
+
+# A module of ours in a page: from the package, or from the top of the checkout.
+MODULE = re.compile(r"`((?:\w+/)+\w+\.py)`")
+ROOTS = (CHECKOUT, CHECKOUT / "src", CHECKOUT / "src" / "barnabas")
 
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
 
@@ -36,3 +40,14 @@ def test_the_file_map_is_true() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
+
+
+def test_modules_that_pages_name_are_there() -> None:
+    """Decisions tell of their own time."""
+    found = [
+        f"{page.name}: {module}"
+        for page in sorted(CHECKOUT.glob("docs/*.md"))
+        for module in MODULE.findall(page.read_text(encoding="utf-8"))
+        if not any((root / module).is_file() for root in ROOTS)
+    ]
+    assert found == []

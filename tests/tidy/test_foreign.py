@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import foreign
+from tests.kit import foreign
 
 
 @pytest.mark.parametrize(

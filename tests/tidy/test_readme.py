@@ -20,7 +20,7 @@ from typing import NamedTuple
 import pytest
 
 import barnabas
-from tests.foreign import CHECKOUT, require_java
+from tests.kit.foreign import CHECKOUT, require_java
 
 README = CHECKOUT / "README.md"
 DEFAULT_ADDRESS = "localhost:9092"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 
 LARGEST_BYTES = 256 * 1024
 LARGER = frozenset[str]()

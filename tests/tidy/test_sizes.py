@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.tidy.source import Function, everything, sources
 
 FILE_LINES = 600

@@ -1,4 +1,4 @@
-"""`docs/status.md` says of every line of the specification how far it is, and tests back it."""
+"""Each line of `docs/specification.md` has a state in `docs/status.md`, and tests prove it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.foreign import CHECKOUT
-from tests.tidy.source import sources
+from tests.kit.foreign import CHECKOUT
+from tests.tidy.source import everything, sources
 
+SPECIFICATION = CHECKOUT / "docs" / "specification.md"
 STATUS = CHECKOUT / "docs" / "status.md"
 STATES = {"done", "partly", "not yet"}
 
 ROW = re.compile(r"^\| ([A-Z]{2}-\d+) \| ([^|]+) \| ([^|]+) \|([^|]*)\|$", re.MULTILINE)
+LINE = re.compile(r'^- <a id="([a-z]{2}-\d+)"></a>\*\*([A-Z]{2}-\d+)\*\* \S', re.MULTILINE)
+HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 ID = re.compile(r"\b(?:TP|PR|CO|AS|GC|ST|RE|ZK|DL|SE|SP|UX|TK|IN|MX|ZS|SH)-\d+\b")
 
 
@@ -47,9 +50,20 @@ def test_only_what_is_partly_done_says_what_is_missing() -> None:
     assert [row for row in rows() if (row.state == "partly") != bool(row.missing)] == []
 
 
-def test_every_line_of_the_specification_has_a_state(shared: Path) -> None:
-    specification = (shared / "spec.md").read_text(encoding="utf-8")
-    wanted = re.findall(r"^- ([A-Z]{2}-\d+) ", specification, re.MULTILINE)
+def test_every_line_of_the_specification_has_a_state() -> None:
+    """In the same order, below the same headings, and at an anchor of its own."""
+    specification, status = (page.read_text(encoding="utf-8") for page in (SPECIFICATION, STATUS))
+    lines = LINE.findall(specification)
+    assert [id_ for _, id_ in lines] == [row.id for row in rows()]
+    assert [anchor for anchor, id_ in lines if anchor != id_.lower()] == []
+    assert specification.count("<a id=") == len(lines), "a line that is not written like the others"
+    headings = HEADING.findall(specification)
+    assert headings == HEADING.findall(status)[: len(headings)]
+
+
+def test_the_specification_is_whole(shared: Path) -> None:
+    text = (shared / "spec.md").read_text(encoding="utf-8")
+    wanted = re.findall(r"^- ([A-Z]{2}-\d+) ", text, re.MULTILINE)
     assert [row.id for row in rows()] == wanted
 
 
@@ -57,5 +71,9 @@ def test_whatever_is_done_is_carried_by_a_test() -> None:
     assert {row.id for row in rows() if row.state != "not yet"} - carried() == set()
 
 
-def test_tests_carry_only_ids_that_exist() -> None:
-    assert carried() - {row.id for row in rows()} == set()
+def test_only_ids_that_exist_are_carried() -> None:
+    """By tests, by docstrings and by pages."""
+    texts = [file.text for file in everything()]
+    texts += [page.read_text(encoding="utf-8") for page in CHECKOUT.glob("docs/**/*.md")]
+    found = {id_ for text in texts for id_ in ID.findall(text)}
+    assert found - {row.id for row in rows()} == set()

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.waiting import until, wait_until
+from tests.kit.waiting import until, wait_until
 
 
 def test_it_returns_once_it_holds() -> None:

@@ -23,12 +23,22 @@ NO_EPOCH = -1
 class ClusterView:
     """Made first of all that a broker is made of."""
 
-    __slots__ = ("_broker_epoch", "_changed", "_image", "_is_registered", "broker_id", "has_peers")
+    __slots__ = (
+        "_broker_epoch",
+        "_changed",
+        "_image",
+        "_is_registered",
+        "broker_id",
+        "has_peers",
+        "is_cluster_stopping",
+    )
 
     def __init__(self, broker_id: int, *, has_peers: bool = False) -> None:
         """`has_peers`: other brokers share the metadata, so one of them may be the controller."""
         self.broker_id = broker_id
         self.has_peers = has_peers
+        self.is_cluster_stopping = False
+        """Whether all brokers are being stopped: that others are lost is no news then."""
         self._image = ClusterImage.empty()
         self._broker_epoch = NO_EPOCH
         self._changed: asyncio.Future[None] | None = None

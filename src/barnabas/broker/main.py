@@ -1,7 +1,7 @@
 """`barnabas server start`: a broker as a process of its own.
 
 One line on standard output when it is ready, the log on standard error, a clean stop on SIGTERM
-and SIGINT. Nothing is imported here that the broker does not need: ready time counts.
+and SIGINT. Only what the broker needs is imported: the time until it is ready counts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from barnabas.broker.seams import this_machine
+from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
@@ -38,7 +38,7 @@ class _LineFormatter(logging.Formatter):
 
 
 def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
-    """Serve until a signal comes; the exit code.
+    """Serve until a signal comes. Returns the exit code.
 
     `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
     """
@@ -56,17 +56,17 @@ def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
 
 
 def _keep_objects() -> None:
-    gc.collect(1)  # of the young ones, some may be garbage
+    gc.collect(1)  # some of the young ones may be garbage
     gc.freeze()
 
 
 async def _serve(config: BrokerConfig, began_at_s: float) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    server = Server(config, this_machine()._replace(keep_objects=_keep_objects))
+    server = Server(config, system_seams()._replace(keep_objects=_keep_objects))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-        # The loop does not turn while logs are recovered, so it would hear of the signal too late.
+        # The loop does not run while logs are recovered, so it would handle the signal too late.
         signal.signal(number, lambda *_: server.stop_loading())
     try:
         await server.start()
@@ -74,8 +74,8 @@ async def _serve(config: BrokerConfig, began_at_s: float) -> int:
         _log.info("%s broker=%d", reason, server.broker_id)
         return 0
     _keep_objects()
-    # A request makes some thirty objects, so at the usual threshold the collector would run after
-    # every twenty, and find nothing.
+    # A request makes some thirty objects, so at the default threshold the collector would run after
+    # every twenty requests, and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
     listener = server.listeners[0]
     ready_ms = round((time.monotonic() - began_at_s) * 1000)
@@ -97,7 +97,7 @@ async def _serve(config: BrokerConfig, began_at_s: float) -> int:
 
 
 def _allow_many_files() -> None:
-    """Every log that is written to and every connection is an open file: take what we may have."""
+    """Raise the limit as far as allowed: every log in use and every connection is an open file."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

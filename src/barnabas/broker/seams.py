@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.broker.network.listeners import Listener, bind
 from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
-from barnabas.broker.runtime.disk_threads import Lanes, threads
+from barnabas.broker.runtime.disk_threads import DiskThreads, new_disk_threads
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.storage.files import Files, OsFiles
 
@@ -23,7 +23,7 @@ def _nothing() -> None:
     """In a process that is not the broker's alone, its collector is not the broker's business."""
 
 
-class Machine(NamedTuple):
+class Seams(NamedTuple):
     """A broker's machine. Connections are made through the event loop that the broker runs on."""
 
     clock: Clock
@@ -33,7 +33,7 @@ class Machine(NamedTuple):
     """Listening sockets for (listener, backlog): see `listeners.bind`."""
     boot_id: Callable[[], bytes]
     """Which boot of the machine this is; empty where nobody can tell."""
-    lanes: Callable[[], Lanes] = threads
+    threads: Callable[[], DiskThreads] = new_disk_threads
     """Where one broker's calls wait for the disk."""
     cleans_inline: bool = False
     """Compact in this process, where there can be no other one (`log_cleaner`)."""
@@ -42,9 +42,9 @@ class Machine(NamedTuple):
     """What is in memory now stays for long: no cycle collector need look at it again."""
 
 
-def this_machine() -> Machine:
+def system_seams() -> Seams:
     """The one that this process runs on."""
-    return Machine(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
+    return Seams(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
 
 
 def _boot_id() -> bytes:

@@ -1,7 +1,7 @@
 """The commands that talk to brokers: one group, each command loaded when it is called.
 
-Whatever goes wrong outside of our own mistakes is one line on standard error that says what to do,
-and an exit code: 1 failed, 2 the command line is wrong.
+An error that is not a bug of ours is one line on standard error that says what to do, and an exit
+code: 1 failed, 2 the command line is wrong.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _COMMANDS = {
     "server": "Run or stop a broker.",
     "cluster": "Run a cluster of several brokers on this machine.",
     "topics": "Create, list, describe, alter and delete topics.",
-    "partitions": "Watch how far the replicas of partitions are.",
-    "elect-leaders": "Have partitions led by their preferred replica, or by any.",
+    "partitions": "Watch the replicas of partitions: leader, ISR and lag.",
+    "elect-leaders": "Elect the preferred replica of partitions, or any live one.",
     "reassign": "Move partitions to other brokers.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
-    "collect": "Send what is written to log files to a topic, each line once.",
-    "dead-letters": "See what a pipeline could not use, and send it again.",
-    "groups": "See how far consumer groups are, and reset them.",
-    "transactions": "Look into transactions, and end those that hang.",
+    "collect": "Send the lines of log files to a topic, each line once.",
+    "dead-letters": "List the records that a pipeline rejected, and send them again.",
+    "groups": "List, describe, reset and delete consumer groups.",
+    "transactions": "List and describe transactions, and abort those that hang.",
     "records": "Delete the oldest records of partitions.",
     "configs": "Show and change the configs of topics and brokers.",
-    "metadata": "Look into the metadata tree, or fill an empty one.",
+    "metadata": "Read the metadata tree, or import one.",
     "dump": "Print or check the files of a log directory.",
     "table": "Merge and remove files of Delta tables.",
-    "verify": "Say whether outputs hold every record of a topic once.",
-    "perf": "Measure how fast a cluster takes and gives records.",
+    "verify": "Check that outputs hold every record of a topic once.",
+    "perf": "Measure how fast a cluster accepts and serves records.",
 }
 
 
@@ -52,7 +52,7 @@ _MODULES = {
     "records": "records.delete_command",
     "table": "table_command",
 }
-"""Of the commands that do not stand in `<name>/command.py`."""
+"""The modules of commands that are not in `<name>/command.py`."""
 
 
 class _Commands(click.Group):
@@ -63,7 +63,7 @@ class _Commands(click.Group):
             outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader of our output has left, as `head` does: no reason to complain, neither now
+            # The reader of our output has closed it, as `head` does: no error, neither now
             # nor when the interpreter flushes at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_OK

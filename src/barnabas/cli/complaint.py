@@ -1,4 +1,4 @@
-"""What the user is told when something went wrong: one line, and what to do if that is known."""
+"""Errors and warnings for the user: one line each, with advice where there is any."""
 
 from __future__ import annotations
 

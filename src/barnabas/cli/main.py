@@ -1,6 +1,6 @@
 """`barnabas`: the one command. Dispatches before anything heavy is imported.
 
-`server start` is taken aside first: a broker is ready in a tenth of a second, and importing the
+`server start` is handled first: a broker is ready in a tenth of a second, and importing the
 libraries of the other commands alone would cost half of that.
 """
 

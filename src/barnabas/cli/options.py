@@ -28,28 +28,28 @@ bootstrap_server = click.option(
 
 INT32 = click.IntRange(0, 2**31 - 1)
 INT64 = click.IntRange(0, 2**63 - 1)
-"""Numbers that Kafka's protocol has room for: partitions, brokers, epochs | offsets, ids, ms."""
+"""The ranges of Kafka's protocol: partitions, brokers, epochs | offsets, ids, ms."""
 
 storage = click.option(
     "--storage",
     "storage_pairs",
     multiple=True,
     metavar="NAME=VALUE",
-    help="How to reach an object store, such as AWS_REGION=eu-west-1; may be given several times.",
+    help="An option of the object store, such as AWS_REGION=eu-west-1; may be repeated.",
 )
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def topic_name(command: F) -> F:
-    """The topic as an argument or, as Kafka's tools have it, as `--topic`."""
+    """The topic as an argument or, as in Kafka's tools, as `--topic`."""
     option = click.option("--topic", "topic_option", metavar="NAME", help="The same as NAME.")
     argument = click.argument("topic_argument", metavar="[NAME]", required=False)
     return argument(option(command))
 
 
 def one_topic(argument: str | None, option: str | None) -> str:
-    """The topic that was named in one way or the other. Raises UsageError."""
+    """The topic, named in one way or the other. Raises UsageError."""
     if argument is not None and option is not None and argument != option:
         raise click.UsageError(f"two topics are named, {argument} and {option}")
     name = argument if argument is not None else option
@@ -59,7 +59,7 @@ def one_topic(argument: str | None, option: str | None) -> str:
 
 
 def storage_options(pairs: Iterable[str]) -> dict[str, str]:
-    """What `--storage` gave. Raises UsageError without the value, which may be a secret."""
+    """The options of `--storage`. Raises UsageError without the value, which may be a secret."""
     if any("=" not in pair for pair in pairs):
         raise click.UsageError("--storage: one value is not NAME=VALUE")
     return key_values(pairs, "--storage")
@@ -77,7 +77,7 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def unescaped(text: str) -> bytes:
-    r"""The bytes of an argument in which `\t`, `\n`, `\\` and `\0` may stand for what they name."""
+    r"""The bytes of an argument, with the escapes `\t`, `\n`, `\\` and `\0` replaced."""
     replacements = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
     pieces: list[str] = []
     letters = iter(text)

@@ -1,4 +1,4 @@
-"""How far a command is, on a terminal; nothing anywhere else."""
+"""A progress bar on a terminal; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, records: int) -> None:
-        """So many bytes more were taken in, so many records are acknowledged in all."""
+        """`size_bytes` more were read; `records` are acknowledged in all."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, advance=size_bytes, records=records)
 

@@ -1,4 +1,4 @@
-"""`barnabas table`: what keeps a Delta table small that many micro-batches were written to."""
+"""`barnabas table`: keeps Delta tables small that many micro-batches are written to."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from barnabas.errors import BarnabasError, in_one_line
 
 T = TypeVar("T")
 
-_SAFE_HOURS = 168  # as Delta has it: no reader and no writer takes longer than a week
+_SAFE_HOURS = 168  # Delta's own: no reader and no writer takes longer than a week
 
 
 class TableError(BarnabasError):
-    """A table that is not there, or that cannot be changed now."""
+    """A table that does not exist, or that cannot be changed now."""
 
 
 @click.group()
@@ -39,8 +39,8 @@ def table() -> None:
 def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
     """Merge small files into large ones, in one commit; the rows stay.
 
-    The small files stay, too, for those who read an older version: a vacuum removes them. Writers
-    may go on meanwhile.
+    The small files stay for readers of older versions, until a vacuum removes them. Writers may go
+    on meanwhile.
 
     \b
     Example:
@@ -66,11 +66,11 @@ def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
 @click.argument("path")
 @storage
 def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
-    """Write a checkpoint of the log, and remove what is older than the table keeps.
+    """Write a checkpoint of the log, and remove entries beyond the table's log retention.
 
-    That is 30 days, or what the table's property delta.logRetentionDuration says; the option
-    logRetentionHours of format("barnabas.delta") sets it for a table that it makes. Each commit
-    lists the log, so a long one makes commits slow.
+    That is 30 days, or the table property delta.logRetentionDuration; the option logRetentionHours
+    of format("barnabas.delta") sets it for tables that it creates. Each commit lists the log, so a
+    long one makes commits slow.
 
     \b
     Example:
@@ -97,16 +97,16 @@ def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
     default=_SAFE_HOURS,
     show_default=True,
     metavar="N",
-    help="Keep what is younger: a reader may have begun with it, a writer not have committed it. "
-    "Less than the longest batch and query take is safe only while the table is not in use.",
+    help="Keep younger files, which readers may be using and writers may not have committed yet. "
+    "Less than the longest batch or query takes is safe only while the table is not in use.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="List the files without removing them.")
 @storage
 @as_json
 def vacuum(
     path: str, retain_hours: int, dry_run: bool, storage_pairs: tuple[str, ...], as_json: bool
 ) -> int:
-    """Remove files that no version of the table needs any more, or that no commit ever named.
+    """Remove files that no version of the table needs any more, or that were never committed.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def vacuum(
 
 
 def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:
-    """What `work` gives for the options of the object store. Raises TableError."""
+    """The result of `work` with the options of the object store. Raises TableError."""
     try:
         from deltalake.exceptions import DeltaError
     except ImportError:

@@ -1,4 +1,4 @@
-"""What a terminal shows where a pipe would get plain lines."""
+"""Tables of topics and configs for a terminal; a pipe gets plain lines instead."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show_topics(
     console: Console | None = None,
     moving: Moving = NOTHING_MOVES,
 ) -> None:
-    """A table per topic; what is wrong with a partition stands out."""
+    """A table per topic; problems of a partition stand out."""
     console = console or Console(highlight=False)
     shown = 0
     for topic, configs in described:
@@ -58,14 +58,14 @@ def show_configs(
     everything: bool,
     console: Console | None = None,
 ) -> None:
-    """A row per config: its value, where that comes from, and what it is for."""
+    """A row per config: its value, the source of that, and its description."""
     console = console or Console(highlight=False)
     console.print(Text(heading(resource, everything), style="bold"))
     if not entries:
         console.print("  none")
         return
     table = Table(box=None, pad_edge=True, header_style="dim")
-    for title in ("config", "value", "from", "what it is for"):
+    for title in ("config", "value", "from", "description"):
         table.add_column(title, overflow="fold")
     for entry in entries:
         value = "(hidden)" if entry.is_sensitive else entry.value

@@ -1,7 +1,7 @@
-"""What users hand to a client, checked where they call: before anything of it is accepted. Pure.
+"""Checks the arguments of a client's methods at the call, before any of it is accepted. Pure.
 
-Each refusal names the argument: TypeError for a value of another type, ValueError for one that
-cannot be (InvalidTopicName, which is a ValueError, for a topic's name). What passes can be encoded:
+Each error names the argument: TypeError for a value of another type, ValueError for an impossible
+one (InvalidTopicName, which is a ValueError, for a topic's name). A checked value can be encoded:
 no task of a client meets a value that it cannot send.
 """
 
@@ -22,7 +22,7 @@ from barnabas.types import TopicPartition
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 MAX_TEXT_BYTES: Final = 2**15 - 1
-"""Of any text on the wire but a record's: a signed 16-bit length."""
+"""The limit of any text on the wire but a record's: a signed 16-bit length."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _NO_NAMES: Final = (".", "..")
@@ -33,7 +33,7 @@ _new_tuple = tuple.__new__
 
 
 class Offset(NamedTuple):
-    """An offset and what is committed with it, as far as it is given."""
+    """An offset to commit, with its metadata and leader epoch, if given."""
 
     offset: int
     metadata: str
@@ -41,27 +41,27 @@ class Offset(NamedTuple):
 
 
 def topic_name(topic: object, argument: str = "topic") -> str:
-    """A name that a topic can have, by Kafka's rule."""
+    """A valid topic name, by Kafka's rule."""
     if not isinstance(topic, str):
         raise TypeError(f"{argument}: a topic's name is text, not {_kind(topic)}")
     if _TOPIC_NAME.fullmatch(topic) is None or topic in _NO_NAMES:
         shown = topic if len(topic) <= 60 else f"{topic[:60]}..."
         raise InvalidTopicName(
-            f"{argument}: {shown!r} cannot be a topic: a name has 1 to 249 of the characters "
+            f"{argument}: {shown!r} is not a valid topic: a name has 1 to 249 of the characters "
             "a-z, A-Z, 0-9, '.', '_' and '-', and is neither '.' nor '..'"
         )
     return topic
 
 
 def topic_names(topics: object, argument: str = "topics") -> list[str]:
-    """Several names."""
+    """Valid topic names."""
     return [topic_name(topic, argument) for topic in several(topics, argument)]
 
 
 def checked_record(record: object, known_topics: Collection[str]) -> CheckedRecord:
     """The record as it is accepted (PR-1): with bytes of its own, and its size.
 
-    `known_topics`: whose names need no look any more.
+    `known_topics`: topics whose names were checked before.
     """
     if not isinstance(record, ProducerRecord):
         raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
@@ -86,7 +86,7 @@ def checked_record(record: object, known_topics: Collection[str]) -> CheckedReco
 
 
 def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """An int, or what stands for one (as numpy's do), within these bounds."""
+    """An int, or a value with an index (such as numpy's), within these bounds."""
     number = value if type(value) is int else _index(value, argument)
     if not least <= number <= most:
         raise ValueError(f"{argument}: {_shown(number)} is not in {least} to {most}")
@@ -94,16 +94,16 @@ def whole_number(value: object, argument: str, least: int = 0, most: int = INT64
 
 
 def duration(value: object, argument: str) -> float:
-    """How long to wait at most: a number that is not negative."""
+    """A timeout: a number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
     if math.isnan(value) or not 0 <= value <= INT64_MAX:
-        raise ValueError(f"{argument}: {_shown(value)} is not a time to wait: 0 or more")
+        raise ValueError(f"{argument}: {_shown(value)} is not a timeout: 0 or more")
     return value
 
 
 def data(value: object, argument: str) -> bytes | None:
-    """Bytes, of which the caller may change their own (bytearray, memoryview) afterwards."""
+    """Bytes; a copy of a bytearray or memoryview, which the caller may change afterwards."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -112,12 +112,12 @@ def data(value: object, argument: str) -> bytes | None:
 
 
 def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Text that has an encoding in UTF-8, of at most so many bytes."""
+    """Text that can be encoded in UTF-8, in at most `most_bytes`."""
     if not isinstance(value, str):
         raise TypeError(f"{argument}: must be text, not {_kind(value)}")
     size_bytes = len(_encoded(value, argument))
     if size_bytes > most_bytes:
-        raise ValueError(f"{argument}: {size_bytes} bytes of text are more than {most_bytes}")
+        raise ValueError(f"{argument}: {size_bytes} bytes of text exceed {most_bytes}")
     return value
 
 
@@ -152,19 +152,19 @@ def topic_partition(value: object, argument: str = "topic_partition") -> TopicPa
 
 
 def topic_partitions(value: object, argument: str = "topic_partitions") -> list[TopicPartition]:
-    """Several of them."""
+    """A list of such pairs."""
     return [topic_partition(each, argument) for each in several(value, argument)]
 
 
 def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
-    """A mapping of partitions; what it maps them to is not looked at."""
+    """A mapping of partitions; its values are not checked."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{argument}: must be a mapping of TopicPartition, not {_kind(value)}")
     return {topic_partition(name, argument): each for name, each in value.items()}
 
 
 def offset(value: object, argument: str) -> Offset:
-    """An offset to commit: a plain one, or one with the group's note and a leader epoch."""
+    """An offset to commit: a plain one, or one with metadata and a leader epoch."""
     if not isinstance(value, tuple):
         return Offset(whole_number(value, argument), "", -1)
     if len(value) != 3:
@@ -178,13 +178,13 @@ def offset(value: object, argument: str) -> Offset:
 
 
 def several(value: object, argument: str) -> list[object]:
-    """The members of a list, the keys of a mapping, or whatever else can be walked; no text."""
+    """The items of any iterable (of a mapping its keys), but not of text."""
     given: Iterable[object] = value  # type: ignore[assignment]
     return list(walked(given, argument))
 
 
 def walked(value: Iterable[V], argument: str) -> Iterator[V]:
-    """As `several`, one after the other, for what may have many."""
+    """As `several`, one by one, for iterables that may be long."""
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
     return iter(value)
@@ -197,7 +197,7 @@ def flag(value: object, argument: str) -> bool:
 
 
 def callback(value: V, argument: str) -> V:
-    """Something to be called."""
+    """A callable."""
     if not callable(value):
         raise TypeError(f"{argument}: must be callable, not {_kind(value)}")
     return value
@@ -215,13 +215,13 @@ def _encoded(value: str, argument: str) -> bytes:
         return value.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{argument}: {value[error.start]!r} at {error.start} has no encoding in UTF-8 "
+            f"{argument}: {value[error.start]!r} at {error.start} cannot be encoded in UTF-8 "
             "(a lone surrogate)"
         ) from None
 
 
 def _shown(value: object) -> str:
-    """A number that may have more digits than Python writes."""
+    """The value as text; a number may have more digits than Python prints."""
     if isinstance(value, int) and abs(value) > 2**64:
         return "a number beyond 64 bits"
     return str(value)

@@ -1,9 +1,14 @@
 """One connection to one broker: version handshake, correlation, pipelining, timeouts.
 
 Requests leave in the order of `send`, answers come in the same order (the protocol's promise).
-A request without its answer in time ends the connection: what comes afterwards on it could not be
-told from a late answer, and the broker may be stuck. Every pending request then fails as
-"outcome unknown".
+<<<<<<< HEAD
+A request without an answer in time ends the connection: later answers could not be told apart from
+the late one, and the broker may be stuck. Every pending request then fails as "outcome unknown".
+=======
+A request without an answer in time ends the connection: a late answer could not be distinguished
+from the next one, and the broker may be stuck. Every pending request then fails as "outcome
+unknown".
+>>>>>>> room-a
 """
 
 from __future__ import annotations
@@ -29,11 +34,11 @@ _MAX_RESPONSE_BYTES = 1 << 30
 _CORRELATION_LIMIT = 2**31
 
 Dial = Callable[[Callable[[], Connection], str, int], Awaitable[Connection]]
-"""How a connection is made: (makes the Connection, host, port) -> the connected Connection."""
+"""Makes a connection: (factory of the Connection, host, port) -> the connected Connection."""
 
 
 class Seams(NamedTuple):
-    """What ties a client to the machine; the simulator has its own."""
+    """A client's access to clock, entropy and network; the simulator has its own."""
 
     clock: Clock
     random: Random
@@ -50,8 +55,8 @@ def system_seams() -> Seams:
     return Seams(SystemClock(), SystemRandom(), dial_tcp)
 
 
-class Node(NamedTuple):
-    """A broker's address. Servers of `bootstrap.servers` have negative numbers."""
+class BrokerAddress(NamedTuple):
+    """A broker's id, host and port. Servers of `bootstrap.servers` have negative ids."""
 
     node_id: int
     host: str
@@ -70,9 +75,13 @@ class _Pending(NamedTuple):
 
 class Channel:
     def __init__(
-        self, node: Node, config: ClientConfig, seams: Seams, memory: MemoryPool | None = None
+        self,
+        node: BrokerAddress,
+        config: ClientConfig,
+        seams: Seams,
+        memory: MemoryPool | None = None,
     ) -> None:
-        """`memory`: the buffers into which answers are received, if not the connection's own."""
+        """`memory`: the pool of receive buffers, if not the connection's own."""
         self.node = node
         self._config = config
         self._clock = seams.clock
@@ -98,7 +107,7 @@ class Channel:
                 )
         except TimeoutError:
             raise ConnectionLost(f"{self.node}: no connection within {setup_ms} ms") from None
-        except (OSError, UnicodeError) as error:  # the latter: a host that cannot be a name
+        except (OSError, UnicodeError) as error:  # the latter: a host that is no valid name
             raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
         try:
             await self._shake_hands()
@@ -195,7 +204,11 @@ class Channel:
         correlation_id = int.from_bytes(frame[:4], "big")
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
-            self._end(CorruptAnswer(f"{self.node} answered request {correlation_id}: not asked"))
+            self._end(
+                CorruptAnswer(
+                    f"{self.node} answered request {correlation_id}, which was never sent"
+                )
+            )
             return
         try:
             # Byte fields of the message are views of the frame, whose memory is ours for as long
@@ -211,10 +224,10 @@ class Channel:
             pending.answer.set_result(message)
 
     def wake_ended(self, connection: Connection) -> None:
-        """Nothing to do: each answer is its requester's at once."""
+        """Nothing to do: each answer is delivered at once."""
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        """The broker's end, or the network's."""
+        """The broker or the network ended the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
@@ -255,7 +268,7 @@ class Channel:
 
 
 def _answer_version(pending: _Pending, frame: memoryview) -> int:
-    """The version an answer is written in: the request's, but for one refusal.
+    """The version of an answer: the request's, with one exception.
 
     A broker that does not know our ApiVersions version answers in version 0, with error 35 as the
     first field behind the correlation id (KIP-511).
@@ -265,7 +278,7 @@ def _answer_version(pending: _Pending, frame: memoryview) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """What the operating system says, without its number where it has words."""
+    """The operating system's message, without the error number if there is text."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.removeprefix("Connect call failed ").lower()
     return str(error) or type(error).__name__

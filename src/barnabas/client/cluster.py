@@ -1,7 +1,7 @@
-"""What producer, consumer and admin share: connections, metadata, requests that find their broker.
+"""Shared by producer, consumer and admin: connections, metadata, requests that find their broker.
 
-Does not promise that a request is executed once: what may be repeated is said by the caller, who
-passes the whole exchange to `persist`.
+Does not promise that a request is executed once: the caller decides what may be repeated, and
+passes that whole exchange to `persist`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
-from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig, parse_servers
 from barnabas.client.errors import Unreachable
 from barnabas.client.metadata import Metadata
@@ -48,7 +48,12 @@ class Cluster:
         await self.pool.close()
 
     async def call(
-        self, node: Node, api: Api, request: Message, answer: type[M], at_most: int | None = None
+        self,
+        node: BrokerAddress,
+        api: Api,
+        request: Message,
+        answer: type[M],
+        at_most: int | None = None,
     ) -> M:
         """One request to one broker, in the highest version both know (`at_most` if given)."""
         channel = await self.pool.channel(node)
@@ -57,14 +62,14 @@ class Cluster:
     async def call_any(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """One request to whichever broker answers."""
+        """One request to any broker."""
         channel = await self.metadata.any_channel()
         return await exchange(channel, api, request, answer, at_most)
 
     async def call_controller(
         self, api: Api, request: Message, answer: type[M], at_most: int | None = None
     ) -> M:
-        """One request to the controller (to any broker if none is known: it will say so)."""
+        """One request to the controller (to any broker if none is known, which will refuse it)."""
         view = self.metadata.view
         node = view.nodes.get(view.controller_id)
         if node is None:
@@ -72,7 +77,7 @@ class Cluster:
         return await self.call(node, api, request, answer, at_most)
 
     async def persist(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
-        """Repeat what failed for a reason that passes, with fresh metadata, for `timeout_ms`."""
+        """Retry after transient errors, with fresh metadata, for `timeout_ms`."""
         clock = self.seams.clock
         deadline_ms = clock.monotonic_ms() + timeout_ms
         failures = 0

@@ -22,7 +22,7 @@ ChoosePartition = Callable[[str, bytes | None, Sequence[int]], int]
 
 
 class ClientConfig(NamedTuple):
-    """What every client has."""
+    """The options of every client."""
 
     client_id: str = "barnabas"
     request_timeout_ms: int = 30_000
@@ -69,7 +69,7 @@ class ConsumerConfig(NamedTuple):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    partition_assignment_strategy: str = "range,cooperative-sticky"  # the first that all know
+    partition_assignment_strategy: str = "range,cooperative-sticky"  # the first that all support
     enable_auto_commit: bool = True  # of consumers in a group
     auto_commit_interval_ms: int = 5_000
     exclude_internal_topics: bool = True  # from subscriptions by pattern
@@ -148,9 +148,9 @@ C = TypeVar("C", ClientConfig, ProducerConfig, ConsumerConfig)
 
 
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
-    """Split `options` into what every client has and what `own` has; all values checked.
+    """Split `options` into those of every client and those of `own`; all values are checked.
 
-    Raises ConfigError that names the option, the value and what would be right.
+    Raises ConfigError, which names the option, the value and the valid values.
     """
     given = {name.replace(".", "_"): value for name, value in options.items()}
     defaults = {**ClientConfig._field_defaults, **own._field_defaults}
@@ -180,7 +180,9 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-            raise ConfigError(f"bootstrap.servers: {text!r} is not HOST:PORT, as localhost:9092 is")
+            raise ConfigError(
+                f"bootstrap.servers: {text!r} is not HOST:PORT, such as localhost:9092"
+            )
         servers.append((host, int(port)))
     if not servers:
         raise ConfigError("bootstrap.servers is empty; give HOST:PORT[,HOST:PORT...]")
@@ -201,7 +203,7 @@ def _checked(name: str, value: Any, default: Any) -> Any:
         kind = {bool: "true or false", int: "a whole number", str: "text"}[type(default)]
         raise ConfigError(f"{kafka_name}: {value!r} is not {kind}")
     if isinstance(converted, str) and not _fits_the_wire(converted):
-        raise ConfigError(f"{kafka_name}: {converted[:60]!r} is no text of at most 32767 bytes")
+        raise ConfigError(f"{kafka_name}: {converted[:60]!r} is not text of at most 32767 bytes")
     if name in _CHOICES and converted not in _CHOICES[name]:
         raise ConfigError(f"{kafka_name}: {value!r} is not one of {', '.join(_CHOICES[name])}")
     if type(default) is int:
@@ -221,7 +223,7 @@ def _fits_the_wire(text: str) -> bool:
 
 
 def _converted(value: Any, default: Any) -> Any:
-    """None if the value cannot be what the default is."""
+    """The value in the default's type; None if it cannot be converted."""
     if isinstance(default, bool):
         if isinstance(value, str):
             return {"true": True, "false": False}.get(value.strip().lower())
@@ -235,7 +237,7 @@ def _converted(value: Any, default: Any) -> Any:
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
-    """Idempotence against its conditions (PR-6): an explicit wish conflicts, a default yields."""
+    """Idempotence and its conditions (PR-6): if explicit it conflicts, as a default it yields."""
     conflict = None
     if config.acks != -1:
         conflict = f"acks={config.acks}"
@@ -256,12 +258,12 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
             f"enable.idempotence=true conflicts with {conflict}: it needs acks=all, retries > 0 "
             "and at most 5 max.in.flight.requests.per.connection"
         )
-    _log.info("enable.idempotence is off, since %s was set", conflict)
+    _log.info("enable.idempotence is off because %s was set", conflict)
     return config._replace(enable_idempotence=False)
 
 
 def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> ConsumerConfig:
-    """What only makes sense in a group, and what must fit together there."""
+    """Check the options that need a group, and those that depend on each other."""
     if not config.group_id:
         for name in ("enable_auto_commit", "group_instance_id"):
             if explicit.get(name):
@@ -277,7 +279,7 @@ def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> Con
 
 
 def _unknown(name: str, known: Sequence[str]) -> ConfigError:
-    from difflib import get_close_matches  # only for a mistake
+    from difflib import get_close_matches  # only imported for an error
 
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""

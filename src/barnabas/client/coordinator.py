@@ -1,4 +1,4 @@
-"""Where groups and transactional ids are kept: found, remembered, looked for again when lost.
+"""Finds the coordinators of groups and transactional ids, and finds them again when they move.
 
 Requests to a coordinator have a connection of their own. On the one for data a fetch that waits
 for records would hold up every heartbeat behind it: answers come in the order of the requests.
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from barnabas.client.channel import Channel, Node
+from barnabas.client.channel import BrokerAddress, Channel
 from barnabas.client.cluster import Cluster, exchange
 from barnabas.client.errors import Unreachable, broker_error, check, reason
 from barnabas.client.trouble import MOMENT_MS, Trouble
@@ -33,28 +33,28 @@ _log = logging.getLogger(__name__)
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-"""What a key names (`FindCoordinatorRequest.key_type`)."""
+"""Types of keys (`FindCoordinatorRequest.key_type`)."""
 
 _SUBJECTS: Final = ("group", "transactional id")
 _ELSEWHERE = (NotCoordinator.code, CoordinatorNotAvailable.code)
 _NOT_NOW = (*_ELSEWHERE, CoordinatorLoadInProgress.code)
-_MANY_FROM = 4  # the first version that asks for many keys at once (KIP-699)
-_OWN_CONNECTIONS = 1 << 30  # added to a broker's id: another connection in the pool
+_MANY_FROM = 4  # the first version with several keys (KIP-699)
+_OWN_CONNECTIONS = 1 << 30  # added to a broker's id: a separate connection in the pool
 
 M = TypeVar("M", bound=Message)
 
 
-class Coordinators:
-    """The coordinators of groups, or of transactional ids, as far as somebody asked for them."""
+class CoordinatorFinder:
+    """Finds and caches the coordinators of groups, or of transactional ids."""
 
     def __init__(self, cluster: Cluster, key_type: int) -> None:
         self._cluster = cluster
         self._key_type = key_type
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, BrokerAddress] = {}
         self._trouble = Trouble(MOMENT_MS)
 
-    async def nodes(self, keys: Iterable[str]) -> dict[str, Node]:
-        """The broker that keeps each key. Raises the first KafkaError, Unreachable."""
+    async def nodes(self, keys: Iterable[str]) -> dict[str, BrokerAddress]:
+        """The coordinator of each key. Raises the first KafkaError, Unreachable."""
         wanted = list(keys)
         unknown = [key for key in wanted if key not in self._nodes]
         if unknown:
@@ -74,7 +74,7 @@ class Coordinators:
         return {key: self._nodes[key] for key in wanted}
 
     async def channel(self, key: str) -> Channel:
-        """A connection to the broker that keeps `key`."""
+        """A connection to the coordinator of `key`."""
         try:
             node = (await self.nodes([key]))[key]
             return await self._cluster.pool.channel(node)
@@ -85,9 +85,9 @@ class Coordinators:
     async def call(
         self, key: str, api: Api, request: Message, answer: type[M], timeout_ms: int | None = None
     ) -> M:
-        """One request to the coordinator of `key`. Raises Unreachable, what `nodes` raises.
+        """One request to the coordinator of `key`. Raises as `nodes`, and Unreachable.
 
-        `timeout_ms`: instead of `request.timeout.ms`, for an answer that may take its time.
+        `timeout_ms`: instead of `request.timeout.ms`, for an answer that may take longer.
         """
         channel = await self.channel(key)
         try:
@@ -99,7 +99,7 @@ class Coordinators:
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
-        """Raise the answer's error; one that says "not me" has the coordinator looked for anew."""
+        """Raise the answer's error; forgets the coordinator if it is no longer that broker."""
         if code in _ELSEWHERE:
             self.forget(key)
         if code in _NOT_NOW:
@@ -109,13 +109,13 @@ class Coordinators:
             self._trouble.over(key)
         check(code, subject or self._subject(key))
 
-    async def broker(self, key: str) -> Node:
-        """The broker that keeps `key`, under its own id."""
+    async def broker(self, key: str) -> BrokerAddress:
+        """The coordinator of `key`, under its own broker id."""
         node = (await self.nodes([key]))[key]
         return node._replace(node_id=node.node_id - _OWN_CONNECTIONS)
 
     def hang_up(self, key: str) -> None:
-        """Close the connection: brokers take no request behind one that is still unanswered."""
+        """Close the connection: brokers read no request behind one that is unanswered."""
         node = self._nodes.get(key)
         channel = None if node is None else self._cluster.pool.opened(node)
         if channel is not None:
@@ -126,22 +126,23 @@ class Coordinators:
 
     def _found(self, key: str, at: Coordinator | FindCoordinatorResponse) -> None:
         if at.error_code:
-            said = at.error_message or None
-            error = broker_error(at.error_code, f"coordinator of {self._subject(key)}", said)
+            message = at.error_message or None
+            error = broker_error(at.error_code, f"coordinator of {self._subject(key)}", message)
             if error.retriable:
-                self._warn(key, type(error), f"{error.name}: {said}" if said else reason(error))
+                why = f"{error.name}: {message}" if message else reason(error)
+                self._warn(key, type(error), why)
             raise error
-        self._nodes[key] = Node(_OWN_CONNECTIONS + at.node_id, at.host, at.port)
+        self._nodes[key] = BrokerAddress(_OWN_CONNECTIONS + at.node_id, at.host, at.port)
 
     def _lost(self, key: str, error: Unreachable) -> None:
         self.forget(key)
         self._warn(key, type(error), str(error))
 
     def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
-        """Tell why somebody waits: whoever needs a coordinator asks until there is one."""
+        """Log why callers wait: they retry until there is a coordinator."""
         if self._trouble.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
             subject = self._subject(key)
-            _log.warning("the coordinator of %s is not available, asking again: %s", subject, why)
+            _log.warning("the coordinator of %s is not available, retrying: %s", subject, why)
 
     def _subject(self, key: str) -> str:
         return f"{_SUBJECTS[self._key_type]} {key!r}"

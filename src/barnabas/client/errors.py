@@ -1,7 +1,7 @@
-"""What can go wrong on the client's side of the wire.
+"""The errors of the client's side of the wire.
 
-What a broker answered is a `KafkaError`; these are the failures of which no broker tells. Each
-message names the address or the partition, and what to do where there is something to do.
+A broker's error is a `KafkaError`; these are the others. Each message names the address or the
+partition, and what to do about it, if anything.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from barnabas.types import TopicPartition
 
 
 class Unreachable(BarnabasError):
-    """A broker could not be reached or did not answer. Always worth another try."""
+    """A broker could not be reached or did not answer. Always retriable."""
 
 
 class ConnectionLost(Unreachable):
-    """The connection could not be made, or ended under a request: its outcome is unknown."""
+    """The connection could not be made, or ended during a request: its outcome is unknown."""
 
 
 class CorruptAnswer(ConnectionLost, CorruptData):
@@ -27,7 +27,7 @@ class NoAnswer(Unreachable):
 
 
 class NoBrokersAvailable(Unreachable):
-    """Not one server of `bootstrap.servers`, nor any broker known from them, could be reached."""
+    """No server of `bootstrap.servers`, nor any broker known from them, could be reached."""
 
 
 class DeliveryTimedOut(BarnabasError):
@@ -43,7 +43,7 @@ class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=In
 
 
 class UnknownPartition(BarnabasError):
-    """The topic is there, a partition of this number is not, even after a fresh look."""
+    """The topic has no partition of this number, even in fresh metadata."""
 
 
 class NoOffsetForPartition(BarnabasError):
@@ -51,10 +51,10 @@ class NoOffsetForPartition(BarnabasError):
 
 
 class LogTruncated(NoOffsetForPartition):
-    """The log no longer holds what was read of it, and `auto.offset.reset` is `none` (KIP-320).
+    """The log lost records that were read, and `auto.offset.reset` is `none` (KIP-320).
 
-    An election of a replica that was behind, or a disk that lost its end. `diverged_at` is the
-    first offset where the log differs from what was read, as far as that is known.
+    A replica that was behind was elected, or a disk lost the log's end. `diverged_at` is the first
+    offset where the log differs from what was read, if known.
     """
 
     topic_partition: TopicPartition
@@ -63,11 +63,11 @@ class LogTruncated(NoOffsetForPartition):
 
 
 class CommitFailed(BarnabasError):
-    """The group has moved on without this member; what it processed will come again elsewhere."""
+    """The group went on without this member; another member reads its last records again."""
 
 
 class TransactionAborted(BarnabasError):
-    """The record was not sent, since its transaction was aborted before that."""
+    """The record was not sent because its transaction was aborted before."""
 
 
 class ClientClosed(BarnabasError):
@@ -75,23 +75,23 @@ class ClientClosed(BarnabasError):
 
 
 class ClientFailed(BarnabasError):
-    """A task of the client ended by a mistake, its `__cause__`: close the client, report the bug.
+    """A task of the client failed by a bug, its `__cause__`: close the client, report the bug.
 
-    What the client owed fails with this: records without an outcome, and whoever waits.
+    Records without an outcome and waiting callers fail with this.
     """
 
 
 class ConcurrentUse(BarnabasError):
-    """A consumer is used by one thread, or one task, at a time; another one is using it."""
+    """Another thread or task is using the consumer, which serves one at a time."""
 
 
 def log_truncated(
     topic_partition: TopicPartition, offset: int, diverged_at: int | None
 ) -> LogTruncated:
-    known = "where they part is not known" if diverged_at is None else f"they part at {diverged_at}"
+    known = "at an unknown offset" if diverged_at is None else f"at offset {diverged_at}"
     error = LogTruncated(
-        f"the log of {topic_partition} is no longer the one that was read up to offset {offset} "
-        f"({known}), and auto.offset.reset is none: seek to an offset that is there"
+        f"the log of {topic_partition}, read up to offset {offset}, was truncated "
+        f"{known}, and auto.offset.reset is none: seek to a valid offset"
     )
     error.topic_partition = topic_partition
     error.offset = offset
@@ -99,18 +99,18 @@ def log_truncated(
     return error
 
 
-def broker_error(code: int, subject: str, said: str | None = None) -> KafkaError:
-    """A broker's error code as an exception: about what, and what it means (or the broker said)."""
+def broker_error(code: int, subject: str, message: str | None = None) -> KafkaError:
+    """A broker's error code as an exception: the subject, and the broker's message or a meaning."""
     kind = error_for_code(code)
-    return kind(f"{subject}: {said or kind.meaning}")
+    return kind(f"{subject}: {message or kind.meaning}")
 
 
 def reason(kind: type[KafkaError] | KafkaError) -> str:
-    """Why a broker refused: the error's name in Kafka's protocol, and its meaning."""
+    """An error's name in Kafka's protocol, and its meaning."""
     return f"{kind.name}: {kind.meaning.rstrip('.')}"
 
 
-def check(code: int, subject: str, said: str | None = None) -> None:
+def check(code: int, subject: str, message: str | None = None) -> None:
     """Raise `broker_error` unless the code is 0."""
     if code:
-        raise broker_error(code, subject, said)
+        raise broker_error(code, subject, message)

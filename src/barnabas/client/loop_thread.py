@@ -1,4 +1,4 @@
-"""An event loop in a daemon thread, and the ways to it from other threads."""
+"""An event loop in a daemon thread, and calls into it from other threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LoopThread:
         """Run `work` on the loop and wait for it; an interrupt here cancels it there."""
         future = self.submit(work)
         try:
-            # A thread cannot wait for longer than that.
+            # A thread cannot wait for longer than this.
             limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
             return future.result(limit_s)
         except CancelledError:
@@ -38,7 +38,7 @@ class LoopThread:
             raise
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` on the loop; for whoever waits in a way of its own."""
+        """Run `work` on the loop, for a caller that waits for the future itself."""
         try:
             self.check()
         except BaseException:
@@ -47,22 +47,22 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def check(self) -> None:
-        """Raise unless the loop can be asked, and waited for, by this thread in this process."""
+        """Raise unless this thread of this process can call the loop and wait for it."""
         self.check_process()
         if not self.is_alive:
             raise ClientClosed("the client is closed")
         if threading.current_thread() is self._thread:
             raise ClientClosed(
-                "this was called by the client's own loop, which would wait for itself: call it "
+                "called on the client's own loop, which would wait for itself: call it "
                 "in another thread"
             )
 
     def check_process(self) -> None:
-        """Raise in a process that was forked off: the loop has stayed behind."""
+        """Raise in a forked process, which does not have the loop."""
         if not self.is_own:
             raise ClientClosed(
-                f"this client belongs to process {self._process_id}, and its connections stay "
-                "there: make another one after the fork"
+                f"this client belongs to process {self._process_id}, as do its connections: "
+                "create another one after the fork"
             )
 
     @property
@@ -84,11 +84,11 @@ class LoopThread:
         return self.run(call())
 
     def call_soon(self, callback: Callable[[], Any]) -> None:
-        """Have the loop call back, without waiting."""
+        """Schedule a callback on the loop, without waiting."""
         self.loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:
-        """End the loop and the thread; what still runs there is cancelled."""
+        """End the loop and the thread; tasks that still run are cancelled."""
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()

@@ -1,9 +1,9 @@
-"""Keeps the client's view of the cluster true (PR-9).
+"""Keeps the client's view of the cluster up to date (PR-9).
 
-One task asks, whoever needs it: at `metadata.max.age.ms`, and as soon as `request_refresh` is
-called (a leader moved, a connection was lost, a topic is new). Any broker will do; the first that
-answers is taken, the servers of `bootstrap.servers` last. A failed refresh tells those who wait
-for it and is repeated with backoff; the old view stays in use.
+One task refreshes it for all: at `metadata.max.age.ms`, and as soon as `request_refresh` is called
+(a leader moved, a connection was lost, a topic is new). The first broker that answers will do; the
+servers of `bootstrap.servers` come last. A failed refresh fails those who wait for it and is
+repeated with backoff; the old view stays in use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientClosed, NoBrokersAvailable, Unreachable, broker_error
 from barnabas.client.pool import Pool, backoff_ms
@@ -30,13 +30,13 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponse,
 )
 
-# Brokers that do not know this version may tell an old leader epoch beside a new leader.
+# Brokers that do not know this version may return an old leader epoch with a new leader.
 _EPOCHS_VERSION = 9
 _CREATION_VERSION = 4  # Metadata before it always creates unknown topics
 # How long a topic may stay unknown before that is the answer: a creation takes far less to reach
-# all brokers, and waiting out max.block.ms for a mistyped name helps nobody.
+# all brokers, and waiting max.block.ms for a mistyped name is of no use.
 _UNKNOWN_TOPIC_MS = 1_000
-_UNMADE_TOPIC_MS = 5_000  # ... when asking for it creates it
+_UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
 
 
 class Metadata:
@@ -48,8 +48,10 @@ class Metadata:
         seams: Seams,
         tasks: Tasks,
     ) -> None:
-        # Bootstrap servers are connections of their own, since their ids are not known yet.
-        self._servers = [Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)]
+        # Bootstrap servers have connections of their own, since their ids are not known yet.
+        self._servers = [
+            BrokerAddress(-1 - i, host, port) for i, (host, port) in enumerate(servers)
+        ]
         self._pool = pool
         self._config = config
         self._clock = seams.clock
@@ -63,7 +65,7 @@ class Metadata:
         self._asking: list[asyncio.Future[ClusterView]] = []  # waiters of the refresh under way
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
-        self._urgent = False  # something new is asked for: no distance to the last refresh
+        self._urgent = False  # a new topic is tracked: no backoff after the last refresh
         self._refreshed_at_ms = 0
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
@@ -85,7 +87,7 @@ class Metadata:
         """Call `listener` after each refresh."""
         self._listeners.append(listener)
 
-    # ---- questions ----
+    # ---- queries ----
 
     def track(self, topics: Iterable[str]) -> None:
         """Ask for these topics from the next refresh on; for one that is new, without backoff."""
@@ -95,11 +97,11 @@ class Metadata:
                 self._urgent = True
 
     def request_refresh(self) -> None:
-        """Something known proved wrong: ask soon, without waiting for it."""
+        """Refresh soon, without waiting for it: the view proved wrong."""
         self._wake.set()
 
     async def refresh(self) -> ClusterView:
-        """The view after an answer that was asked for from now on. Raises NoBrokersAvailable."""
+        """The view after a refresh requested from now on. Raises NoBrokersAvailable."""
         self._tasks.check()
         if self._task is None or self._task.done():
             raise ClientClosed("the client is not running: call start() first, and not after close")
@@ -109,7 +111,7 @@ class Metadata:
         return await waiter
 
     async def topic(self, name: str, timeout_ms: int) -> TopicView:
-        """The topic's partitions, asking until they are known.
+        """The topic's partitions; refreshes until they are known.
 
         Raises the topic's KafkaError (UnknownTopicOrPartition after some seconds at most), or
         Unreachable, once `timeout_ms` is over.
@@ -133,9 +135,9 @@ class Metadata:
             raise last_said or failure from None
 
     async def _described(self, name: str, unknown_until_ms: int) -> TopicView:
-        """The topic, asked for until it is known, or is still unknown at that instant."""
+        """The topic, once it is known, or is still unknown at that instant."""
         while True:
-            self.track([name])  # each time, since whoever gives up forgets it
+            self.track([name])  # each time, since a caller that gives up forgets it
             self._urgent = True
             view = await self.refresh()
             if name in view.topics:
@@ -150,7 +152,7 @@ class Metadata:
                 raise error
 
     def forget(self, topic: str) -> None:
-        """Stop asking for a topic and drop what is known of it."""
+        """Stop tracking a topic and drop its state."""
         self._tracked.pop(topic, None)
         topics = {name: known for name, known in self.view.topics.items() if name != topic}
         errors = {name: code for name, code in self.view.errors.items() if name != topic}
@@ -182,7 +184,7 @@ class Metadata:
                 self._config.retry_backoff_max_ms,
                 self._random,
             )
-            # Refreshes on demand keep a distance too: a leaderless topic would be a storm.
+            # Refreshes on demand back off, too: a leaderless topic would cause a storm.
             wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0 and not self._urgent:
                 await asyncio.sleep(wait_ms / 1000)
@@ -203,7 +205,7 @@ class Metadata:
                     waiter.set_result(self.view)
 
     async def _sleep(self, until_ms: int) -> None:
-        """Until somebody asks for a refresh, or until this instant."""
+        """Sleep until a refresh is requested, or until this instant."""
         try:
             async with asyncio.timeout(max(until_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await self._wake.wait()
@@ -231,7 +233,7 @@ class Metadata:
             return response
         raise _no_brokers(failures)
 
-    def _candidates(self) -> list[Node]:
+    def _candidates(self) -> list[BrokerAddress]:
         """Open channels first, then the known brokers from a random one on, then the servers."""
         known = list(self.view.nodes.values())
         if known:
@@ -253,7 +255,7 @@ class Metadata:
             listener()
 
     def _fail_waiters(self, error: BarnabasError) -> None:
-        """Closed, or failed: no refresh will answer them."""
+        """Fail those who wait for a refresh: the client is closed, or has failed."""
         waiters, self._waiters = [*self._asking, *self._waiters], []
         _fail(waiters, error)
 
@@ -271,5 +273,5 @@ def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) 
 
 
 def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:
-    """`failures`: by address, for a known broker may be one of the servers, too."""
+    """`failures`: by address, for a known broker may be one of the bootstrap servers, too."""
     return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures.values())}")

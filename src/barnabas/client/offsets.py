@@ -1,7 +1,7 @@
-"""Offsets by time: where a partition begins and ends, and what was written since an instant.
+"""Offsets by time: the start and end of a partition, and the first record since an instant.
 
-One ListOffsets per leader, in the epoch in which the metadata has it lead: a deposed one does not
-answer. What fails for a reason that passes is asked again.
+One ListOffsets per leader, with its epoch in the metadata: a deposed leader refuses it. Transient
+errors are retried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import UnknownPartition, Unreachable, broker_error
 from barnabas.errors import KafkaError, LeaderNotAvailable
@@ -24,14 +24,14 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.types import TopicPartition
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-"""Timestamps with a meaning of their own in ListOffsets (the last one from version 7, KIP-734)."""
+"""Special timestamps of ListOffsets (the last one from version 7, KIP-734)."""
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class OffsetAndTimestamp(NamedTuple):
     offset: int  # -1: no record is that young
-    timestamp_ms: int  # of the record at the offset; -1 where the question was not about a time
+    timestamp_ms: int  # of the record at the offset; -1 unless a time was asked for
     leader_epoch: int
 
 
@@ -56,11 +56,11 @@ class OffsetFinder:
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(
-                *(self._ask(node, asked, found) for node, asked in by_leader.items()),
+                *(self._ask(node, times, found) for node, times in by_leader.items()),
                 return_exceptions=True,
             )
             errors = [answer for answer in answers if isinstance(answer, BaseException)]
-            # What will not pass is told first.
+            # Permanent errors go first.
             errors.sort(key=lambda error: isinstance(error, Unreachable) or _passes(error))
             if errors:
                 raise errors[0]
@@ -70,9 +70,9 @@ class OffsetFinder:
 
     async def _by_leader(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
-    ) -> dict[Node, dict[TopicPartition, int]]:
+    ) -> dict[BrokerAddress, dict[TopicPartition, int]]:
         metadata = self._cluster.metadata
-        by_leader: dict[Node, dict[TopicPartition, int]] = {}
+        by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
         for topic_partition, timestamp in timestamps.items():
             topic = await metadata.topic(topic_partition.topic, timeout_ms)
             if topic_partition.partition not in topic.partitions:
@@ -90,25 +90,26 @@ class OffsetFinder:
 
     async def _ask(
         self,
-        node: Node,
+        node: BrokerAddress,
         timestamps: Mapping[TopicPartition, int],
         found: dict[TopicPartition, OffsetAndTimestamp],
     ) -> None:
-        """Put a leader's answers into `found`, then raise for the first that is an error."""
+        """Put a leader's answers into `found`, then raise the first error."""
         view = self._cluster.metadata.view
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for topic_partition, timestamp in timestamps.items():
-            asked = ListOffsetsPartition(
+            partition = ListOffsetsPartition(
                 partition_index=topic_partition.partition,
                 current_leader_epoch=view.leader_epoch(topic_partition),
                 timestamp=timestamp,
             )
-            topics.setdefault(topic_partition.topic, []).append(asked)
+            topics.setdefault(topic_partition.topic, []).append(partition)
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=self._isolation_level,
             topics=[
-                ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()
+                ListOffsetsTopic(name=topic, partitions=partitions)
+                for topic, partitions in topics.items()
             ],
         )
         response = await self._cluster.call(node, LIST_OFFSETS, request, ListOffsetsResponse)

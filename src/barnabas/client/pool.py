@@ -1,15 +1,15 @@
-"""The channels of one client, one per broker: made on demand, made again after a loss.
+"""The channels of one client, one per broker: opened on demand, reopened after a loss.
 
-At most one attempt per broker runs at a time, whoever asks; after a failure the next attempt waits
-(`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with a fifth of jitter, so that
-a thousand clients do not come back in the same instant).
+At most one attempt per broker runs at a time, for all callers; after a failure the next attempt
+waits (`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with a fifth of jitter, so
+that a thousand clients do not reconnect at the same instant).
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientClosed
 from barnabas.clock import Random
@@ -17,7 +17,7 @@ from barnabas.errors import BarnabasError
 
 
 def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
-    """How long to wait after so many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
+    """The wait after this many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
     if failures <= 0 or first_ms <= 0:
         return 0
     plain = min(first_ms << min(failures - 1, 30), most_ms)
@@ -26,13 +26,13 @@ def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> in
 
 
 def _retrieve(attempt: asyncio.Task[Channel]) -> None:
-    """An attempt whose last waiter has gone has failed in silence, and may."""
+    """Retrieve the exception of an attempt that no caller waits for any more."""
     if not attempt.cancelled():
         attempt.exception()
 
 
 class _Slot:
-    """What the pool knows of one broker."""
+    """The pool's state of one broker."""
 
     __slots__ = ("attempt", "channel", "failures", "retry_at_ms")
 
@@ -50,14 +50,14 @@ class Pool:
         self._slots: dict[int, _Slot] = {}
         self._closed = False
 
-    def opened(self, node: Node) -> Channel | None:
+    def opened(self, node: BrokerAddress) -> Channel | None:
         """The broker's channel if it is open right now."""
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
         return slot.channel if slot.channel.node == node else None
 
-    async def channel(self, node: Node) -> Channel:
+    async def channel(self, node: BrokerAddress) -> Channel:
         """The broker's channel, opened if need be (after its backoff). Raises Unreachable."""
         opened = self.opened(node)
         if opened is not None:
@@ -85,9 +85,9 @@ class Pool:
             if slot.channel is not None:
                 slot.channel.close()
         self._slots.clear()
-        await asyncio.sleep(0)  # lets the transports tell their connections that they are gone
+        await asyncio.sleep(0)  # lets the transports notify their connections that they are closed
 
-    async def _open(self, slot: _Slot, node: Node) -> Channel:
+    async def _open(self, slot: _Slot, node: BrokerAddress) -> Channel:
         try:
             wait_ms = slot.retry_at_ms - self._seams.clock.monotonic_ms()
             if wait_ms > 0:

@@ -1,8 +1,8 @@
-"""The tasks of one client, supervised: one that ends by a mistake takes nobody with it in silence.
+"""Supervises the tasks of one client: a task that fails by a bug fails the client, not silently.
 
-A task handles what is to be expected, and then goes on. What it does not expect, it ends by: that
-is logged once, and whoever has registered fails what the client owes (records without an outcome,
-callers who wait) with the cause. The client is of no use after that, and says so to every call.
+A task handles expected errors, and goes on. An unexpected one ends it: that is logged once, and
+listeners fail the client's obligations (records without an outcome, waiting callers) with the
+cause. The client is of no use after that, and every call raises.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Tasks:
         self.error: ClientFailed | None = None
 
     def on_failure(self, listener: Callable[[ClientFailed], None]) -> None:
-        """Call `listener`, which must not raise, once the first task has ended by a mistake."""
+        """Call `listener`, which must not raise, when the first task fails."""
         self._listeners.append(listener)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -52,13 +52,13 @@ class Tasks:
             raise _again(self.error)
 
     def failed(self, name: str, cause: Exception) -> None:
-        """`name` has ended by this, which nobody expected."""
+        """Record that `name` failed by this unexpected error."""
         if self.error is not None:
-            _log.error("client %r: %s has failed, too", self._client_id, name, exc_info=cause)
+            _log.error("client %r: %s failed, too", self._client_id, name, exc_info=cause)
             return
-        self.error = ClientFailed(f"{name} has failed, by a mistake in the client: {cause!r}")
+        self.error = ClientFailed(f"{name} failed by a bug in the client: {cause!r}")
         self.error.__cause__ = cause
-        _log.critical("client %r: %s has failed", self._client_id, name, exc_info=cause)
+        _log.critical("client %r: %s failed", self._client_id, name, exc_info=cause)
         for listener in self._listeners:
             listener(self.error)
 
@@ -69,7 +69,7 @@ class Tasks:
 
 
 def _again(error: ClientFailed) -> ClientFailed:
-    """The same once more: raised twice, one exception would gather the tracebacks of both."""
+    """A copy: one exception raised twice would collect the tracebacks of both."""
     copy = ClientFailed(*error.args)
     copy.__cause__ = error.__cause__
     return copy

@@ -1,7 +1,6 @@
-"""What keeps a client waiting, and when its user is told: once per cause, then now and then. Pure.
+"""Decides when to log the errors that a client retries: once per cause, then now and then. Pure.
 
-A cause is what happens to whom: a kind of error, and the group, transactional id or partition that
-has it.
+A cause is a kind of error, together with the group, transactional id or partition that has it.
 """
 
 from __future__ import annotations
@@ -11,19 +10,19 @@ from collections.abc import Hashable
 from barnabas.errors import BarnabasError
 
 MOMENT_MS = 1_000
-"""What a coordinator needs to be elected and to load, about: not worth a word."""
+"""About the time in which a coordinator is elected and loads: not worth a log line."""
 _REPEAT_MS = 30_000
 
 
 class Trouble:
     def __init__(self, patience_ms: int = 0) -> None:
-        """`patience_ms`: how long it has to last before anybody is told."""
+        """`patience_ms`: how long an error has to last before it is logged."""
         self._patience_ms = patience_ms
         self._began_ms: dict[Hashable, int] = {}
         self._told_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
 
     def is_news(self, who: Hashable, kind: type[BarnabasError], now_ms: int) -> bool:
-        """Whether to tell of this failure; counts as told then."""
+        """Whether to log this failure; counts as logged then."""
         if now_ms - self._began_ms.setdefault(who, now_ms) < self._patience_ms:
             return False
         told_ms = self._told_ms.get((who, kind))
@@ -33,5 +32,5 @@ class Trouble:
         return True
 
     def over(self, who: Hashable) -> None:
-        """They have what they waited for; what they were told they remember."""
+        """The error is over; the time of its last log line is kept."""
         self._began_ms.pop(who, None)

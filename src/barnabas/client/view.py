@@ -1,8 +1,8 @@
-"""What a client knows of the cluster: brokers, topics and leaders, as Metadata answered. Pure.
+"""A client's view of the cluster: brokers, topics and leaders, from Metadata answers. Pure.
 
-A view is never changed, only replaced; its generation grows by one with each answer. Of two
-statements about a partition the one with the higher leader epoch holds (KIP-320): a broker that
-lags behind must not send clients back to a deposed leader.
+A view is never changed, only replaced; its generation grows by one with each answer. Of two answers
+about a partition the one with the higher leader epoch holds (KIP-320): a broker that lags behind
+must not send clients back to a deposed leader.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.errors import broker_error
 from barnabas.client.producer.partitioner import Partitions
 from barnabas.errors import KafkaError
@@ -21,7 +21,7 @@ from barnabas.types import TopicPartition
 class PartitionView(NamedTuple):
     partition: int
     leader: int  # broker id, -1: none
-    leader_epoch: int  # -1: the broker does not say
+    leader_epoch: int  # -1: unknown
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...]
@@ -29,7 +29,7 @@ class PartitionView(NamedTuple):
 
 class TopicView(NamedTuple):
     name: str
-    topic_id: bytes  # 16 bytes; zeros: the broker does not say
+    topic_id: bytes  # 16 bytes; zeros: unknown
     is_internal: bool
     partitions: Mapping[int, PartitionView]  # ascending
     choice: Partitions  # for the partitioner
@@ -39,17 +39,17 @@ class ClusterView(NamedTuple):
     generation: int = 0
     cluster_id: str | None = None
     controller_id: int = -1
-    nodes: Mapping[int, Node] = {}
+    nodes: Mapping[int, BrokerAddress] = {}
     topics: Mapping[str, TopicView] = {}
     errors: Mapping[str, int] = {}  # topic -> error code, for those without a view
 
-    def leader(self, topic_partition: TopicPartition) -> Node | None:
-        """Where the partition is led; None if unknown or without a leader."""
+    def leader(self, topic_partition: TopicPartition) -> BrokerAddress | None:
+        """The partition's leader; None if unknown or there is none."""
         partition = self._partition(topic_partition)
         return None if partition is None else self.nodes.get(partition.leader)
 
     def leader_epoch(self, topic_partition: TopicPartition) -> int:
-        """The epoch of that leader; -1: not known."""
+        """The epoch of that leader; -1: unknown."""
         partition = self._partition(topic_partition)
         return -1 if partition is None else partition.leader_epoch
 
@@ -58,7 +58,7 @@ class ClusterView(NamedTuple):
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def topic_error(self, name: str) -> KafkaError | None:
-        """What the brokers said about a topic that they do not describe."""
+        """The brokers' error for a topic without a view."""
         code = self.errors.get(name, 0)
         return broker_error(code, f"topic {name!r}") if code else None
 
@@ -80,7 +80,7 @@ class ClusterView(NamedTuple):
             cluster_id=response.cluster_id,
             controller_id=response.controller_id,
             nodes={
-                broker.node_id: Node(broker.node_id, broker.host, broker.port)
+                broker.node_id: BrokerAddress(broker.node_id, broker.host, broker.port)
                 for broker in response.brokers
             },
             topics=topics,

@@ -1,10 +1,10 @@
-"""Where configs lie in the metadata tree beside those of topics, and how changes are announced.
+"""Nodes of brokers' configs in the metadata tree, and notifications of config changes.
 
     /config/brokers/<id>                      {"version":1,"config":{"message.max.bytes":"1000"}}
     /config/brokers/<default>                 the same, for all brokers
     /config/changes/config_change_0000000007  {"version":2,"entity_path":"topics/t"}
 
-A change node only says "read that entity again". Before Kafka 0.9 (version 1) it named the entity
+A change node only asks to read that entity again. Before Kafka 0.9 (version 1) it named the entity
 in two parts, `entity_type` and `entity_name`.
 """
 
@@ -25,12 +25,12 @@ def entity(kind: str, name: str) -> str:
 
 
 def broker_entity(broker_id: int | None) -> str:
-    """Of one broker, or of all."""
+    """The entity of one broker, or of all."""
     return entity(BROKERS, DEFAULT if broker_id is None else str(broker_id))
 
 
 def config_path(entity_path: str) -> str:
-    """The node with the entity's settings."""
+    """The node with the entity's configs."""
     return f"/config/{entity_path}"
 
 

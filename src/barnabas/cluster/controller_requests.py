@@ -1,7 +1,8 @@
-"""What the controller tells brokers, as values: LeaderAndIsr, UpdateMetadata, StopReplica.
+"""The controller's requests to brokers, as values, and ISR proposals to the controller.
 
-To its own broker they are handed over as they are; to another one they travel as the requests of
-the same names. Each carries the controller's epoch: a broker ignores a lower one than it has seen.
+LeaderAndIsr, UpdateMetadata and StopReplica are handed to the own broker as they are, and sent to
+others as the requests of these names. Each has the controller's epoch: a broker ignores a lower one
+than it has seen.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.types import TopicPartition
 
 NO_EPOCH: Final = -1
-"""A leader epoch in StopReplica: it is not said, as before version 3 (KIP-570)."""
+"""A leader epoch in StopReplica: not given, as before version 3 (KIP-570)."""
 
 WHILE_DELETING: Final = -2
-"""A leader epoch in StopReplica that no newer one outdoes: the whole topic goes."""
+"""A leader epoch in StopReplica that exceeds every other: the whole topic is deleted."""
 
-_NOT_SAID: Mapping[TopicPartition, int] = MappingProxyType({})
+_NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 _NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 
 
 class PartitionState(NamedTuple):
-    """One partition that the receiving broker shall host, and who leads it.
+    """One partition that the receiving broker has to host, with its leader and ISR.
 
-    `topic_config` is what the topic's own config sets: what a log needs that is made for it now.
+    `topic_config`: the topic's own configs, for a log that is created now.
     """
 
     topic_partition: TopicPartition
@@ -45,7 +46,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class UpdateMetadata(NamedTuple):
-    """What to tell clients: all live brokers, and those topics that changed, each whole."""
+    """Metadata for clients: all live brokers, and the changed topics, each whole."""
 
     controller_id: int
     controller_epoch: int
@@ -56,20 +57,20 @@ class UpdateMetadata(NamedTuple):
 
 
 class StopReplica(NamedTuple):
-    """Host these partitions no longer; with `delete` their records go too.
+    """Stop hosting these partitions; with `delete` their records go too.
 
-    `leader_epochs`: in which each was decided. Who hosts a partition in a newer one keeps it: this
-    has been under way for longer than what came after it. What is not in it is NO_EPOCH.
+    `leader_epochs`: in which each was decided. A broker that hosts a partition in a newer epoch
+    keeps it, as this request was delayed. A partition that is not in it has NO_EPOCH.
 
-    `topic_ids`: of the topics as they were when it was decided; when the answer comes, a name may
-    be another topic's. They do not travel: the request has no field for them.
+    `topic_ids`: those of the topics at the decision; when the answer comes, a name may belong to
+    another topic. They are not sent: the request has no field for them.
     """
 
     controller_id: int
     controller_epoch: int
     partitions: tuple[TopicPartition, ...]
     delete: bool
-    leader_epochs: Mapping[TopicPartition, int] = _NOT_SAID
+    leader_epochs: Mapping[TopicPartition, int] = _NO_EPOCHS
     topic_ids: Mapping[TopicPartition, bytes] = _NO_TOPIC_IDS
 
     def leader_epoch(self, name: TopicPartition) -> int:
@@ -77,9 +78,9 @@ class StopReplica(NamedTuple):
 
 
 class IsrMember(NamedTuple):
-    """A replica that is to be in sync, and in which registration of its broker (KIP-903).
+    """A member of a proposed ISR, with its broker's registration (KIP-903).
 
-    `broker_epoch` -1: not known. A broker that came back in the meantime may have lost records.
+    `broker_epoch` -1: not known. A broker that restarted in the meantime may have lost records.
     """
 
     broker_id: int
@@ -87,9 +88,9 @@ class IsrMember(NamedTuple):
 
 
 class IsrProposal(NamedTuple):
-    """A leader asks for another ISR (AlterPartition); it counts once the controller has agreed.
+    """A leader's proposal of an ISR (AlterPartition), valid once the controller has accepted it.
 
-    `partition_epoch` is that of the ISR which it would replace.
+    `partition_epoch`: that of the ISR to replace.
     """
 
     topic_partition: TopicPartition
@@ -100,7 +101,7 @@ class IsrProposal(NamedTuple):
 
 
 class IsrAnswer(NamedTuple):
-    """What the controller says to a proposal: an error code, or (0) how the partition is now."""
+    """The answer to a proposal: an error code, or (0) the partition's current state."""
 
     error_code: int
     leader: int = -1

@@ -1,12 +1,12 @@
-"""The metadata store of a broker that is alone: the same tree, in memory and in two plain files.
+"""The embedded metadata store of a single broker: the same tree, in memory and in two files.
 
 A commit takes effect at once and is answered when it is on disk. Commits reach the disk in the
-order in which they took effect, so whatever was seen early can only be lost together with all that
-followed from it; and commits that come while one waits for the disk share the next wait. After a
-failed write or fsync nobody knows what the disk holds: every further commit fails.
+order in which they took effect, so one that was seen early can only be lost together with all that
+followed from it; commits that come while one waits for the disk share the next wait. After a failed
+write or fsync the content of the disk is unknown: every further commit fails.
 
-It has a session of its own, which ends with `close` or with the process, and makes more of them for
-further brokers in the process (`session`). Ephemeral nodes that an earlier process left are removed
+It has a session of its own, which ends with `close` or with the process, and creates more of them
+for further brokers in the process (`session`). Ephemeral nodes of an earlier process are removed
 when the store is opened. Tools may open it for reading only, even beside the broker that writes it:
 they see the tree as it is on disk at that moment.
 """
@@ -48,10 +48,10 @@ class EmbeddedStore(MetadataStore):
     """One process's own metadata tree; in memory alone, or kept in a directory."""
 
     def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
-        """`journal`: where the tree is kept; without one it is gone with the process.
+        """`journal`: where the tree is kept; without one it is lost with the process.
 
-        The journal gives way to a snapshot when it is larger than `snapshot_at_bytes`, and than
-        twice the snapshot before: so the work for snapshots stays in proportion to the commits'.
+        A snapshot replaces the journal when that is larger than `snapshot_at_bytes`, and than
+        twice the previous snapshot: so the work for snapshots stays in proportion to the commits'.
         """
         self._tree = Tree()
         self._journal = journal
@@ -69,12 +69,12 @@ class EmbeddedStore(MetadataStore):
 
     @classmethod
     def open(cls, directory: Path, *, read_only: bool = False) -> EmbeddedStore:
-        """The store in this directory, which exists; nobody else may write it at the same time.
+        """The store in this directory, which exists; one process may write it at a time.
 
-        With `read_only` it may be another process's store, at work or not: no commit is possible
-        then, and the ephemeral nodes of its last session are there. Raises ConfigError if another
-        process writes it, or there is nothing to read; OSError; and CorruptData for files that a
-        crash cannot have left so.
+        With `read_only` it may be another process's store, running or not: no commit is possible
+        then, and it has the ephemeral nodes of the last session. Raises ConfigError if another
+        process writes it, or there is nothing to read; OSError; and CorruptData for files that
+        were damaged otherwise than by a crash.
         """
         if not read_only:
             return cls(Journal(Path(directory)))
@@ -87,6 +87,11 @@ class EmbeddedStore(MetadataStore):
     @property
     def session_id(self) -> int:
         return self._session_id
+
+    @property
+    def tree(self) -> Tree:
+        """All nodes as the last commit left them, for reading only."""
+        return self._tree
 
     @property
     def session_state(self) -> SessionState:
@@ -104,12 +109,12 @@ class EmbeddedStore(MetadataStore):
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:
-            raise MetadataError(path, "the metadata was opened for reading only")
+            raise MetadataError(path, "the metadata is open for reading only")
         stage = self._tree.stage(operations, session_id)
         if stage.effects:
             self._write(stage)
             self._tree.merge(stage)
-            # Not after the wait, which may be cancelled: then nobody would ever hear of it.
+            # Not after the wait, which may be cancelled: then watches would never fire.
             self._fire(stage)
             await self._wait_for_disk(stage)
             self._snapshot_if_due()
@@ -124,12 +129,12 @@ class EmbeddedStore(MetadataStore):
         return self._last_session_id
 
     def end_session(self, session_id: int) -> None:
-        """Remove the ephemeral nodes of a session that is over, and tell who watches them."""
+        """Remove the ephemeral nodes of an ended session, and fire their watches."""
         if self._state is not SessionState.EXPIRED:
             self._remove_ephemerals(session_id)
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """This session ends with the store alone, so there is never anything to tell."""
+        """Does nothing, as this session ends only with the store."""
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         callbacks = self._watches.setdefault(path, [])
@@ -154,11 +159,11 @@ class EmbeddedStore(MetadataStore):
         self._replay(journal.snapshot, journal.frames)
         if journal.cut_bytes:
             _log.warning(
-                "%s: cut %d bytes at the end: a commit that a crash interrupted",
+                "%s: truncated %d bytes at the end, of a commit that a crash interrupted",
                 JOURNAL_NAME,
                 journal.cut_bytes,
             )
-        journal.snapshot, journal.frames = None, []  # the tree has it all; give back the memory
+        journal.snapshot, journal.frames = None, []  # now in the tree; free the memory
         self._remove_ephemerals(None)
 
     def _replay(self, snapshot: bytes | None, frames: Sequence[bytes]) -> None:
@@ -171,9 +176,9 @@ class EmbeddedStore(MetadataStore):
         self._session_id = self._last_session_id = self._tree.zxid + 1
 
     def _remove_ephemerals(self, session_id: int | None) -> None:
-        """A commit like any other, but nobody waits for it: if it is lost it is done again.
+        """Remove the ephemeral nodes of one session, or of all.
 
-        Of one session, or of all.
+        A commit like any other, but it is not waited for: if it is lost, it is repeated.
         """
         deletions = [Delete(path) for path in self._tree.ephemeral_paths(session_id)]
         if deletions and self._failure is None:
@@ -199,7 +204,7 @@ class EmbeddedStore(MetadataStore):
             self._check_disk(stage)
             if self._syncing is None:
                 self._syncing = asyncio.ensure_future(self._sync(self._journal))
-            # The fsync goes on for the others when one of those who wait is cancelled.
+            # The fsync goes on for the others when one waiter is cancelled.
             await asyncio.shield(self._syncing)
 
     async def _sync(self, journal: Journal) -> None:
@@ -228,7 +233,7 @@ class EmbeddedStore(MetadataStore):
             self._journal.replace(snapshot)
         except OSError as error:
             if is_out_of_descriptors(error):
-                return  # the journal has everything still; the next commit tries again
+                return  # the journal still has everything; the next commit tries again
             self._failure = error
             _log.error("cannot write the metadata snapshot: %s", error)
         self._snapshot_bytes = len(snapshot)

@@ -1,8 +1,8 @@
 """One more session on an embedded store: for several brokers that share a process and a tree.
 
-It begins connected and ends by `close`, or by `expire`, as a server ends one that it has not heard
-of for too long: its ephemeral nodes go, and nothing that was begun in it happens any more.
-`reconnect` begins the next one.
+It begins connected and ends by `close`, or by `expire`, as a server expires a silent one: its
+ephemeral nodes go, and nothing that was begun in it happens any more. `reconnect` begins the next
+one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class EmbeddedSession(SessionStore):
-    """Made by `EmbeddedStore.session`; the store must live longer."""
+    """A session from `EmbeddedStore.session`; the store must outlive it."""
 
     def __init__(self, store: EmbeddedStore) -> None:
         super().__init__(store.new_session_id(), SessionState.CONNECTED)
@@ -51,18 +51,18 @@ class EmbeddedSession(SessionStore):
             callback()
 
     def expire(self) -> None:
-        """End the session as a server does; whoever watches in it is told so at once."""
+        """Expire the session as a server does; its watches fire at once."""
         self._end()
         for path in list(self._watches):
             self._changed(path)
-        self._tell()
+        self._notify()
 
     def reconnect(self) -> None:
-        """Begin a new session in place of the one that has ended."""
+        """Begin a new session in place of the ended one."""
         assert self._state is SessionState.EXPIRED, self._state
         self._session_id = self._store.new_session_id()
         self._state = SessionState.CONNECTED
-        self._tell()
+        self._notify()
 
     async def close(self) -> None:
         if self._state is not SessionState.EXPIRED:
@@ -74,4 +74,4 @@ class EmbeddedSession(SessionStore):
 
     def _check_session(self, path: str) -> None:
         if self._state is SessionState.EXPIRED:
-            raise SessionExpired(path, "the session is over")
+            raise SessionExpired(path, "the session has expired")

@@ -1,8 +1,8 @@
-"""What the cluster is, as one immutable value: brokers, topics, who leads what.
+"""The cluster's metadata as one immutable value: brokers, topics, partitions' leaders and ISRs.
 
-Invariant: an image never changes; `apply` gives the next one and shares what is the same. Whoever
-holds an image may read it for as long as it likes. It says what the controller decided, not what
-is true of a broker at this moment.
+Invariant: an image never changes; `apply` gives the next one and shares unchanged parts, so an
+image may be kept and read at any time. It has the controller's decisions, not the current state of
+a broker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEVER_LED = -1
 
 
 class Endpoint(NamedTuple):
-    """One address of a broker, under the name of the listener that serves it."""
+    """One address of a broker, with the name of its listener."""
 
     listener: str
     host: str
@@ -30,9 +30,9 @@ class Endpoint(NamedTuple):
 
 
 class BrokerImage(NamedTuple):
-    """A live broker. `epoch` tells its registrations apart: the czxid of its znode.
+    """A live broker. `epoch` identifies its registration: the czxid of its znode.
 
-    `may_have_lost`: it ended in a way in which records that it had not flushed can be gone.
+    `may_have_lost`: its last stop may have lost records that it had not flushed.
     """
 
     broker_id: int
@@ -43,13 +43,13 @@ class BrokerImage(NamedTuple):
 
 
 class PartitionImage(NamedTuple):
-    """Who holds and who leads a partition, as its state znode and its topic's say.
+    """A partition's replicas, leader and ISR, from its state znode and its topic's.
 
     `leader_epoch` grows with each election, `partition_epoch` (the znode's data version) with each
-    change of any kind. `replicas` begins with the preferred leader. `offline_replicas` are those
-    of live brokers whose log directory has failed: no znode has them, their brokers tell. While the
-    partition is reassigned (KIP-455) `replicas` has the old and the new ones, `adding` those that
-    come and `removing` those that go; both are empty else.
+    change of any kind. `replicas` begins with the preferred leader. `offline_replicas`: those of
+    live brokers whose log directory has failed, reported by their brokers and not in any znode.
+    While the partition is reassigned (KIP-455) `replicas` has the old and the new ones, `adding`
+    the new and `removing` the old ones; else both are empty.
     """
 
     leader: int
@@ -64,16 +64,16 @@ class PartitionImage(NamedTuple):
 
     @classmethod
     def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:
-        """A partition that has replicas assigned, and no leader and no state node yet.
+        """A partition that has replicas assigned, but no leader and no state node yet.
 
-        `latest_epoch`: the newest one in its log, where there is a log all the same. The leader
-        epochs to come are above it, or they would cut the history of those that have been.
+        `latest_epoch`: the newest one in its log, if it has a log nevertheless. New leader epochs
+        are above it, or they would cut the epoch history.
         """
         return cls(NO_LEADER, latest_epoch, (), tuple(replicas), NEVER_LED, 0)
 
 
 class TopicImage(NamedTuple):
-    """A topic: its id (16 bytes), its partitions by number, what its own config sets."""
+    """A topic: its id (16 bytes), its partitions by number, its own configs."""
 
     name: str
     topic_id: bytes
@@ -82,7 +82,7 @@ class TopicImage(NamedTuple):
 
 
 class ClusterImage(NamedTuple):
-    """Everything that a broker knows of its cluster."""
+    """The metadata of a cluster."""
 
     cluster_id: str | None
     controller_id: int
@@ -93,12 +93,12 @@ class ClusterImage(NamedTuple):
 
     @classmethod
     def empty(cls) -> ClusterImage:
-        """Before the controller's first word."""
+        """The image before the controller's first update."""
         nothing: Mapping[int, BrokerImage] = MappingProxyType({})
         return cls(None, -1, 0, nothing, MappingProxyType({}), MappingProxyType({}))
 
     def apply(self, update: UpdateMetadata) -> ClusterImage:
-        """The image after the controller's update; one of a deposed controller changes nothing."""
+        """The image after the controller's update; a deposed controller's changes nothing."""
         if update.controller_epoch < self.controller_epoch:
             return self
         return ClusterImage(

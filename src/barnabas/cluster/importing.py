@@ -1,13 +1,13 @@
-"""Filling an empty store from another tree: how a broker of Kafka's becomes one of ours (ZK-6).
+"""Import of another metadata tree into an empty store, to take over a Kafka broker (ZK-6).
 
 The tree is a mapping from path to node, as JSON has it:
 
     {"/brokers/topics/t": {"data": "{...}", "version": 0, ...},
      "/brokers/ids/0":    {"data": "{...}", "ephemeral": true, ...}, ...}
 
-`data` is text or null; of the rest only `ephemeral` counts. Ephemeral nodes belong to sessions that
-are over, and stay behind. Everything else is taken as it is, whether we know it or not; data
-versions begin anew, which nobody can tell, since no broker of the old cluster is alive.
+`data` is text or null; of the rest only `ephemeral` counts. Ephemeral nodes belong to ended
+sessions and are left out. Everything else is taken unchanged, known or not; data versions start
+over, which is invisible, as no broker of the old cluster is running.
 
 A partition whose state node is missing gets one. Its leader epoch is above every one in its log,
 never 0: an old epoch assigned again would cut the epoch history.
@@ -37,19 +37,19 @@ _HAVE_ENTRIES = (
     "/config/users",
     "/config/ips",
 )
-"""What has children only in a store that is in use, and not in one that was merely started."""
+"""Nodes with children only in a store that is in use, and not in a merely started one."""
 
 Data = dict[str, bytes | None]
 
 
 class ImportSummary(NamedTuple):
-    """What an import has made."""
+    """The result of an import."""
 
     nodes: int
     topics: int
     partitions: int
     ephemeral_nodes: int
-    """Left behind."""
+    """Left out."""
     new_states: tuple[TopicPartition, ...]
     """Partitions whose state node was missing."""
 
@@ -60,8 +60,8 @@ async def import_tree(
     """Put the whole tree into a store that is empty, or was never used; all of it, or nothing.
 
     `leader_epoch_of`: the newest leader epoch in a partition's log, -1 where there is none. Raises
-    ConfigError with what stands in the way, CorruptData for a tree that cannot be read, and
-    MetadataError if the store cannot be written.
+    ConfigError with the obstacle, CorruptData for a tree that cannot be read, and MetadataError if
+    the store cannot be written.
     """
     await _check_empty(store)
     data, ephemeral_nodes = _persistent(tree)
@@ -102,13 +102,13 @@ async def _check_empty(store: MetadataStore) -> None:
         names = await children(store, path)
         if names:
             raise ConfigError(
-                f"the metadata has {path}/{names[0]} already: a tree can be imported only before "
-                "there are topics or settings"
+                f"the metadata already has {path}/{names[0]}: a tree can be imported only before "
+                "there are topics or configs"
             )
 
 
 def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
-    """The data of the nodes that stay, by path, and how many do not."""
+    """The data of the persistent nodes, by path, and the number of others."""
     data: Data = {}
     ephemeral_nodes = 0
     for path, node in tree.items():
@@ -122,23 +122,23 @@ def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
     for path in sorted(data):
         parent = path.rpartition("/")[0]
         if parent and parent not in data:
-            raise CorruptData(f"{path} is in the tree, and its parent {parent} is not")
+            raise CorruptData(f"{path} is in the tree, but its parent {parent} is not")
     return data, ephemeral_nodes
 
 
 def _data_of(path: str, node: Any) -> bytes | None:
-    """The data of a node as JSON has it; raises CorruptData for what is no node of a tree."""
+    """The data of a node from its JSON; raises CorruptData for one that is malformed."""
     if not path.startswith("/") or "" in path[1:].split("/"):
-        raise CorruptData(f"{path!r} is not the path of a node")
+        raise CorruptData(f"{path!r} is not a node's path")
     if not isinstance(node, Mapping):
-        raise CorruptData(f"{path} is {node!r} in the tree, and not an object with data")
+        raise CorruptData(f"{path} is {node!r} in the tree, not an object with data")
     text = node.get("data")
     if text is None:
         return None
     try:
         return str.encode(text)
     except (TypeError, UnicodeEncodeError):
-        raise CorruptData(f"{path} has the data {text!r}, which is not text") from None
+        raise CorruptData(f"{path} has data {text!r}, which is not text") from None
 
 
 def _names_below(data: Data, parent: str) -> list[str]:
@@ -148,7 +148,7 @@ def _names_below(data: Data, parent: str) -> list[str]:
 
 
 def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: int) -> None:
-    """A state as it was when the partition began, but for the epoch: all replicas are in sync."""
+    """Add the initial state of a partition, except for the epoch: all replicas are in sync."""
     controller_epoch = layout.decode_epoch(data.get(layout.CONTROLLER_EPOCH) or b"0")
     state = StateNode(replicas[0], leader_epoch, tuple(replicas), controller_epoch)
     data.setdefault(layout.partitions_path(name.topic), None)
@@ -164,12 +164,12 @@ async def _check_cluster_id(store: MetadataStore, data: Data) -> None:
     theirs = layout.decode_cluster_id(data[layout.CLUSTER_ID])
     if ours != theirs:
         raise ConfigError(
-            f"the tree is that of cluster {theirs}, and this store belongs to cluster {ours}"
+            f"the tree is of cluster {theirs}, but this store belongs to cluster {ours}"
         )
 
 
 async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
-    """A controller epoch and a producer id never come twice, whichever tree they were in."""
+    """Keep the larger controller epoch and producer ids, which may never be repeated."""
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     if epoch is not None and layout.CONTROLLER_EPOCH in data:
         theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])

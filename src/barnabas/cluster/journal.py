@@ -1,20 +1,20 @@
-"""The embedded store's two files, and everything that is done to them.
+"""The embedded store's journal and snapshot files: reading, appending, replacing.
 
     barnabas-metadata.journal      frames, one per commit, appended and forced to disk
     barnabas-metadata.snapshot     one frame: the whole tree as of some commit
 
     frame:  u32 length of the payload | u32 CRC-32 of the payload | payload        (big-endian)
 
-Invariant: what `sync` has returned for is read back by the next `open`, a frame whole or not at
-all. A crash may leave a torn frame at the journal's end: it was never acknowledged, and is cut.
-The snapshot replaces its predecessor atomically and before the journal is emptied, so for a moment
-the journal holds frames that the snapshot covers: whoever replays it skips those.
+Invariant: frames appended before a `sync` that returned are read back by the next `open`, whole or
+not at all. A crash may leave a torn frame at the journal's end: it was never acknowledged, and is
+cut off. The snapshot replaces its predecessor atomically and before the journal is emptied, so
+for a moment the journal holds frames that the snapshot covers: a replay skips those.
 
 They are plain files in the first log directory, because a real Kafka refuses to start on a
 directory that it does not know and ignores such a file.
 
-Whoever opens them for writing holds a lock on the journal, so two processes never write one tree,
-whatever they know of log directories. Reading needs no lock and may go on beside a writer.
+A writer holds a lock on the journal, so two processes never write one tree, regardless of log
+directories. Reading needs no lock and may go on beside a writer.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         """Lock and read both files.
 
-        Raises OSError, ConfigError if another process has them, and CorruptData for a snapshot
-        that is damaged.
+        Raises OSError, ConfigError if another process has them, and CorruptData for a damaged
+        snapshot.
         """
         self._directory = directory
         self._fd = os.open(directory / JOURNAL_NAME, os.O_RDWR | os.O_CREAT, 0o644)
@@ -67,11 +67,11 @@ class Journal:
         self.size_bytes += len(frame)
 
     def sync(self) -> None:
-        """Force what was appended to disk. Releases the GIL, so it can be a thread's work."""
+        """Force appended frames to disk. Releases the GIL, so it suits a thread."""
         os.fsync(self._fd)
 
     def replace(self, snapshot: bytes) -> None:
-        """Put the whole tree in place of the journal."""
+        """Replace the journal by a snapshot of the whole tree."""
         temporary = self._directory / f"{SNAPSHOT_NAME}.tmp"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
@@ -91,8 +91,8 @@ class Journal:
 def read_files(directory: Path) -> tuple[bytes | None, list[bytes]]:
     """The snapshot and the frames of a store that may be running; nothing is changed or locked.
 
-    What a writer is about to append counts as not yet there. Raises ConfigError where there is no
-    store, OSError, and CorruptData for a snapshot that is damaged.
+    A frame that a writer is appending is ignored. Raises ConfigError where there is no store,
+    OSError, and CorruptData for a damaged snapshot.
     """
     # The journal first: it is emptied only when a snapshot has all of it, so that one is found.
     try:
@@ -100,14 +100,14 @@ def read_files(directory: Path) -> tuple[bytes | None, list[bytes]]:
     except FileNotFoundError:
         raise ConfigError(
             f"{directory} has no {JOURNAL_NAME}: it is not the first log directory of a broker "
-            "that keeps its metadata itself"
+            "with an embedded metadata store"
         ) from None
     snapshot = _read_snapshot(directory)
     return snapshot, _split(content)[0]
 
 
 def _lock(fd: int, directory: Path) -> None:
-    """Taken per open file: it also keeps two stores of one process apart, and ends with it."""
+    """Lock per open file, which also excludes a second store in one process."""
     import fcntl  # not on Windows
 
     try:
@@ -127,7 +127,7 @@ def _read_snapshot(directory: Path) -> bytes | None:
         return None
     frames, size_bytes = _split(content)
     if len(frames) != 1 or size_bytes != len(content):
-        # It was complete before it got its name, so this is no crash but a damaged disk.
+        # It was complete before it got its name, so the disk is damaged.
         raise CorruptData(f"{path} is damaged; restore it from a backup")
     return frames[0]
 
@@ -137,7 +137,7 @@ def _frame(payload: bytes) -> bytes:
 
 
 def _split(content: bytes) -> tuple[list[bytes], int]:
-    """The payloads up to the first frame that is torn, and the position where that one starts."""
+    """The payloads up to the first torn frame, and the position where that one starts."""
     payloads: list[bytes] = []
     position = 0
     while len(content) - position >= _HEADER.size:

@@ -1,4 +1,4 @@
-"""Where everything lies in the metadata tree, and what is written there: Kafka 3.9's znodes.
+"""The layout of the metadata tree: paths and payloads of Kafka 3.9's znodes.
 
     /cluster/id                                    {"version":"1","id":"<22 characters>"}
     /controller              ephemeral             {"version":2,"brokerid":0,"timestamp":...}
@@ -7,12 +7,12 @@
     /brokers/topics/<t>                            topic id, replicas by partition
     /brokers/topics/<t>/partitions/<p>/state       leader, ISR; data version = partition epoch
     /config/topics/<t>                             {"version":1,"config":{"retention.ms":"1000"}}
-    /admin/delete_topics/<t>                       a wish; the controller removes it last
-    /isr_change_notification/isr_change_<n>        whose ISR a leader has written by itself
-    /latest_producer_id_block                      the block of producer ids handed out last
+    /admin/delete_topics/<t>                       a request; the controller removes it last
+    /isr_change_notification/isr_change_<n>        partitions whose ISR a leader has written
+    /latest_producer_id_block                      the last allocated block of producer ids
 
-Payloads are compact JSON in the order of keys in which Kafka 3.9 writes them; reading ignores the
-order and unknown keys. What cannot be read raises CorruptData that names the path.
+Payloads are compact JSON with keys in Kafka 3.9's order; reading ignores the order and unknown
+keys. A malformed payload raises CorruptData that names the path.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ BASE_PATHS = (
     "/config/ips",
     "/cluster",
 )
-"""What every broker makes at its start where it is missing, parents first; without data."""
+"""Nodes that every broker creates at its start if missing, parents first; without data."""
 
 FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
-"""What a ZooKeeper-mode controller of 3.9 says of finalized features: there are none."""
+"""The finalized features of a ZooKeeper-mode controller of 3.9: none."""
 
 T = TypeVar("T")
 
 _SUBPROTOCOLS = "listener_security_protocol_map"
 _MAY_HAVE_LOST = "suffix_may_be_lost"
-"""Ours: Kafka writes no such key, and ignores it as every key that it does not know."""
+"""Ours: Kafka does not write this key, and ignores it as any unknown key."""
 
 
 Replicas = Mapping[int, Sequence[int]]
@@ -128,7 +128,7 @@ def state_path(topic: str, partition: int) -> str:
 
 
 def partition_of_state(path: str) -> TopicPartition | None:
-    """Whose state node this is; None for any other node."""
+    """The partition of a state node; None for any other node."""
     parts = path.removeprefix(f"{TOPICS}/").split("/")
     if not path.startswith(f"{TOPICS}/") or len(parts) != 4:
         return None
@@ -182,7 +182,7 @@ def decode_epoch(data: bytes | None) -> int:
 
 
 def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
-    """The registration, version 5. `host` and `port` are for readers that know no endpoints."""
+    """The registration, version 5. `host` and `port` are for readers without endpoints."""
     plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     node: dict[str, Any] = {
         "features": {},
@@ -215,12 +215,12 @@ def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage
 
 
 def encode_topic(topic_id: bytes, replicas: Replicas) -> bytes:
-    """The node of a topic of which nothing is being reassigned."""
+    """The node of a topic that is not being reassigned."""
     return encode_topic_node(TopicNode(topic_id, replicas))
 
 
 def encode_topic_node(node: TopicNode) -> bytes:
-    """A topic's node of version 3, in which it has an id."""
+    """A topic's node of version 3, which has a topic id."""
     assert node.topic_id is not None
     return _encode(
         {
@@ -257,7 +257,7 @@ def _from_json(replicas: Mapping[str, Sequence[int]]) -> Replicas:
 
 
 def state_of(partition: PartitionImage) -> StateNode:
-    """What is written of a partition."""
+    """A partition's state for its node."""
     return StateNode(
         partition.leader, partition.leader_epoch, partition.isr, partition.controller_epoch
     )
@@ -288,7 +288,7 @@ def decode_state(topic: str, partition: int, data: bytes | None) -> StateNode:
 
 
 def encode_isr_change(names: Iterable[TopicPartition]) -> bytes:
-    """What a leader below inter.broker.protocol.version 2.7 says to the controller."""
+    """The notification of a leader below inter.broker.protocol.version 2.7."""
     partitions = [{"topic": topic, "partition": number} for topic, number in names]
     return _encode({"version": 1, "partitions": partitions})
 
@@ -309,7 +309,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """The settings of a config node of any kind; a node without data has none."""
+    """The configs of a config node of any kind; a node without data has none."""
     if not data:
         return {}
     return _decode(path, data, lambda node: {str(k): str(v) for k, v in node["config"].items()})
@@ -327,7 +327,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
-    """None while no block has been handed out."""
+    """The last block; None if none has been allocated."""
     if not data:
         return None
     return _decode(

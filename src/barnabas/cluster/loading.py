@@ -1,12 +1,10 @@
-"""Reading the metadata tree: all of it for a new controller, parts of it for the others.
+"""Loading of the metadata tree: all of it for a new controller, parts of it for others.
 
-Nodes are read many at a time: on a server every question takes its way there and back.
+Nodes are read many at a time, as every request to a server takes a round trip.
 
-What the tree says is taken as it is; a node that cannot be read raises CorruptData with its path,
-but for the config of a topic, which counts for nothing then.
-Nodes that are missing half-way (a creation or deletion that a crash interrupted) are no error:
-a partition without a state node is loaded as one that nobody has led yet, but with the epochs that
-its log knows.
+A malformed node raises CorruptData with its path, except the config of a topic, which is ignored
+then. Nodes that are missing after an interrupted creation or deletion are not an error: a partition
+without a state node is loaded as never led, but with the epochs of its log.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 LatestEpochOf = Callable[[TopicPartition], int]
-"""The newest leader epoch in a partition's log; -1 where there is no log, or none in it."""
+"""The newest leader epoch in a partition's log; -1 without a log, or without epochs."""
 
 
 def no_log(topic_partition: TopicPartition) -> int:
@@ -33,12 +31,12 @@ def no_log(topic_partition: TopicPartition) -> int:
 
 
 async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
-    """The brokers that are registered now."""
+    """The registered brokers."""
     brokers = {}
     for name in await children(store, layout.BROKER_IDS):
         broker_id = int(name)
         node = await store.read(layout.broker_path(broker_id))
-        if node is not None:  # else it went between the two reads
+        if node is not None:  # else it was removed between the two reads
             brokers[broker_id] = layout.decode_broker(broker_id, node.data, node.czxid)
     return dict(sorted(brokers.items()))
 
@@ -46,7 +44,7 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
 async def images_of(
     store: MetadataStore, topics: Mapping[str, TopicNode], latest_epoch_of: LatestEpochOf
 ) -> dict[str, TopicImage]:
-    """The topics whose nodes these are, with their partitions and their configs."""
+    """The topics of these nodes, with their partitions and their configs."""
     wanted = {
         TopicPartition(name, number): (topic, replicas)
         for name, topic in topics.items()
@@ -99,9 +97,9 @@ def _partition(
 async def load_configs_of(
     store: MetadataStore, names: Iterable[str]
 ) -> dict[str, Mapping[str, str]]:
-    """What these topics' own configs set; nothing if there is no node, or none that can be read.
+    """These topics' own configs; none if the node is missing or malformed.
 
-    That is said, and no reason to lead no topic at all.
+    The latter is logged, and does not keep the controller from leading the cluster.
     """
     paths = {name: layout.topic_config_path(name) for name in names}
     nodes = await store.read_many(list(paths.values()))
@@ -110,13 +108,13 @@ async def load_configs_of(
         try:
             configs[name] = {} if node is None else layout.decode_config(path, node.data)
         except CorruptData as error:
-            _log.error("topic %s has the broker's own settings: %s", name, error)
+            _log.error("topic %s falls back to the broker's configs: %s", name, error)
             configs[name] = {}
     return configs
 
 
 async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
-    """What a topic's own config sets; nothing if it has no node. CorruptData."""
+    """A topic's own configs; none without a node. CorruptData."""
     path = layout.topic_config_path(name)
     node = await store.read(path)
     return {} if node is None else layout.decode_config(path, node.data)

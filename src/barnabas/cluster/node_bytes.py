@@ -1,4 +1,4 @@
-"""Commits and whole trees as bytes, for the embedded store's journal and snapshot.
+"""Encoding of commits and whole trees, for the embedded store's journal and snapshot.
 
     commit:    i64 zxid | effects, up to the end
     effect:    u8 kind (1 create, 2 set, 3 delete) | node
@@ -7,8 +7,8 @@
     snapshot:  i64 zxid | entries, up to the end, parents before their children
     entry:     i32 version | i32 children created | i64 czxid | node                  (big-endian)
 
-The checksum is the frame's (cluster/journal.py); bytes that pass it and cannot be read are a
-defect, and raise CorruptData.
+The checksum is the frame's (cluster/journal.py); bytes that pass it and are malformed are a defect,
+and raise CorruptData.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def commit_from_bytes(payload: bytes, tree: Tree) -> Stage | None:
         try:
             stage.do(Effect(kind, path, data, owner))
         except KeyError:
-            raise CorruptData(f"commit {zxid} changes {path}, which is not there") from None
+            raise CorruptData(f"commit {zxid} changes {path}, which does not exist") from None
     return stage
 
 

@@ -1,9 +1,9 @@
-"""The tree of nodes in memory: what a commit does, apart from who keeps it.
+"""The tree of nodes in memory, and the effects of a commit on it.
 
 A commit is staged first: its operations are checked one after the other against copies of the
 nodes that they touch. If all are possible the copies replace the nodes (`merge`), else they are
-dropped; so nothing is ever undone. What the journal keeps is the effects, in which nothing is left
-to decide; a replay stages and merges those.
+dropped; so nothing is ever undone. The journal keeps the effects, which need no more checks; a
+replay stages and merges those.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Effect(NamedTuple):
 
 
 class Node:
-    """A node. `children_created` counts all children that it ever had: sequential names.
+    """A node. `children_created` counts all children that it ever had, for sequential names.
 
-    It runs ahead of that where a child came with a number already, from another tree: the next
-    one's is larger all the same.
+    It is larger if a child came with a number already, from another tree: the next number must
+    exceed it.
     """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")
@@ -65,7 +65,7 @@ class Node:
 
 
 class Tree:
-    """All nodes by path. `zxid` is the number of the commit that was merged last."""
+    """All nodes by path. `zxid`: the number of the last merged commit."""
 
     __slots__ = ("nodes", "zxid")
 
@@ -87,7 +87,7 @@ class Tree:
         return stage
 
     def merge(self, stage: Stage) -> None:
-        """Make a staged commit real. Nothing may have been merged since it was begun."""
+        """Apply a staged commit. No other may have been merged since it was begun."""
         assert stage.zxid > self.zxid, f"commit {stage.zxid} after {self.zxid}"
         for path, node in stage.nodes.items():
             if node is None:
@@ -97,7 +97,7 @@ class Tree:
         self.zxid = stage.zxid
 
     def ephemeral_paths(self, session_id: int | None = None) -> list[str]:
-        """Of one session, or of all."""
+        """The paths of ephemeral nodes of one session, or of all."""
         return [
             path
             for path, node in self.nodes.items()
@@ -106,7 +106,7 @@ class Tree:
 
 
 class Stage:
-    """A commit in the making: copies of what it touches (None: deleted), effects, results.
+    """A commit being staged: copies of its nodes (None: deleted), effects, results.
 
     The paths in `nodes` are those whose watches fire: a parent is touched by its children.
     """
@@ -121,7 +121,7 @@ class Stage:
         self.results: list[str | int] = []
 
     def add(self, operation: Operation, session_id: int) -> None:
-        """Check the operation after those before it, and stage what it does."""
+        """Check the operation after those before it, and stage its effects."""
         path = operation.path
         if isinstance(operation, Create):
             path = self._path_to_create(operation)
@@ -141,7 +141,7 @@ class Stage:
             self.do(Effect(DELETE, path))
 
     def do(self, effect: Effect) -> None:
-        """Stage an effect that is known to be possible: decided just now, or in an earlier life."""
+        """Stage an effect that is known to be possible: just checked, or replayed."""
         self.effects.append(effect)
         path = effect.path
         if effect.kind == SET:
@@ -165,19 +165,19 @@ class Stage:
         parent_path = path.rpartition("/")[0] or "/"
         parent = self._find(parent_path)
         if parent is None:
-            raise NoNode(path, f"its parent {parent_path} is not there")
+            raise NoNode(path, f"its parent {parent_path} does not exist")
         if parent.owner:
             raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
         if operation.sequential:
             path = f"{path}{parent.children_created:0{_SEQUENCE_DIGITS}d}"
         if self._find(path) is not None:
-            raise NodeExists(path, "is there already")
+            raise NodeExists(path, "already exists")
         return path
 
     def _at_version(self, path: str, version: int) -> Node:
         node = self._find(path)
         if node is None:
-            raise NoNode(path, "is not there")
+            raise NoNode(path, "does not exist")
         if version not in (ANY_VERSION, node.version):
             raise BadVersion(path, f"is at version {node.version}, not {version}")
         return node

@@ -1,8 +1,8 @@
-"""What a metadata store on servers is to its user: one session after the other.
+"""A metadata store on servers: one session after the other.
 
-Reads are asked again until there is an answer, for as long as the session lives. A session that
-is over is told once by EXPIRED, and the next one, which begins by itself, by CONNECTED. How a
-server is reached and asked is the business of the stores that build on this one.
+Reads are retried until there is an answer, for as long as the session lives. The end of a session
+is reported once by EXPIRED, and the next one, which begins by itself, by CONNECTED. Communication
+with a server is up to the subclasses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
 
 
 class RemoteStore(SessionStore):
-    """Who waits for a connection, and who for a change."""
+    """Sessions, reads and watches that wait for a connection."""
 
     def __init__(self, state: SessionState) -> None:
         super().__init__(0, state)
@@ -43,30 +43,30 @@ class RemoteStore(SessionStore):
 
     @abstractmethod
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
-        """Some nodes that fit into one request, asked for until there is an answer."""
+        """Read nodes that fit into one request, retrying until there is an answer."""
 
     @abstractmethod
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
-        """As in `SetWatch`."""
+        """See `SetWatch`."""
 
     async def _connected(self, session_id: int, path: str) -> None:
-        """Returns when there is a connection in this session; raises SessionExpired."""
+        """Wait for a connection in this session; raises SessionExpired."""
         while True:
             if self._is_closed:
                 raise SessionExpired(path, "the metadata store is closed")
             if self._state is SessionState.EXPIRED or session_id != self._session_id:
-                raise SessionExpired(path, "the session is over")
+                raise SessionExpired(path, "the session has expired")
             if self._state is SessionState.CONNECTED:
                 return
             await asyncio.shield(self._changed)
 
     def _end(self) -> None:
-        """Nothing can be begun any more."""
+        """Refuse any further use."""
         self._is_closed = True
         self._state = SessionState.EXPIRED
         self._wake()
 
     def _wake(self) -> None:
-        """Let those go on who wait for the state to change."""
+        """Wake those that wait for the state to change."""
         changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
         changed.set_result(None)

@@ -1,4 +1,4 @@
-"""A metadata store whose sessions may end before it does: which one it is, and who hears of it."""
+"""A metadata store whose sessions may end before it does, with their state and listeners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.cluster.store import MetadataStore, SessionState
 
 
 class SessionStore(MetadataStore):
-    """The session of now, and those who are told of its states."""
+    """The current session, and the listeners of its states."""
 
     def __init__(self, session_id: int, state: SessionState) -> None:
         self._session_id = session_id
@@ -26,7 +26,7 @@ class SessionStore(MetadataStore):
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
         self._listeners.append(callback)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         state = self._state
         for listener in list(self._listeners):
             listener(state)

@@ -1,9 +1,9 @@
 """The metadata seam: a small tree of nodes, in ZooKeeper's terms.
 
 A node has data, a data version that grows by one with each write, and children. Every commit has
-a number (zxid), larger than all before it; the one that made a node is its czxid. A node may be
-ephemeral: it belongs to a session and is gone with it. A commit does all of its operations or
-none. A watch fires once, may stand for several changes, and only says "read again". If the answer
+a number (zxid), larger than all before it; that of a node's creation is its czxid. A node may be
+ephemeral: it belongs to a session and is removed with it. A commit does all of its operations or
+none. A watch fires once, may stand for several changes, and only means "read again". If the answer
 to a commit is lost, the outcome is unknown: read before doing anything else. After a session has
 expired, nothing that was begun in it happens any more; a new one begins with reading.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from barnabas.errors import BarnabasError
 
 ANY_VERSION = -1
-"""In Set and Delete: whatever the version is."""
+"""In Set and Delete: any version."""
 
 
 class Znode(NamedTuple):
@@ -31,7 +31,7 @@ class Znode(NamedTuple):
 
 
 class Create(NamedTuple):
-    """Make a node; `sequential` appends ten digits, counted by the parent. Result: its path."""
+    """Create a node; `sequential` appends ten digits, counted by the parent. Result: its path."""
 
     path: str
     data: bytes | None = None
@@ -50,7 +50,7 @@ class Set(NamedTuple):
 class Delete(NamedTuple):
     """Remove a node that has no children. Result: its last version.
 
-    Given ANY_VERSION, a store on a server answers with that: the server does not tell.
+    Given ANY_VERSION, a store on a server returns that: the server does not return the version.
     """
 
     path: str
@@ -68,7 +68,7 @@ Operation = Create | Set | Delete | Check
 
 
 class MetadataError(BarnabasError):
-    """A commit that did not happen (OutcomeUnknown: that may or may not have)."""
+    """A commit that did not happen (OutcomeUnknown: it may have)."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -76,15 +76,15 @@ class MetadataError(BarnabasError):
 
 
 class NodeExists(MetadataError):
-    """There is a node already where one was to be made."""
+    """The node to create already exists."""
 
 
 class NoNode(MetadataError):
-    """The node, or the parent of the one to be made, is not there."""
+    """The node, or the parent of the one to create, does not exist."""
 
 
 class BadVersion(MetadataError):
-    """Somebody else has written the node since it was read."""
+    """The node has been written since it was read."""
 
 
 class NotEmpty(MetadataError):
@@ -96,14 +96,14 @@ class OutcomeUnknown(MetadataError):
 
 
 class SessionExpired(MetadataError):
-    """The session is over, and its ephemeral nodes with it."""
+    """The session has ended, and its ephemeral nodes are gone."""
 
 
 class SessionState(Enum):
-    """How this process stands with the store."""
+    """The state of the session with the store."""
 
     CONNECTED = "connected"
-    SUSPENDED = "suspended"  # cut off for the moment: the session may live on, or be over already
+    SUSPENDED = "suspended"  # disconnected: the session may continue, or have expired already
     EXPIRED = "expired"
 
 
@@ -112,7 +112,7 @@ class MetadataStore(Protocol):
 
     @property
     def session_id(self) -> int:
-        """What Znode.owner is for this process's ephemeral nodes; never 0."""
+        """The Znode.owner of this process's ephemeral nodes; never 0."""
         ...
 
     @property
@@ -121,19 +121,19 @@ class MetadataStore(Protocol):
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
         """Call back with each new state of the session, for as long as the store is open.
 
-        After EXPIRED comes CONNECTED: that is another session, of another id. Whoever is told
-        EXPIRED is told before anything can be begun in the next one.
+        After EXPIRED comes CONNECTED, with another session id. EXPIRED is called back before
+        anything can be begun in the next session.
         """
         ...
 
     async def read(self, path: str) -> Znode | None:
-        """The node, or None where there is none."""
+        """The node; None if it does not exist."""
         ...
 
     async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """What `read` gives for each path, in their order; not all of the same moment.
+        """As `read` for each path, in their order; not as of one moment.
 
-        On a server this takes one question for hundreds of nodes.
+        On a server this takes one request for hundreds of nodes.
         """
         return [await self.read(path) for path in paths]
 
@@ -144,12 +144,12 @@ class MetadataStore(Protocol):
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         """Call back once after the node's data, existence or set of children has changed.
 
-        The same callback is kept once, however often it is given. It is called when `read` shows
-        the change, which may be before the commit is on disk and answered. If the session ends
-        first it is called then. It may be called where nothing has changed.
+        The same callback is kept once per path. It is called when `read` shows the change, which
+        may be before the commit is on disk and answered. If the session ends first it is called
+        then. It may be called without a change.
         """
         ...
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes are gone at once. Further use is an error."""
+        """End the session: its ephemeral nodes go at once. Further use is an error."""
         ...

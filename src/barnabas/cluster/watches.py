@@ -1,7 +1,7 @@
-"""Which paths are watched on a server, and what there was when each watch was set.
+"""The watched paths on a server, and their state when each watch was set.
 
-A server's own watches die with the connection. So they are set again on the next one, and what has
-changed meanwhile is seen from what the server then says there is.
+A server's own watches die with the connection. So they are set again on the next one, where a
+changed state reveals a change in the meantime.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Protocol
 
 Callback = Callable[[], None]
 
-_UNKNOWN = object()  # equal to nothing that a server says
+_UNKNOWN = object()  # equal to no state from a server
 
 
 class SetWatch(Protocol):
     def __call__(self, path: str, is_set: Callable[[object], None]) -> None:
-        """Ask the server for a watch; `is_set` hears what there was when it was set.
+        """Request a watch from the server; `is_set` gets the state when it was set.
 
-        If the connection goes before that it hears nothing: the next one has the next attempt.
+        If the connection is lost before that, it is not called: the next one tries again.
         """
         ...
 
 
 class _Watched:
-    """A path somebody waits for. `seen` is None until the server has said what there is."""
+    """A watched path. `seen` is its state from the server, None before."""
 
     __slots__ = ("callbacks", "seen")
 
@@ -42,7 +42,7 @@ class Watches:
         self._watched: dict[str, _Watched] = {}
 
     def add(self, path: str, callback: Callback, *, is_connected: bool) -> None:
-        """Without a connection the watch is set as soon as there is one."""
+        """Add a watch, set at once or with the next connection."""
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = _Watched()
@@ -53,14 +53,14 @@ class Watches:
     def reconnected(self) -> None:
         """Set all of them again, in the same session or in the next one.
 
-        Where it was not heard what there was, it counts as changed.
+        A path whose former state is unknown counts as changed.
         """
         for path, watched in self._watched.items():
             watched.seen = _UNKNOWN if watched.seen is None else watched.seen
             self._set(path, watched)
 
     def fire(self, path: str) -> None:
-        """The server says that something has changed there."""
+        """Fire a path's callbacks, as the server reports a change."""
         watched = self._watched.pop(path, None)
         for callback in () if watched is None else watched.callbacks:
             callback()

@@ -1,12 +1,12 @@
 """The metadata store of a cluster: a real ZooKeeper, reached through kazoo.
 
 A commit is sent once: one that has not left this process waits for the next connection, one that
-has and was not answered is OutcomeUnknown. Whatever was begun before EXPIRED ends with
-SessionExpired or OutcomeUnknown, and changes nothing in the next session. Each connection begins
-with a sync, so that a read after an unknown outcome shows what came of it.
+was sent and not answered is OutcomeUnknown. Operations begun before EXPIRED end with SessionExpired
+or OutcomeUnknown, and change nothing in the next session. Each connection begins with a sync, so
+that a read after an unknown outcome shows the result.
 
 A watch is set by two requests, one for existence and data and one for children; requests of one
-connection are carried out in their order, so a read that is sent later misses nothing.
+connection are executed in order, so a read that is sent later misses nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _NO_ANSWER = (
     NotUnderstood,
 )
 _NO_NODE = (0, 0, 0)
-_SERVERS_LIMIT_BYTES = 1_000_000  # unless it was told otherwise
+_SERVERS_LIMIT_BYTES = 1_000_000  # by default
 _LOOK_EVERY_S = 1.0
 _COMPLAIN_EVERY_S = 60
 _OPEN_TO_ALL = "/consumers"
@@ -78,7 +78,7 @@ class ZooKeeperStore(RemoteStore):
     """One session after the other with one ZooKeeper; used on one loop."""
 
     def __init__(self, settings: Settings) -> None:
-        """`open` makes one that is connected."""
+        """Use `open`, which returns a connected store."""
         super().__init__(SessionState.SUSPENDED)
         self._settings = settings
         self._hosts, self._chroot = hosts_and_chroot(settings.connect)
@@ -88,10 +88,10 @@ class ZooKeeperStore(RemoteStore):
 
     @classmethod
     async def open(cls, settings: Settings, *, makes_chroot: bool = True) -> ZooKeeperStore:
-        """A store whose session has begun; a chroot that is missing is made.
+        """A connected store; creates a missing chroot.
 
         Raises ConfigError if no server answers in time, and MetadataError if the chroot cannot be
-        made.
+        created.
         """
         store = cls(settings)
         store._connection.start()
@@ -106,7 +106,7 @@ class ZooKeeperStore(RemoteStore):
             await store.close()
             raise ConfigError(
                 f"zookeeper.connect={settings.connect}: no ZooKeeper has answered within "
-                f"{settings.first_timeout_ms} ms ({words or 'it took the connection, no more'})"
+                f"{settings.first_timeout_ms} ms ({words or 'it accepted the connection only'})"
             ) from None
         except BaseException:
             await store.close()
@@ -143,14 +143,14 @@ class ZooKeeperStore(RemoteStore):
             except UnimplementedError:  # before ZooKeeper 3.6; it closes the connection as well
                 self._can_read_many = False
             except SessionExpiredError:
-                raise SessionExpired(paths[0], "the session is over") from None
+                raise SessionExpired(paths[0], "the session has expired") from None
             except (ZookeeperError, NotUnderstood) as error:
                 raise metadata_error(paths[0], error) from error
             else:
                 return found
 
     async def _read_singly(self, paths: Sequence[str]) -> list[Znode | None]:
-        """All questions are sent before the first answer is waited for."""
+        """Send all requests before waiting for the first answer."""
         answers = []
         for path in paths:
             for request in single_reads(under(self._chroot, path)):
@@ -184,20 +184,20 @@ class ZooKeeperStore(RemoteStore):
             if commit.size_bytes > _SERVERS_LIMIT_BYTES:  # it closes the connection
                 reason += f"; {commit.size_bytes} bytes may be above its jute.maxbuffer"
             raise OutcomeUnknown(path, reason)
-        raise SessionExpired(path, "the session in which this was begun is over")
+        raise SessionExpired(path, "the session in which this was begun has expired")
 
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
         def answered(answer: asyncio.Future[Any]) -> None:
             if not answer.cancelled() and answer.exception() is None:
                 stat = answer.result()
-                # The commits that made, wrote and filled the node last.
+                # The zxids of the node's creation, last write and last change of children.
                 is_set(_NO_NODE if stat is None else (stat.czxid, stat.mzxid, stat.pzxid))
 
         whole = under(self._chroot, path)
         watcher = self._connection.watcher(path, self._watches.fire)
         self._connection.send(wire.Exists(whole, watcher)).add_done_callback(answered)
         children = self._connection.send(wire.GetChildren(whole, watcher))
-        children.add_done_callback(forget)  # a node that is not there has none
+        children.add_done_callback(forget)  # a missing node has none
 
     def _on_state(self, state: SessionState, session_id: int) -> None:
         before, self._state = self._state, state
@@ -207,25 +207,25 @@ class ZooKeeperStore(RemoteStore):
             self._connection.send(wire.Sync("/")).add_done_callback(forget)
             self._watches.reconnected()
         elif state is SessionState.SUSPENDED:
-            _log.warning("lost ZooKeeper at %s; trying until it answers again", self._hosts)
+            _log.warning("connection to ZooKeeper at %s lost; reconnecting", self._hosts)
         else:
-            _log.warning("the ZooKeeper session 0x%x is over", self._session_id)
+            _log.warning("ZooKeeper session 0x%x expired", self._session_id)
             self._connection.give_up_waiting()
             self._watches.fire_all()
         self._wake()
         if state is not SessionState.CONNECTED and self._patience is None:
             self._patience = asyncio.ensure_future(self._be_patient())
         if state is not before:
-            self._tell()
+            self._notify()
 
     def _log_connected(self, session_id: int) -> None:
         if session_id == self._session_id:
-            _log.warning("ZooKeeper answers again; the session 0x%x lives on", session_id)
+            _log.warning("reconnected to ZooKeeper, session 0x%x continues", session_id)
         else:
             _log.info("connected to ZooKeeper at %s, session 0x%x", self._hosts, session_id)
 
     async def _be_patient(self) -> None:
-        """While there is no connection: see to it that somebody tries, and that it is known."""
+        """While disconnected: keep kazoo trying, and log at intervals."""
         seconds = 0.0
         while self._state is not SessionState.CONNECTED:
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -247,7 +247,7 @@ class ZooKeeperStore(RemoteStore):
                 continue
 
     def _acl_of(self, path: str) -> list[ACL]:
-        """As Kafka has it with zookeeper.set.acl: only the brokers write, and all may read."""
+        """The ACL of a path, as Kafka's under zookeeper.set.acl: brokers write, all may read."""
         if not self._settings.is_protected or path.startswith(_OPEN_TO_ALL):
             acl = OPEN_ACL_UNSAFE
         elif path.startswith(_SECRET):

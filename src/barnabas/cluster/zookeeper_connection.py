@@ -1,9 +1,9 @@
-"""kazoo's client and its one thread, which ends here: whatever it has to say, the loop says on.
+"""kazoo's client and its one thread, whose events are passed to the event loop here.
 
-kazoo finds a server, keeps the session alive, and begins the next session when one is over; it
-does so for ever. Its thread calls nothing but `_Inbox.put`. What has come in is handed on in the
-loop's thread, in the order in which it came: so an answer is there before the loss of the
-connection that followed it, and the end of a session before the beginning of the next.
+kazoo finds a server, keeps the session alive, and begins the next session after an expiry, for
+ever. Its thread calls nothing but `_Inbox.put`. Events are passed on in the loop's thread, in
+order: so an answer comes before a later loss of the connection, and the end of a session before the
+beginning of the next.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _STATES = {
 
 
 class NotUnderstood(Exception):
-    """An answer came that is none; whether the question had an effect is not known."""
+    """A malformed answer came; whether the request had an effect is not known."""
 
 
 OnState = Callable[[SessionState, int], None]
 
 
 class _Inbox:
-    """Calls for the loop, in order; however many there are, the loop is woken once for all."""
+    """Calls for the loop, in order; the loop is woken once for all pending ones."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -60,28 +60,28 @@ class _Inbox:
         self._is_waking = False
 
     def put(self, call: Callable[..., None], *arguments: Any) -> None:
-        """From any thread."""
+        """Queue a call, from any thread."""
         self._calls.append((call, arguments))
         if not self._is_waking:
             self._is_waking = True
             try:
                 self._loop.call_soon_threadsafe(self._empty)
             except RuntimeError:
-                _log.debug("the loop is closed: nobody hears ZooKeeper any more")
+                _log.debug("the event loop is closed: dropping an event from ZooKeeper")
 
     def _empty(self) -> None:
-        self._is_waking = False  # before the first one is taken: what comes now wakes anew
+        self._is_waking = False  # before the first one is taken: later ones wake it again
         while self._calls:
             call, arguments = self._calls.popleft()
             try:
                 call(*arguments)
             except Exception as error:
-                context = {"message": "what ZooKeeper tells has made an error", "exception": error}
+                context = {"message": "handling an event from ZooKeeper failed", "exception": error}
                 self._loop.call_exception_handler(context)
 
 
 class _Reply:
-    """What kazoo gives an answer to; `future` is for the loop."""
+    """The receiver of an answer in kazoo's thread; `future` is for the loop."""
 
     __slots__ = ("_inbox", "future")
 
@@ -107,7 +107,7 @@ class _Reply:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads, less the two that would only call callbacks: ours do next to nothing."""
+    """kazoo's threads without the two that only call callbacks: ours are trivial."""
 
     def __init__(self, host_timeout_s: float) -> None:
         super().__init__()
@@ -128,10 +128,10 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> Any:
-        """A server that says nothing must hold up neither the end nor the session.
+        """Bound the wait for a silent server, which must delay neither the stop nor the session.
 
-        One that is just starting takes connections of which it never hears again, and kazoo would
-        wait for its first answer as long as the session lives.
+        A starting server accepts connections that it then drops, and kazoo would wait for its
+        first answer as long as the session lives.
         """
         left_s = _FOR_EVER_S if timeout is None else timeout
         # kazoo waits for two sockets where it can be woken, and for one where it cannot: there it
@@ -147,21 +147,21 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
                 return ready
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        """One host that does not answer must not take the time of all."""
+        """Bound the time for one host that does not answer."""
         return super().create_connection(*args, **{**kwargs, "timeout": self._host_timeout_s})
 
 
 def _survived(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     try:
         func(*args, **kwargs)
-    except Exception as error:  # kazoo's logger has had it, with where it comes from
-        _log.error("ZooKeeper's client has given up (%s) and begins anew", error)
+    except Exception as error:  # kazoo's logger has it with its traceback
+        _log.error("the ZooKeeper client failed (%s); restarting it", error)
 
 
 class _LastWords(logging.Handler):
-    """Keeps what kazoo said last, and lets through only what should never happen.
+    """Keeps kazoo's last message, and passes on only what should never happen.
 
-    kazoo tells of every attempt; and below WARNING, where nobody listens, of passwords.
+    kazoo logs every attempt; and below WARNING, which is dropped, even passwords.
     """
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class _LastWords(logging.Handler):
 
 
 class _Watcher:
-    """What kazoo calls when a path has changed: equal ones are kept once."""
+    """The callback of kazoo for a changed path: equal ones are kept once."""
 
     __slots__ = ("_inbox", "_on_change", "_path")
 
@@ -186,7 +186,7 @@ class _Watcher:
         self._on_change = on_change
 
     def __call__(self, event: Any) -> None:
-        if event.type != EventType.NONE:  # else nothing changed, but the connection went
+        if event.type != EventType.NONE:  # else the connection was lost, without a change
             self._inbox.put(self._on_change, self._path)
 
     def __eq__(self, other: object) -> bool:
@@ -197,10 +197,10 @@ class _Watcher:
 
 
 class Connection:
-    """Sends what it is given, if need be when there is a connection again; paths are whole ones."""
+    """Sends requests, if necessary after a reconnect; paths are absolute."""
 
     def __init__(self, settings: Settings, on_state: OnState) -> None:
-        """`on_state` hears every change, in the loop's thread, with the id of the session."""
+        """`on_state` is called on every change, in the loop's thread, with the session id."""
         hosts, _ = hosts_and_chroot(settings.connect)
         self._inbox = _Inbox(asyncio.get_running_loop())
         self._on_state = on_state
@@ -212,52 +212,52 @@ class Connection:
 
     @property
     def last_words(self) -> str:
-        """Why the last attempt failed."""
+        """The reason why the last attempt failed."""
         return self._last_words.text
 
     @property
     def has_given_up(self) -> bool:
-        """kazoo's thread has ended, as it does where a server talks nonsense: `restart` it."""
+        """Whether kazoo's thread has ended, as after a malformed answer: then `restart` it."""
         return self._client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
     def start(self) -> None:
-        """Returns at once."""
+        """Start connecting, without waiting."""
         self._client.start_async()
 
     async def restart(self) -> None:
-        """Begin with another session."""
+        """Start over with another session."""
         await asyncio.get_running_loop().run_in_executor(None, self._client.start_async)
 
     async def stop(self) -> None:
-        """Ends the session; nothing is heard of it any more."""
+        """End the session; no more events follow."""
         self._is_stopping = True
         self.give_up_waiting()
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
     def give_up_waiting(self) -> None:
-        """No answer comes any more to what was sent: each fails as if the connection had gone."""
+        """Fail all requests that wait for an answer as if the connection were lost."""
         for future in list(self._waiting):
             if not future.done():
-                future.set_exception(ConnectionLoss("its session is over"))
+                future.set_exception(ConnectionLoss("its session has expired"))
 
     def _stop(self) -> None:
         try:
             self._client.stop()
             self._client.close()
         except WriterNotClosedException:
-            _log.debug("kazoo still waits for a server; its thread ends when it has tried")
+            _log.debug("kazoo still waits for a server; its thread ends after this attempt")
 
     def is_in_session(self, session_id: int) -> bool:
-        """In kazoo's thread, while a request is being sent: whether it is sent in this session."""
+        """Whether a request is being sent in this session; called in kazoo's thread."""
         client_id = self._client.client_id
         return client_id is not None and client_id[0] == session_id
 
     def send(self, request: Any) -> asyncio.Future[Any]:
-        """The answer, or kazoo's error. Requests are carried out in the order of these calls."""
+        """The answer, or kazoo's error. Requests are executed in the order of these calls."""
         reply = _Reply(self._inbox, asyncio.get_running_loop().create_future())
         self._waiting[reply.future] = None
         reply.future.add_done_callback(self._waiting.pop)
-        # kazoo's own methods come to this, but for their own results, which want two threads more.
+        # kazoo's own methods do the same, but their results need two more threads.
         self._client._call(request, reply)
         return reply.future
 
@@ -266,24 +266,24 @@ class Connection:
         return _Watcher(self._inbox, path, on_change)
 
     def _state_changed(self, state: str) -> None:
-        """In kazoo's thread."""
+        """Called in kazoo's thread."""
         client_id = self._client.client_id
         session_id = client_id[0] if client_id is not None else 0
-        self._inbox.put(self._tell, _STATES[state], session_id)
+        self._inbox.put(self._notify, _STATES[state], session_id)
 
-    def _tell(self, state: SessionState, session_id: int) -> None:
+    def _notify(self, state: SessionState, session_id: int) -> None:
         if not self._is_stopping:
             self._on_state(state, session_id)
 
 
 def forget(answer: asyncio.Future[Any]) -> None:
-    """Look at an error, so that nobody complains that nobody has."""
+    """Retrieve an error, so that asyncio does not report it as never retrieved."""
     if not answer.cancelled():
         answer.exception()
 
 
 def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> KazooClient:
-    # A logger that hangs on no other one: the configuration of logging does not change it.
+    # A logger without a parent: the configuration of logging does not affect it.
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000

@@ -1,9 +1,9 @@
-"""What is asked of ZooKeeper beyond single nodes: commits of one session, and reads in bulk.
+"""Requests to ZooKeeper beyond kazoo's own: commits of one session, and reads in bulk.
 
-These are requests of kazoo's own kind: they are turned into bytes in its thread, at the moment at
-which they are sent. A commit looks then whether the session is still the one in which it was begun,
-and if not it sends nothing that could have an effect: kazoo opens the next session by itself, and
-what it has queued by then goes into that one.
+They have the interface of kazoo's own requests: they are encoded in its thread, when they are sent.
+A commit then checks whether the session is still the one in which it was begun, and if not it sends
+nothing that could have an effect: kazoo opens the next session by itself, and sends queued requests
+in that one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kazoo.exceptions import (  # type: ignore[import-untyped]  # nor has any other part of it types
+from kazoo.exceptions import (  # type: ignore[import-untyped]  # kazoo has no types
     BadVersionError,
     KazooException,
     NoChildrenForEphemeralsError,
@@ -45,22 +45,22 @@ _MULTI_READ = 22
 _END = wire.multiheader_struct.pack(-1, True, -1)
 
 _ERRORS: tuple[tuple[type[KazooException], type[MetadataError], str], ...] = (
-    (NodeExistsError, NodeExists, "is there already"),
-    (NoNodeError, NoNode, "is not there, or its parent is not"),
+    (NodeExistsError, NodeExists, "already exists"),
+    (NoNodeError, NoNode, "does not exist, or its parent does not"),
     (NoChildrenForEphemeralsError, NoNode, "its parent is ephemeral and has no children"),
     (BadVersionError, BadVersion, "has been written since it was read"),
     (NotEmptyError, NotEmpty, "has children"),
 )
 
 AclOf = Callable[[str], list[ACL]]
-"""Who may do what with a node that is created at this path."""
+"""The ACL of a node created at this path."""
 
 
 class Commit:
     """All operations or none, in one session only.
 
-    `was_sent`: it may have happened, whatever became of the answer. `is_void`: it was kept back,
-    since its session is over.
+    `was_sent`: it may have happened, even without an answer. `is_void`: it was not sent, as its
+    session had expired.
     """
 
     type = wire.Transaction.type
@@ -72,7 +72,7 @@ class Commit:
         acl_of: AclOf,
         is_in_session: Callable[[], bool],
     ) -> None:
-        """`is_in_session` is asked in kazoo's thread."""
+        """`is_in_session` is called in kazoo's thread."""
         self.operations = operations
         self.size_bytes = 0
         self.was_sent = False
@@ -100,9 +100,9 @@ class Commit:
         return results
 
     def results(self, answers: Sequence[Any]) -> list[str | int]:
-        """What the store's results are; raises the MetadataError of the operation that failed."""
+        """The store's results; raises the MetadataError of the operation that failed."""
         for operation, answer in zip(self.operations, answers, strict=True):
-            # The others have one of these two, and no fault of their own.
+            # The other operations have one of these two errors.
             if isinstance(answer, Exception) and not isinstance(
                 answer, RolledBackError | RuntimeInconsistency
             ):
@@ -135,12 +135,12 @@ class Commit:
 
 
 class MultiRead:
-    """Data and children of many nodes by one question (ZooKeeper 3.6 and later)."""
+    """Data and children of many nodes by one request (ZooKeeper 3.6 and later)."""
 
     type = _MULTI_READ
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """`paths` are whole ones, below no chroot."""
+        """`paths` are absolute, with the chroot."""
         self._paths = paths
 
     def serialize(self) -> bytes:
@@ -173,14 +173,14 @@ class MultiRead:
 
 
 def single_reads(path: str) -> tuple[Any, Any]:
-    """The two questions whose answers `znode` makes into one, for older servers."""
+    """The two requests whose answers `znode` combines, for older servers."""
     return wire.GetData(path, None), wire.GetChildren(path, None)
 
 
 def znode(data: Any, children: Any) -> Znode | None:
-    """Two answers as a node; None if there is none, and whatever else went wrong is raised.
+    """The node from two answers; None if there is none; raises any other error.
 
-    It may have gone between the two.
+    It may have been removed between the two.
     """
     for answer in (data, children):
         if isinstance(answer, NoNodeError):
@@ -192,16 +192,16 @@ def znode(data: Any, children: Any) -> Znode | None:
 
 
 def metadata_error(path: str, error: Exception) -> MetadataError:
-    """What the store raises where ZooKeeper has refused something."""
+    """The store's error for one from ZooKeeper."""
     for theirs, ours, reason in _ERRORS:
         if isinstance(error, theirs):
             return ours(path, reason)
-    said = f": {error}" if str(error) else ""
-    return MetadataError(path, f"ZooKeeper refused it, {type(error).__name__}{said}")
+    detail = f": {error}" if str(error) else ""
+    return MetadataError(path, f"ZooKeeper refused it, {type(error).__name__}{detail}")
 
 
 def under(chroot: str, path: str) -> str:
-    """The whole path of a node below the chroot."""
+    """The absolute path of a node below the chroot."""
     return chroot + path if path != "/" else chroot or path
 
 

@@ -1,4 +1,4 @@
-"""How ZooKeeper is reached: what the broker's settings say of it, checked before anything is tried.
+"""The settings of the connection to ZooKeeper, checked before the first attempt.
 
 Certificates and keys are PEM files, since Python reads no other kind.
 """
@@ -14,7 +14,7 @@ _PEM = "PEM"
 
 
 class Tls(NamedTuple):
-    """How the connection is encrypted. Empty: what the system trusts, or no own certificate."""
+    """The encryption of the connection. Empty: the system's trust, or no own certificate."""
 
     trusted: str = ""
     own_certificate: str = ""  # one file, with the private key in it
@@ -23,13 +23,13 @@ class Tls(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Where the metadata of a cluster is, and for how long silence is borne."""
+    """The address of a cluster's metadata, with timeouts and credentials."""
 
     connect: str
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int | None = None  # for the first connection; None: as for a session
     credentials: str = ""  # user:password, of the digest scheme
-    is_protected: bool = False  # others may read what is created, and not change it
+    is_protected: bool = False  # others may read created nodes, but not change them
     tls: Tls | None = None
 
     @property
@@ -41,15 +41,15 @@ class Settings(NamedTuple):
 
 
 def settings_from(config: BrokerConfig) -> Settings:
-    """What a broker's own settings say; `zookeeper.connect` is one of them. Raises ConfigError."""
+    """The settings from a broker's configs, which include `zookeeper.connect`. ConfigError."""
     credentials = config.str("barnabas.zookeeper.credentials")
     if credentials and not all(credentials.partition(":")):
-        raise ConfigError("barnabas.zookeeper.credentials is not of the form user:password")
+        raise ConfigError("barnabas.zookeeper.credentials must have the form user:password")
     is_protected = config.bool("zookeeper.set.acl")
     if is_protected and not credentials:
         raise ConfigError(
-            "zookeeper.set.acl=true needs barnabas.zookeeper.credentials=user:password: nodes that "
-            "belong to nobody could be changed by nobody"
+            "zookeeper.set.acl=true needs barnabas.zookeeper.credentials=user:password: without an "
+            "owner no client could change the nodes"
         )
     timeout_ms = config.value("zookeeper.connection.timeout.ms")
     assert timeout_ms is None or isinstance(timeout_ms, int), timeout_ms
@@ -78,7 +78,7 @@ def _pem(config: BrokerConfig, location: str, kind: str) -> str:
     is_pem = type_name.upper() == _PEM if type_name else path.lower().endswith(".pem")
     if path and not is_pem:
         raise ConfigError(
-            f"{location}={path} is not said to be a PEM file: convert it (keytool -importkeystore, "
+            f"{location}={path} is not declared as PEM: convert it (keytool -importkeystore, "
             f"then openssl pkcs12), and set {kind}=PEM"
         )
     return path

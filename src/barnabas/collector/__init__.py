@@ -1,1 +1,1 @@
-"""Logs of other programs: found, read in order however they are rotated, and sent to a topic."""
+"""Collects logs of other programs: finds them, reads them in order across rotations, sends them."""

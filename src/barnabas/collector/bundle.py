@@ -1,4 +1,4 @@
-"""Messages as they were received, so many together as have the same key and headers."""
+"""Received messages, bundled by key and headers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RECORD_BYTES = 17  # at most, besides texts, key and headers: lengths, attribut
 
 
 class Origin:
-    """Key and headers of messages: encoded once, and shared by those that have the same."""
+    """Key and headers of messages, encoded once and shared by the messages that have the same."""
 
     __slots__ = ("encoded_headers", "encoded_key", "headers", "key", "record_bytes")
 
@@ -29,14 +29,14 @@ class Origin:
 
 
 class Bundle:
-    """In the order in which they came. One that was cut is a bundle of its own."""
+    """Messages in the order of arrival. A message that was cut is a bundle of its own."""
 
     __slots__ = ("came_bytes", "held_bytes", "origin", "record_bytes", "texts")
 
     def __init__(
         self, origin: Origin, texts: Sequence[bytes], came_bytes: int | None = None
     ) -> None:
-        """`came_bytes`: of a message that was cut, what came of it."""
+        """`came_bytes`: the received size of a message that was cut."""
         size_bytes = sum(map(len, texts))
         self.origin = origin
         self.texts = texts
@@ -53,7 +53,7 @@ class Bundle:
         return self.count == 1 and self.came_bytes > len(self.texts[0])
 
     def pieces(self, most_bytes: int) -> Iterator[Bundle]:
-        """Bundles that take `most_bytes` of records at most, but one message at least."""
+        """Bundles of at most `most_bytes` of records, but at least one message."""
         if self.record_bytes <= most_bytes or self.count == 1:
             yield self
             return

@@ -1,12 +1,12 @@
-"""Names of the record headers of a dead letter, besides those of the record that it was.
+"""Names of the record headers of a dead letter, besides those of the original record.
 
-reason          why the pipeline could make nothing of it
+reason          why the pipeline rejected it
 source.topic, source.partition, source.offset
-query, batch    which micro-batch of which streaming query has sent it
+query, batch    the streaming query and the micro-batch that sent it
 
-A record that is a dead letter sent again has those of its line, and
+A dead letter that is sent again has the headers of its line, and
 
-replayed        where the dead letter is: topic, partition and offset, with blanks between them
+replayed        the place of the dead letter: topic, partition and offset, separated by blanks
 """
 
 REASON = "reason"

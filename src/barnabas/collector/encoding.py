@@ -1,5 +1,5 @@
-"""Lines as record batches, encoded in one go: what a producer does record by record costs twice as
-much, and a collector's records differ in their lines and places alone.
+"""Lines as record batches, encoded in one go: a producer's way, record by record, costs twice as
+much, and a collector's records differ only in their lines and positions.
 
 Format: docs of Apache Kafka, "Record Batch" and "Record"; headers by `headers.py`.
 """
@@ -25,7 +25,7 @@ from barnabas.records.record import Headers
 from barnabas.records.varint import append_varint
 
 MAX_BATCH_BYTES: Final = 900_000
-"""Of records, before compression: a broker takes 1,048,588 bytes a batch by default."""
+"""Of records, before compression: a broker accepts 1,048,588 bytes a batch by default."""
 
 VARINTS: Final = 16_384
 
@@ -41,7 +41,7 @@ SMALL: Final = tuple(varint(number) for number in range(VARINTS))
 
 
 class LineEncoder:
-    """The batches of one file's lines. `more`: headers that all its records have."""
+    """Encodes the lines of one file. `more`: headers of all its records."""
 
     def __init__(
         self, progress: FileProgress, key: bytes | None, more: Headers = (), codec: int = NONE
@@ -60,7 +60,7 @@ class LineEncoder:
         self._line = _header_name(LINE)
 
     def batches(self, lines: Iterable[Line], now_ms: int) -> Iterator[bytes]:
-        """Whole batches, without a place, a producer or sequences."""
+        """Whole batches, without offsets, a producer or sequences."""
         small, key, headers, line_name = SMALL, self._key, self._headers, self._line
         parts: list[bytes] = []
         count = size_bytes = 0
@@ -97,7 +97,7 @@ class LineEncoder:
 
 
 def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -> bytes:
-    """A whole batch of so many encoded records, all of this time."""
+    """A whole batch of `count` encoded records, all with this timestamp."""
     body: bytes | bytearray = b"".join(parts)
     header = BatchHeader(
         base_offset=0,
@@ -118,14 +118,14 @@ def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -
 
 
 def encoded_headers(headers: Headers) -> bytes:
-    """As they end a record."""
+    """The headers as the end of a record."""
     return varint(len(headers)) + b"".join(
         _header_name(name) + nullable(value) for name, value in headers
     )
 
 
 def nullable(data: bytes | None) -> bytes:
-    """Bytes behind their length."""
+    """Bytes preceded by their length."""
     return varint(-1) if data is None else varint(len(data)) + data
 
 

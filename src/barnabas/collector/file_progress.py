@@ -1,4 +1,4 @@
-"""One file of a log, and how far it has been sent: what the registry keeps of it. Pure."""
+"""One file of a log and its position, as kept in the registry. Pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from barnabas.collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
 
 
 class FileProgress(NamedTuple):
-    """One file, and the place up to which it has been sent: `position` bytes, next `line`.
+    """One file, and how far it was sent: `position` bytes, next `line`.
 
-    Positions are those of the text, also where the file has been compressed by now.
+    Positions are those of the text, even if the file has been compressed since.
     """
 
     file_id: str
-    path: str  # of the log: what the file was called while the server wrote to it
+    path: str  # of the log: the file's name while the server wrote to it
     first_line: str
     device: int
     inode: int
-    generation: int  # how many files with this path and this first line there were before
+    generation: int  # number of earlier files with this path and first line
     position: int
     line: int
-    beginning_bytes: int = 0  # of the fingerprint; 0: written before there were any
+    beginning_bytes: int = 0  # of the fingerprint; 0: written by a version without fingerprints
     beginning: str = ""
     is_complete: bool = False  # compressed, and sent to its end
 
@@ -31,13 +31,13 @@ class FileProgress(NamedTuple):
         return Fingerprint(self.beginning_bytes, self.beginning)
 
     def begins(self, beginning: bytes) -> bool:
-        """Whether a file that begins so may be this one, grown since."""
+        """Whether a file with this beginning may be this one, grown since."""
         if self.beginning_bytes:
             return self.fingerprint.begins(beginning)
         return self.first_line == first_line_of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Whether what was seen of this file, which begins so, distinguishes it from others."""
+        """Whether this beginning, as far as it was seen, distinguishes the file from others."""
         seen = self.fingerprint
         if not self.beginning_bytes:
             seen = Fingerprint(len(_first_line(beginning)), "")
@@ -52,7 +52,7 @@ class FileProgress(NamedTuple):
 
 
 def new_file(path: str, beginning: bytes, generation: int) -> FileProgress:
-    """A file of which nothing has been sent. The same arguments give the same `file_id`."""
+    """A file of which nothing was sent yet. The same arguments give the same `file_id`."""
     first_line = first_line_of(beginning)
     identity = f"{path}\0{first_line}\0{generation}"
     file_id = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]

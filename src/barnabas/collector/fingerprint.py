@@ -1,7 +1,7 @@
-"""What a file begins with, in a few bytes: it grows with the file, up to `BEGINNING_BYTES`. Pure.
+"""The hash of a file's beginning: it grows with the file, up to `BEGINNING_BYTES`. Pure.
 
-A path says nothing of a file's identity, and neither does an inode alone: file systems give the
-inode of a removed file to the next new one.
+A path does not identify a file, and neither does an inode alone: file systems give the inode of a
+removed file to the next new one.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class Fingerprint(NamedTuple):
         return cls(len(kept), digest(kept))
 
     def begins(self, beginning: bytes) -> bool:
-        """Whether a file that begins so may be this one, grown since."""
+        """Whether a file with this beginning may be this one, grown since."""
         if len(beginning) < self.size_bytes:
             return False
         return not self.size_bytes or digest(beginning[: self.size_bytes]) == self.digest
 
     def is_of(self, beginning: bytes) -> bool:
-        """Whether a file that begins so may be this one, not grown since."""
+        """Whether a file with this beginning may be this one, not grown since."""
         return self == Fingerprint.of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Whether more was seen of the file that begins so than files have in common.
+        """Whether this beginning, as far as it was seen, is more than files have in common.
 
-        Blank lines and those of a header (`#Fields: ...`) stand at the top of every file of a log.
+        Blank lines and those of a header (`#Fields: ...`) are at the top of every file of a log.
         """
         lines = beginning[: self.size_bytes].split(b"\n")
         return any(line.strip() and not line.startswith(b"#") for line in lines)

@@ -1,8 +1,8 @@
-"""Sends what was received to a topic, in its order: at most once until it is received here, and
+"""Sends received messages to a topic, in order: at most once until they are received here, and
 once from then on, while this process lives.
 
-Every message waits for its acknowledgement, however long the brokers are away. One that a broker
-refuses for its size is counted and passed over, for the others must not wait for it.
+Every message waits for its acknowledgement, however long the brokers are unavailable. One that a
+broker refuses for its size is counted and skipped, so that the others do not wait for it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _partition = lru_cache(4_096)(partition_for_key)
 
 
 class Forwarder:
-    """From an inbox until that has ended. `partitions`: how many the topic has."""
+    """Forwards an inbox until that has ended. `partitions`: their number in the topic."""
 
     def __init__(
         self, producer: Producer, shipment: Shipment, partitions: int, inbox: Inbox
@@ -49,8 +49,8 @@ class Forwarder:
         self._partitions = partitions
         self._inbox = inbox
         self._most_bytes = _BATCH_BYTES
-        self._is_proven = False  # that brokers take batches as large as that
-        self._refused = Tally("messages were refused by the brokers, and are lost")
+        self._is_proven = False  # brokers have accepted batches of this size
+        self._refused = Tally("messages were refused by the brokers and are lost")
 
     async def run(self) -> None:
         while bundles := await self._inbox.take():
@@ -62,7 +62,7 @@ class Forwarder:
         self._refused.tell_all()
 
     async def _sent(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """Those that have to be sent again, now."""
+        """Send them; the bundles that have to be sent again now."""
         again: list[Bundle] = []
         why: BarnabasError | None = None
         for batch, sent in await self._accepted(bundles):
@@ -82,13 +82,13 @@ class Forwarder:
                 self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
                 self._is_proven = False
         if why is not None:
-            _log.warning("%d messages are sent again: %s", self.unsent, why)
+            _log.warning("retrying %d messages: %s", self.unsent, why)
             await asyncio.sleep(_AGAIN_AFTER_S)
             await self._look_at_topic()
         return again
 
     async def _accepted(self, bundles: Sequence[Bundle]) -> list[_Sent]:
-        """Each batch with its delivery, why it was refused, or None: it must not overtake."""
+        """Each batch with its delivery, its error, or None: it must not overtake others."""
         by_partition: dict[int, list[Bundle]] = {}
         for bundle in bundles:
             partition = _partition(bundle.origin.key, self._partitions)
@@ -107,14 +107,14 @@ class Forwarder:
     async def _accept(
         self, place: TopicPartition, batch: Sequence[Bundle]
     ) -> Delivery | BarnabasError:
-        """Batches wait for each other until it is seen that brokers take as large ones."""
+        """Send them one by one until brokers have accepted a batch of this size."""
         now_ms = int(time.time() * 1_000)
         try:
             delivery = await self._producer.send_batch(place, encoded(batch, self._codec, now_ms))
         except BarnabasError as error:
             return error
         if self._is_proven:
-            await asyncio.sleep(0)  # it may leave, and sources are read
+            await asyncio.sleep(0)  # so that it is sent, and sources are read
         elif (refusal := await _outcome(delivery)) is not None:
             return refusal
         else:
@@ -122,7 +122,7 @@ class Forwarder:
         return delivery
 
     async def _look_at_topic(self) -> None:
-        """It may have another number of partitions than it had."""
+        """Look up the topic, whose number of partitions may have changed."""
         try:
             self._partitions = len(await self._producer.partitions_for(self._topic))
         except BarnabasError as error:

@@ -1,7 +1,7 @@
-"""What was received and is not sent yet: bounded, so that senders wait while brokers do not answer.
+"""A bounded queue of messages to send, so that senders wait while brokers do not answer.
 
-What has been taken counts until it is `released`. Who can stop its peer (a pipe, TCP) looks at
-`is_full` before it reads more, and waits for `room`; who cannot (UDP) drops.
+Messages that were taken count until they are `released`. A source that can stop its peer (a pipe,
+TCP) checks `is_full` before it reads more, and waits for `room`; one that cannot (UDP) drops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TAKEN_BYTES: Final = 4 << 20
 _WORTH_SENDING_BYTES: Final = 131_072
 _GATHERED_S: Final = 0.005
 """How long the first message waits for others, so that a program that writes line by line does not
-have a request for each."""
+cause a request per line."""
 
 
 class Inbox:
@@ -39,7 +39,7 @@ class Inbox:
         return self._held_bytes >= self._most_bytes
 
     def add(self, bundles: Iterable[Bundle]) -> None:
-        """Also beyond the limit: what has been read already has to go somewhere."""
+        """Add messages, even beyond the limit: they have been read already."""
         for bundle in bundles:
             self._waiting.append(bundle)
             self._held_bytes += bundle.held_bytes
@@ -49,11 +49,11 @@ class Inbox:
             self._room.clear()
 
     async def room(self) -> None:
-        """Return once less than half of it is taken, or nobody should receive any more."""
+        """Return once it is less than half full, or sources should end."""
         await self._room.wait()
 
     async def take(self) -> list[Bundle]:
-        """The next messages, some megabytes at most; none once it has ended and is empty."""
+        """The next messages, at most some megabytes; none once it has ended and is empty."""
         while not self._waiting and not self._is_ended:
             self._news.clear()
             await self._news.wait()
@@ -68,22 +68,22 @@ class Inbox:
         return taken
 
     def released(self, bundles: Iterable[Bundle]) -> None:
-        """These are sent."""
+        """Make room: these messages are sent."""
         for bundle in bundles:
             self._held_bytes -= bundle.held_bytes
         if self._held_bytes < self._most_bytes // 2:
             self._room.set()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """End it: no more messages come."""
         self._is_ended = True
         self._news.set()
 
     def stop(self) -> None:
-        """Wake those that wait for room: they are to end."""
+        """Wake the sources that wait for room, so that they end."""
         self._room.set()
 
     @property
     def count(self) -> int:
-        """Of the messages that nobody has taken."""
+        """The size of the messages that were not taken yet."""
         return sum(bundle.count for bundle in self._waiting)

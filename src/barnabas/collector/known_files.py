@@ -1,4 +1,4 @@
-"""The files that a collector knows, and how far each has been sent; others keep them."""
+"""The files that a collector knows, and their positions; subclasses persist them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Inode = tuple[int, int]
 
 
 class KnownFiles(ABC):
-    """In memory; `_keep` is called with each change."""
+    """The files in memory; a subclass's `_keep_...` is called with each change."""
 
     def __init__(self) -> None:
         self._files: dict[str, FileProgress] = {}
@@ -23,14 +23,14 @@ class KnownFiles(ABC):
 
     @property
     def files(self) -> list[FileProgress]:
-        """All files, the one that was saved last at the end."""
+        """All files, the one saved last at the end."""
         return list(self._files.values())
 
     def find(self, file_id: str) -> FileProgress | None:
         return self._files.get(file_id)
 
     def candidates(self, log: str, inodes: Collection[Inode]) -> list[FileProgress]:
-        """Those of the log and those with one of the inodes: no other file is found there."""
+        """The files of the log and those with one of the inodes: no other can be found there."""
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
             names |= self._by_inode.get(inode, set())
@@ -39,26 +39,26 @@ class KnownFiles(ABC):
         return [self._files[name] for name in sorted(names)]
 
     def passed_over(self, log: str) -> list[Fingerprint] | None:
-        """The rotated files that this log had when it was seen first; None if it never was."""
+        """The rotated files at the first look at this log; None if there was none."""
         return self._logs.get(log)
 
     def knows(self, log: str) -> bool:
         return log in self._logs or bool(self._by_log.get(log))
 
     def pass_over(self, log: str, files: list[Fingerprint]) -> None:
-        """Remember that the log was looked at, and which of its files are not to be sent."""
+        """Record the first look at a log, and the files that are not to be sent."""
         self._logs[log] = files
         self._keep_log(log)
 
     def save(self, progress: FileProgress) -> None:
-        """Remember how far the file has been sent; nothing is kept where that is known."""
+        """Save a file's position, if it has changed."""
         if self._files.get(progress.file_id) == progress:
             return
         self._put(progress)
         self._keep_file(progress)
 
     def lines_sent(self) -> int:
-        """The lines of all files up to where they have been sent."""
+        """The number of lines sent, of all files."""
         return sum(file.line - 1 for file in self._files.values())
 
     def _put(self, progress: FileProgress) -> None:

@@ -1,7 +1,7 @@
-"""Cuts bytes into lines as they come, in whatever pieces: bytes as they are, each with its place.
+"""Splits a stream of bytes, in pieces of any size, into lines with their positions.
 
-A position counts the bytes before the line. Memory is bounded whatever the bytes are: of a line
-longer than the limit only the beginning is kept. Pure.
+A position counts the bytes before the line. Memory is bounded: of a line longer than the limit only
+the beginning is kept. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Line(NamedTuple):
     position: int
     number: int  # from 1
     text: bytes
-    size_bytes: int  # as it came, without the line feed; more than `text` has if that is cut
+    size_bytes: int  # of the whole line, without the line feed; more than `text` has if that is cut
 
     @property
     def is_cut(self) -> bool:
@@ -25,18 +25,18 @@ class Line(NamedTuple):
 
 
 class LineCutter:
-    """`position` and `number` are the place of the next line to be returned."""
+    """Splits bytes into lines; `position` and `number` are those of the next line returned."""
 
     __slots__ = ("_passed_bytes", "_rest", "number", "position")
 
     def __init__(self, position: int = 0, number: int = 1) -> None:
-        self._rest = b""  # the beginning of a line whose end is not there yet
-        self._passed_bytes = 0  # of that line, what came and was not kept
+        self._rest = b""  # the beginning of an unfinished line
+        self._passed_bytes = 0  # of that line, received and not kept
         self.position = position
         self.number = number
 
     def cut(self, more: bytes) -> list[Line]:
-        """The lines that end in what comes next."""
+        """The lines that end in the next bytes."""
         first, *others = more.split(b"\n")
         self._keep(first)
         if not others:
@@ -49,7 +49,7 @@ class LineCutter:
         return lines
 
     def last(self) -> list[Line]:
-        """What stands after the last line feed, taken for a line of its own."""
+        """The bytes after the last line feed, as a line of its own."""
         if not self._rest:
             return []
         line = self._line(self._rest, self._passed_bytes)
@@ -59,7 +59,7 @@ class LineCutter:
 
     @property
     def unfinished_bytes(self) -> int:
-        """What stands after the last line feed that came."""
+        """The number of bytes after the last line feed."""
         return len(self._rest) + self._passed_bytes
 
     def _keep(self, more: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Reads the lines of a file, from a place on; more may be appended to the file meanwhile."""
+"""Reads the lines of a file from a position on; the file may grow meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _READ_BYTES = 1_048_576
 
 
 class LineReader(LineCutter):
-    """Reads on from a place in an open file."""
+    """Reads an open file from a position on."""
 
     __slots__ = ("_file",)
 
@@ -21,17 +21,17 @@ class LineReader(LineCutter):
         self._go_to(position)
 
     def portions(self) -> Iterator[list[Line]]:
-        """Whole lines up to the end of the file as it is now, about a megabyte at a time."""
+        """Whole lines up to the present end of the file, about a megabyte at a time."""
         while read := self._file.read(_READ_BYTES):
             if lines := self.cut(read):
                 yield lines
 
     def settled(self) -> list[Line]:
-        """Whole lines that waited for more: none."""
+        """Whole records that waited for more lines: none."""
         return []
 
     def _go_to(self, position: int) -> None:
-        """Behind the line feed of a last line that was taken before it had one."""
+        """Go there; past the line feed of a last line that was taken before it had one."""
         self._file.seek(max(0, position - 1))
         if position and self._file.read(1) != b"\n" and self._file.read(1) == b"\n":
             self.position += 1

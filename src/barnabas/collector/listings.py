@@ -1,8 +1,8 @@
-"""Which rotated files lie beside the logs of a directory; the logs of one directory share the look.
+"""Lists the rotated files beside the logs of a directory, once for all logs of a directory.
 
-A directory that has not changed is not listed again: of ten thousand logs in one directory each
-look would list ten thousand names. Its time of change says so only once it is older than a tick of
-the file system's clock, for two changes within one tick have the same.
+A directory that has not changed is not listed again: with ten thousand logs in one directory each
+look would list ten thousand names. Its change time is only proof once it is older than a tick of
+the file system's clock, for two changes within one tick have the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Inodes = Mapping[str, int]
 
 
 def is_settled(changed_ns: int) -> bool:
-    """Whether what changes from now on has another time of change than this one."""
+    """Whether any change from now on gets another change time than this one."""
     return time.time_ns() - changed_ns > _TICK_NS
 
 
@@ -44,7 +44,7 @@ class Listings:
                 if is_settled(changed_ns):
                     self._known[directory] = (changed_ns, _by_log(inodes))
         except (PermissionError, FileNotFoundError, NotADirectoryError):
-            return {}  # a file may be readable in a directory that is not
+            return {}  # a file may be readable even if its directory is not
         return {name: inodes[name] for name in siblings(log.name, inodes)}
 
 

@@ -1,7 +1,7 @@
-"""The files of one log as they are found: at its path, beside it, and held open without a name.
+"""The files of one log: at its path, beside it, and held open without a name.
 
 A file stays open until it has been replaced *and* nothing was written to it for `quiet_s`: servers
-write to the old file until they open the new one, and after. Until then it may be renamed,
+write to the old file until they open the new one, and longer. Until then it may be renamed,
 compressed or removed.
 """
 
@@ -24,7 +24,7 @@ Stat = tuple[int, int, int, int]
 
 
 class LogDirectory:
-    """Looks at the files, and holds those open that may still change; `close` it."""
+    """Finds the files, and holds those open that may still change; `close` it."""
 
     def __init__(self, path: Path, quiet_s: float, listings: Listings | None = None) -> None:
         self._listings = listings or Listings()
@@ -37,9 +37,9 @@ class LogDirectory:
         self._unreadable: set[Path] = set()
 
     def look(self) -> list[Found]:
-        """The oldest first, those without a name before all, the live one last.
+        """The files, oldest first; those without a name before all others, the live one last.
 
-        Raises `ConfigError` where the live one is there and cannot be read.
+        Raises `ConfigError` if the live one exists and cannot be read.
         """
         self.live = self._path.resolve()
         for _ in range(_LOOKS):
@@ -50,7 +50,7 @@ class LogDirectory:
         return found
 
     def open(self, found: Found) -> LogFile | None:
-        """The file of the last look; None where it has gone since."""
+        """The file of the last look; None if it was removed since."""
         inode = (found.device, found.inode)
         if inode not in self._held:
             try:
@@ -64,7 +64,7 @@ class LogDirectory:
         return self._held[inode]
 
     def is_quiet(self, found: Found) -> bool:
-        """Whether nothing was written to it for long."""
+        """Whether nothing was written to it for `quiet_s`."""
         file = self._held.get((found.device, found.inode))
         if file is None:
             return True
@@ -72,7 +72,7 @@ class LogDirectory:
         return file.quiet_s() >= self._quiet_s
 
     def release(self, found: Found) -> None:
-        """Hold it open no longer."""
+        """Stop holding it open."""
         if file := self._held.pop((found.device, found.inode), None):
             file.close()
 
@@ -87,7 +87,7 @@ class LogDirectory:
 
     def _found(self, names: list[str]) -> list[Found]:
         self._paths.clear()
-        # First the live one: where that has been truncated, its copy is complete by now.
+        # First the live one: if that was truncated, its copy is complete by now.
         live = self._find(self.live)
         paths = [self.live.with_name(name) for name in names]
         rotated = [self._find(path) for path in paths]
@@ -113,7 +113,7 @@ class LogDirectory:
             else:
                 found = self._shown(path, file or LogFile(path), stat)
         except (FileNotFoundError, NotADirectoryError):
-            return None  # renamed since it was listed, or not made again yet
+            return None  # renamed since it was listed, or not created again yet
         except OSError as error:  # of a directory on the way to it
             self._refused(path, unreadable(path, error))
             return None
@@ -124,7 +124,7 @@ class LogDirectory:
         return found
 
     def _refused(self, path: Path, error: ConfigError) -> None:
-        """Raises it where the file at the log's path is there; is said once of any other."""
+        """Raise the error for the file at the log's path; log it once for any other."""
         if path == self.live and not _is_missing(path):
             raise error
         if path not in self._unreadable:

@@ -1,4 +1,4 @@
-"""A log's file, held open: its bytes, or its text where it has been compressed by gzip."""
+"""A log's file, held open: its bytes, or the text of a file compressed by gzip."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _GZIP = b"\x1f\x8b\x08"
 
 
 class LogFile:
-    """Holds the file, by whatever name; `close` it."""
+    """Holds a file open, even if it is renamed; `close` it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `ConfigError` that says why it cannot be read."""
-        # Without a buffer, lest bytes be read from there that the file has no more.
+        """Open it. Raises `ConfigError` with the reason if it cannot be read."""
+        # Unbuffered: a buffer could return bytes that the file no longer has.
         self.path = path  # by which it was opened
         self._file = open_log(path)
         status = os.fstat(self._file.fileno())
@@ -35,26 +35,26 @@ class LogFile:
 
     @property
     def text(self) -> BinaryIO:
-        """To be read from any position of the text. Raises EOFError where a compressed file is
-        not whole yet."""
+        """The text, for reading from any position. Raises EOFError while a compressed file is
+        incomplete."""
         if not self.is_compressed:
             return self._file
         self._file.seek(0)
         return cast(BinaryIO, gzip.GzipFile(fileobj=self._file))
 
     def size_bytes(self) -> int:
-        """Of the file as it is now, compressed or not."""
+        """The present size of the file, compressed or not."""
         size_bytes = os.fstat(self._file.fileno()).st_size
         if size_bytes != self._size_bytes:
             self._size_bytes, self._changed_at_s = size_bytes, time.monotonic()
         return size_bytes
 
     def quiet_s(self) -> float:
-        """For how long nothing was written, as far as `size_bytes` has shown."""
+        """How long nothing was written, as far as `size_bytes` has shown."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:
-        """Of the text; b"" of a compressed file that is not whole yet, or damaged."""
+        """The beginning of the text; b"" for a compressed file that is incomplete or damaged."""
         if not self.is_compressed:
             return os.pread(self._file.fileno(), BEGINNING_BYTES, 0)
         try:
@@ -63,24 +63,24 @@ class LogFile:
             return b""
 
     def begins(self, beginning: bytes) -> bool:
-        """Whether it still does, not having been truncated, as a compressed file never is."""
+        """Whether it still begins so: it was not truncated, as a compressed file never is."""
         return self.is_compressed or self.beginning().startswith(beginning)
 
     def check(self) -> None:
-        """Raises `ConfigError` where it is compressed and nothing can be had of it."""
+        """Raises `ConfigError` if it is compressed and nothing of it can be decompressed."""
         try:
             self.text.read(1)
         except (EOFError, *DAMAGED) as error:
             raise ConfigError(f"cannot read {self.path}: {error}") from None
 
     def has_no_writer(self) -> bool:
-        """Whether it is certain that no process has the file open for writing.
+        """Whether no process certainly has the file open for writing.
 
-        A lease shows it: Linux grants one for reading only then, and only to the file's owner.
+        A lease proves it: Linux grants a read lease only then, and only to the file's owner.
         """
         try:
             fd = self._file.fileno()
-            # A process that opens the file meanwhile causes a signal to us: one that is ignored.
+            # A process that opens the file meanwhile sends us a signal, one that is ignored.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -93,7 +93,7 @@ class LogFile:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """The file, for reading its bytes. Raises `ConfigError` that says why it cannot be read."""
+    """The file, for reading its bytes. Raises `ConfigError` with the reason if unreadable."""
     try:
         return path.open("rb", buffering=0)
     except OSError as error:
@@ -101,7 +101,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def unreadable(path: Path, error: OSError) -> ConfigError:
-    """What the error means, for people."""
+    """The error with a readable reason."""
     match error:
         case FileNotFoundError():
             why = "there is no such file"

@@ -1,7 +1,7 @@
-"""Which logs the user means: files, all files of a directory, or those that fit a pattern.
+"""The logs that the arguments name: files, all files of a directory, or those of a pattern.
 
-A rotated file beside its log is a part of that log and none of its own. Names with a leading dot
-are not looked at in a directory.
+A rotated file beside its log is a part of that log, not a log of its own. In a directory, names
+with a leading dot are ignored.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 class LogPaths:
-    """Looks again at each call of `paths`, and lists only those directories that have changed."""
+    """Looks again at each call of `paths`, and lists only directories that have changed."""
 
     def __init__(self, given: Sequence[str]) -> None:
         self._given = [Path(each).absolute() for each in given]
         self._listed: dict[Path, tuple[int, list[Path]]] = {}  # by directory; when it had changed
 
     def paths(self) -> list[Path]:
-        """In the order in which they were given; each once."""
+        """The paths in the order of the arguments, each once."""
         found: dict[Path, None] = {}
         for each in self._given:
             if os.path.isdir(each):  # noqa: PTH112  # false where it may not be asked
@@ -45,7 +45,7 @@ class LogPaths:
                 return before[1]
             with os.scandir(directory) as entries:
                 names = [each.name for each in entries if each.is_file() and each.name[0] != "."]
-        except OSError:  # it vanished, or may not be read: until it is there again
+        except OSError:  # removed or unreadable: until it is back
             return []
         paths = [directory / name for name in sorted(_logs(names))]
         if is_settled(changed_ns):

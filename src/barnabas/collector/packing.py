@@ -1,4 +1,4 @@
-"""Bundles of messages as record batches: encoded in one go, as those of files are. Pure."""
+"""Bundles of messages as record batches: encoded in one go, like the lines of files. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.collector.encoding import SMALL, VARINTS, encoded_batch, varint
 
 
 def packed(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
-    """What goes into each batch: `most_bytes` of records at most, but one message at least."""
+    """The bundles of each batch: at most `most_bytes` of records, but at least one message."""
     batch: list[Bundle] = []
     size_bytes = 0
     for bundle in bundles:
@@ -24,7 +24,7 @@ def packed(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]
 
 
 def encoded(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
-    """A whole batch, without a place, a producer or sequences."""
+    """A whole batch, without offsets, a producer or sequences."""
     small = SMALL
     parts: list[bytes] = []
     count = 0

@@ -1,11 +1,11 @@
-"""What a collector remembers, in a compacted topic: written in the transaction of the lines, so
-that both are there or neither.
+"""The positions of a collector, in a compacted topic: written in the transaction of the lines, so
+that both are committed or neither.
 
     key     ["NAME", "file", "9f2c..."]   value   the fields of `FileProgress`
-            ["NAME", "log", "/var/..."]           the fingerprints of files that were passed over
-            ["NAME", "instance", ""]              which process has started last
+            ["NAME", "log", "/var/..."]           the fingerprints of ignored rotated files
+            ["NAME", "instance", ""]              the process that started last
 
-NAME is the collector's: several share the topic.
+NAME is the collector's: several collectors share the topic.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _INSTANCE: Final = "instance"
 
 
 class Positions(KnownFiles):
-    """Of the collector of this name. What has changed waits until `taken`."""
+    """The positions of the collector of this name. Changes wait until they are `taken`."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = name
         self._changed: dict[bytes, bytes] = {}
-        self.instance: str | None = None  # the process that has started last
+        self.instance: str | None = None  # the process that started last
 
     def start(self, instance: str) -> None:
-        """This process is the one that sends from now on."""
+        """Record that this process sends from now on."""
         self.instance = instance
         self._keep(_INSTANCE, "", instance)
 
     def load(self, key: bytes | None, value: bytes | None) -> None:
-        """A record of the topic, in its order. Raises `CorruptData`."""
+        """Load a record of the topic, in order. Raises `CorruptData`."""
         try:
             name, kind, what = json.loads(key or b"")
             if name != self._name or value is None:
@@ -52,14 +52,16 @@ class Positions(KnownFiles):
             else:
                 self._logs[str(what)] = [Fingerprint(*each) for each in found]
         except (ValueError, TypeError) as error:
-            raise CorruptData(f"{POSITIONS_TOPIC}: {key!r} is no collector's ({error})") from None
+            raise CorruptData(
+                f"{POSITIONS_TOPIC}: {key!r} is not a collector's ({error})"
+            ) from None
 
     @property
     def has_changed(self) -> bool:
         return bool(self._changed)
 
     def taken(self) -> list[tuple[bytes, bytes]]:
-        """Keys and values to be written with what was sent."""
+        """The changes as keys and values, to write with the lines."""
         changed, self._changed = self._changed, {}
         return list(changed.items())
 

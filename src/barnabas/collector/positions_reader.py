@@ -1,4 +1,4 @@
-"""Reads what collectors have written of their positions."""
+"""Reads the positions that collectors have written."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class PositionsReader:
         await self._stack.aclose()
 
     async def read_to_end(self) -> None:
-        """Up to where the topic ends now: transactions of other collectors, which may be open
-        there, are waited for."""
+        """Read up to the present end of the topic; waits for transactions of other collectors that
+        are open there."""
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
         async for records in records_until(self._consumer, {_POSITIONS: end}):
             for record in records:

@@ -1,9 +1,9 @@
-"""Receives what programs and systems send, and forwards it to a topic until the sources end.
+"""Receives messages of programs and systems, and forwards them to a topic until the sources end.
 
     standard input, syslog ─▶ inbox ─▶ forwarder ─▶ brokers
 
-Nothing is written to a disk on the way: what has been received and not acknowledged is lost with
-the process. So that this is little, sources are read no further while the brokers do not answer.
+Nothing is written to disk on the way: messages received and not acknowledged are lost with the
+process. To keep them few, reading from sources stops while the brokers do not answer.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1  # 24 days
 
 class Source(Protocol):
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Put into the inbox what comes, until it ends or `stopping`. Raises `ConfigError`."""
+        """Put messages into the inbox until the source ends or `stopping`. Raises `ConfigError`."""
         ...
 
 
 async def receive(
     shipment: Shipment, sources: Sequence[Source], stopping: asyncio.Event
 ) -> Shipped:
-    """Forward what the sources receive until all of them have ended, or `stopping`.
+    """Forward the sources' messages until all sources have ended, or `stopping`.
 
-    Raises `ConfigError` where a source cannot be had, what is wrong with the brokers at the start,
-    and `DeliveryTimedOut` if they do not take within `STOP_WITHIN_S` of the stop what is left.
+    Raises `ConfigError` if a source is unavailable, errors of the brokers at the start, and
+    `DeliveryTimedOut` if they do not accept the rest within `STOP_WITHIN_S` of the stop.
     """
     async with _producer(shipment) as producer:
         partitions = await producer.partitions_for(shipment.topic)
@@ -53,7 +53,7 @@ async def receive(
         if sending.cancelled():
             lost = inbox.count + forwarder.unsent
             raise DeliveryTimedOut(
-                f"{lost:,} messages were received and are lost: the brokers have not taken them"
+                f"{lost:,} messages were received and are lost: the brokers did not accept them"
                 f" within {STOP_WITHIN_S:g} s of the stop"
             )
         sending.result()
@@ -75,6 +75,6 @@ async def _producer(shipment: Shipment) -> AsyncIterator[Producer]:
     try:
         yield producer
     finally:
-        # What it still has is what was given up.
+        # Only messages that were given up are left in it.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(producer.close(), 1.0)

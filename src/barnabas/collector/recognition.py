@@ -1,17 +1,16 @@
-"""Which of the files that a log has by now is which of those that were known. Pure.
+"""Matches the present files of a log with the known ones. Pure.
 
-    the same inode, and it begins with what was seen     the file itself, renamed or not
-    another inode, but it begins with what was seen      a copy that took its place: compressed,
-                                                         copied before a truncation, copied anew
-    it begins as a file that is still there does         a copy under way, or beside its original
+    the same inode and the same beginning                the file itself, renamed or not
+    another inode, but the same beginning                a copy that took its place: compressed,
+                                                         copied before a truncation, copied again
+    the beginning of a file that still exists            a copy under way, or beside its original
     anything else                                        a new file
 
-A known file that is shorter than what was sent of it, or begins otherwise, has been cut off and
-rewritten. Blank lines and a header are no proof: with these alone, only the inode counts, and
-only where no file has a better claim. In doubt a file is new: then lines are sent twice at worst,
-and none is lost.
+A known file that is shorter than its sent part, or begins differently, was truncated and rewritten.
+Blank lines and a header are no proof: with only these, the inode alone counts, and only if no file
+is a better match. In doubt a file is new: at worst lines are sent twice, and none is lost.
 
-When a log is looked at for the first time, the rotated files that it has are passed over.
+At the first look at a log, the rotated files that it has are ignored.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from barnabas.collector.fingerprint import Fingerprint
 
 
 class Found(NamedTuple):
-    """A file as a look at it shows it."""
+    """A file as found by a look."""
 
     device: int
     inode: int
-    size_bytes: int | None  # of its text; None where it is compressed: it is unknown
+    size_bytes: int | None  # of its text; None: unknown, since it is compressed
     beginning: bytes  # of its text, at most `BEGINNING_BYTES`
     is_live: bool = False  # at the log's own path
     is_listed: bool = True  # else it has no name any more, and is only held open
@@ -38,10 +37,10 @@ _NOTHING = Found(0, 0, 0, b"")
 
 
 class Recognised(NamedTuple):
-    """What the files of a look are; each by its place in the look."""
+    """The identities of the files of a look, each by its place in the look."""
 
     files: dict[int, FileProgress]
-    passed_over: list[Fingerprint]  # by this look, it being the first
+    passed_over: list[Fingerprint]  # by this look, if it is the first
 
 
 def recognise(
@@ -50,7 +49,7 @@ def recognise(
     known: Sequence[FileProgress],
     passed_over: Collection[Fingerprint] | None,
 ) -> Recognised:
-    """Tell what the files are: `found` has the oldest first, the live one last.
+    """Identify the files: `found` has the oldest first, the live one last.
 
     `passed_over`: None at the first look at this log.
     """
@@ -85,7 +84,7 @@ def _add_known(
     known: Sequence[FileProgress],
     is_proof: Callable[[FileProgress, Found], bool],
 ) -> None:
-    """Those of which most was seen come first, and take the oldest file that they can be."""
+    """Match known files, those with the longest beginning first, with the oldest possible file."""
     taken = {each.file_id for each in files.values()}
     left = [place for place in range(len(found)) if place not in files]
     for each in sorted(known, key=lambda one: one.beginning_bytes)[::-1]:
@@ -112,7 +111,7 @@ def _has_inode(known: FileProgress, file: Found) -> bool:
 
 
 def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
-    """Files that hold what another one holds, which is read instead as long as it is there."""
+    """Files with the content of another one, which is read instead as long as it exists."""
     originals = [file.beginning for file in found if file.is_live or not file.is_listed]
     return {
         place

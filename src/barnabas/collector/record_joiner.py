@@ -1,4 +1,4 @@
-"""Lines joined to records as they come: the last one waits, since more may belong to it. Pure."""
+"""Joins lines to records: the last record waits, since more lines may belong to it. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from barnabas.collector.line_cutter import MAX_LINE_BYTES, Line
 
 IsStart = Callable[[bytes], object]
-"""Whether a record begins with this line."""
+"""Whether a line begins a record."""
 
 
 class RecordJoiner:
-    """A record has the place of its first line."""
+    """Joins lines; a record has the position of its first line."""
 
     def __init__(self, is_start: IsStart) -> None:
         self._is_start = is_start
@@ -20,11 +20,11 @@ class RecordJoiner:
 
     @property
     def first(self) -> Line | None:
-        """Of the record that waits."""
+        """The first line of the waiting record."""
         return self._waiting[0] if self._waiting else None
 
     def joined(self, lines: list[Line]) -> list[Line]:
-        """The records that end where the next ones begin, or where they are too long."""
+        """The records that end, because another begins or they are too long."""
         records: list[Line] = []
         for line in lines:
             size_bytes = line.size_bytes + 1
@@ -36,7 +36,7 @@ class RecordJoiner:
         return records
 
     def taken(self) -> list[Line]:
-        """The record that waits, as it is."""
+        """The waiting record, as it is."""
         lines, self._waiting, self.waiting_bytes = self._waiting, [], 0
         if len(lines) < 2:
             return lines

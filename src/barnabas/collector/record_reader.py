@@ -1,8 +1,8 @@
 """Records of several lines: a stack trace belongs to the line before it.
 
-A rule says with which lines records begin. The last record of a file waits, since more of its
-lines may come, until another one begins or nothing was written for a while. What waits is not kept
-in memory from one look to the next: it is read again from where it begins.
+A rule defines the first lines of records. The last record of a file waits for more lines, until
+another one begins or nothing was written for a while. It is not kept in memory from one look to the
+next, but read again from its beginning.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ INDENTED = (
     rb"(?!\s|at |Caused by:|\.\.\. |Traceback |[})\]]|$"
     rb"|(?:[a-z_]\w*\.)*[A-Z]\w*(?:Exception|Error|Throwable)(?:$|:|\s))"
 )
-"""All lines begin one but those that are indented, blank or written by a stack trace, which also
-writes the name of the exception."""
+"""All lines begin a record except indented, blank and stack trace lines; those include the name of
+the exception."""
 
 
 class Reader(Protocol):
-    """What `RotatedLog` reads a file by. `position`, `number`: what a next reader begins with."""
+    """Reads a file for `RotatedLog`. `position`, `number`: the start of the next reader."""
 
     @property
     def position(self) -> int: ...
@@ -36,11 +36,11 @@ class Reader(Protocol):
     def portions(self) -> Iterator[list[Line]]: ...
 
     def settled(self) -> list[Line]:
-        """Whole lines that waited for more, which will not come."""
+        """Whole records that waited for more lines, which will not come."""
         ...
 
     def last(self) -> list[Line]:
-        """All that is left, the file being complete."""
+        """The rest of a complete file."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class Reader(Protocol):
 
 
 class RecordReader:
-    """Lines of a file joined to records; each has the place of its first line."""
+    """Reads lines of a file joined to records; each has the position of its first line."""
 
     def __init__(self, file: BinaryIO, position: int, number: int, is_start: IsStart) -> None:
         self._reader = LineReader(file, position, number)
@@ -68,7 +68,7 @@ class RecordReader:
                 yield records
 
     def settled(self) -> list[Line]:
-        """The record that waits; an unfinished line goes on to wait."""
+        """The waiting record; an unfinished line keeps waiting."""
         return self._joiner.taken()
 
     def last(self) -> list[Line]:
@@ -80,9 +80,9 @@ class RecordReader:
 
 
 def record_start(pattern: str | bytes) -> IsStart:
-    """The rule of a regular expression that fits the beginnings of first lines. Raises
+    """The rule of a regular expression that matches the start of first lines. Raises
     `ConfigError`."""
     try:
         return re.compile(pattern.encode() if isinstance(pattern, str) else pattern).match
     except re.error as error:
-        raise ConfigError(f"{pattern!r} is no regular expression: {error}") from None
+        raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from None

@@ -1,4 +1,4 @@
-"""What the collector remembers: which files there are, and how far each has been sent.
+"""The collector's registry: its files, and how far each was sent.
 
     {"files": [{"file_id": "9f2c...", "path": "/var/log/access.log", "first_line": "5be1...",
                 "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431,
@@ -9,13 +9,13 @@
 Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
 version: there the first line counts, until the file is seen again.
 
-A file's lines are spread over as many partitions as its topic had when it began, however many there
-are by now (`partition_counts`, by `file_id`): the pipeline recognises what is sent twice within a
-partition only.
+A file's lines are spread over as many partitions as its topic had when the file began, whatever
+their present number (`partition_counts`, by `file_id`): the pipeline only recognises duplicates
+within a partition.
 
-Written atomically: before the first line of a file is sent, so that no other file can come to have
-its `file_id`, and after each portion that the broker has acknowledged. So after a crash the last
-portion is sent again, under the same file and positions, by which the pipeline knows it.
+Written atomically: before the first line of a file is sent, so that no other file can get its
+`file_id`, and after each portion that the broker has acknowledged. So after a crash the last
+portion is sent again, with the same file and positions, by which the pipeline recognises it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Registry(KnownFiles):
     """The known files, kept in a file of our own. One process at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `ConfigError` where the file is not what `save` wrote."""
+        """Raises `ConfigError` if the file is not a registry."""
         super().__init__()
         self._path = path
         self._partition_counts: dict[str, int] = {}
@@ -43,7 +43,7 @@ class Registry(KnownFiles):
                 self._load(json.loads(path.read_text("utf-8")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigError(
-                    f"{path} does not tell how far files were sent ({error}): remove it, then"
+                    f"{path} is not a valid registry of sent files ({error}): remove it, then"
                     " everything is sent once more and recognised as sent twice"
                 ) from None
 
@@ -56,12 +56,12 @@ class Registry(KnownFiles):
             self._partition_counts[file_id] = int(count)
 
     def partition_count(self, file_id: str) -> int | None:
-        """Over how many partitions the file's lines are spread; None: that is open yet."""
+        """The number of partitions for the file's lines; None: not decided yet."""
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:
-        """Remember over how many partitions the file's lines are spread; call it before the first
-        one is sent."""
+        """Save the number of partitions for the file's lines; call it before the first one is
+        sent."""
         self._partition_counts[file_id] = count
         self._store()
 

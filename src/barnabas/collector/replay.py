@@ -1,11 +1,11 @@
-"""Sends dead letters again to the topics that they came from, each once.
+"""Sends dead letters back to the topics that they came from, each once.
 
-    dead letters ─▶ records as they were, with the place of the letter ──┐
-             └▶ how far the topic was replayed, as offsets of a group ───┴─▶ one transaction
+    dead letters ─▶ the original records, with the letter's place ───────┐
+             └▶ the position of the replay, as offsets of a group ───────┴─▶ one transaction
 
-What is replayed has the header `replayed`, by which the pipeline tells it from the line that it has
-seen; a letter that comes twice all the same is recognised. What still cannot be used becomes a dead
-letter again, behind those that were replayed, and is of the next replay.
+A replayed record has the header `replayed`, by which the pipeline distinguishes it from the line
+that it has seen; a letter that is sent twice all the same is recognised. A record that is rejected
+again becomes a dead letter behind the replayed ones, for the next replay.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _OWN: Final = (*OF_DEAD_LETTERS, REPLAYED)
 
 
 class Replayed(NamedTuple):
-    """How many dead letters went to which topic."""
+    """The number of dead letters sent to each topic."""
 
     letters: int
     by_topic: dict[str, int]
 
 
 async def replay(bootstrap_servers: str, topic: str, *, to: str | None = None) -> Replayed:
-    """Replay what has come to a topic of dead letters since it was replayed last.
+    """Replay the dead letters that arrived in a topic since its last replay.
 
-    `to`: the topic to send everything to, instead of each letter's own. Raises `ConfigError` where
-    a record is no dead letter, and what consumers and producers raise.
+    `to`: the topic to send everything to, instead of each letter's own. Raises `ConfigError` if a
+    record is not a dead letter, and the errors of consumers and producers.
     """
     by_topic: dict[str, int] = {}
     group = _GROUP + topic
@@ -57,7 +57,7 @@ async def replay(bootstrap_servers: str, topic: str, *, to: str | None = None) -
             allow_auto_create_topics=False,
         ) as consumer,
     ):
-        await producer.init_transactions()  # settles what an earlier replay has left open
+        await producer.init_transactions()  # ends a transaction that an earlier replay left open
         ends = await assign_all(consumer, topic)
         partitions: dict[str, int] = {}
         async for letters in records_until(consumer, ends):
@@ -79,13 +79,13 @@ async def replay(bootstrap_servers: str, topic: str, *, to: str | None = None) -
 
 
 def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
-    """The record that a dead letter was, with the place of the letter in a header."""
+    """A dead letter's original record, with the letter's place in a header."""
     headers = dict(letter.headers)
     where = f"{letter.topic} {letter.partition} {letter.offset}"
     source, partition = headers.get(SOURCE_TOPIC), headers.get(SOURCE_PARTITION)
     if to is None and not source:
         raise ConfigError(
-            f"{letter.topic}-{letter.partition}, offset {letter.offset}: no dead letter, for it has"
+            f"{letter.topic}-{letter.partition}, offset {letter.offset}: not a dead letter, it has"
             f" no header {SOURCE_TOPIC}: name the topic to send all to"
         )
     own = tuple(header for header in letter.headers if header[0] not in _OWN)
@@ -100,7 +100,7 @@ def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
 
 
 def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
-    """The partition that it was in keeps letters in their order; another topic may have fewer."""
+    """The record in its original partition, for order; without one if the topic has fewer."""
     if record.partition is not None and record.partition >= partitions:
         return record._replace(partition=record.partition % partitions)
     return record

@@ -1,13 +1,13 @@
-"""A log as its lines in order, however its files are rotated: what a collector has to send of it.
+"""The unsent lines of a log, in order, however its files are rotated.
 
 - Its files are the one at its path and the rotated ones beside it (`siblings.py`), compressed by
-  gzip or not. Which of them is which is decided by `recognition.py`. A file that was moved into
-  another directory, or removed, is read on for as long as it is held open (`log_directory.py`).
-- A line without its line feed waits for it. As the last line of a file it is taken as it is when
-  the file is certainly complete, which is: compressed, and whole; renamed, replaced and quiet; or,
-  at the last look of a run, open for writing in no process.
-- Lines written between the two steps of copy-and-truncate are in neither file: no reader
-  can have them. All others are read: those that the truncated file has no more, from its copy.
+  gzip or not. `recognition.py` identifies them. A file that was moved to another directory, or
+  removed, is read on as long as it is held open (`log_directory.py`).
+- A line without a line feed waits for it. As the last line of a file it is taken as it is when the
+  file is certainly complete: compressed and whole; renamed, replaced and quiet; or, at the last
+  look of a run, not open for writing in any process.
+- Lines written between the two steps of copy-and-truncate are in neither file and lost to every
+  reader. All others are read; those that the truncated file no longer has, from its copy.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from barnabas.errors import ConfigError
 
 QUIET_S = 60.0
 SETTLED_S = 1.0
-"""For how long nothing is written until a record of several lines is taken to be whole."""
+"""How long nothing must be written until a record of several lines counts as complete."""
 _log = logging.getLogger(__name__)
 
 
 class Portion(NamedTuple):
-    """Lines of one file that follow one another. `progress` is to be saved once they are sent."""
+    """Consecutive lines of one file. Save `progress` once they are sent."""
 
     progress: FileProgress
     lines: list[Line]
@@ -54,26 +54,26 @@ class RotatedLog:
         is_start: IsStart | None = None,
         listings: Listings | None = None,
     ) -> None:
-        """`is_start`: with which lines records begin, if not each line is one. `listings`: what the
-        logs of a directory share.
+        """`is_start`: the rule for first lines, unless each line is a record. `listings`: shared by
+        the logs of a directory.
 
-        Raises `ConfigError` where there is no such log, or it cannot be read.
+        Raises `ConfigError` if the log does not exist or cannot be read.
         """
         self._is_start = is_start
         self._files = files
         self._directory = LogDirectory(path, quiet_s, listings)
         self._damaged: set[str] = set()
-        self.unfinished_bytes = 0  # of lines that wait for their ends, at the last look
+        self.unfinished_bytes = 0  # of unfinished lines, at the last look
         if not files.knows(str(self._directory.live)):
             file = LogFile(path)
             file.check()
             file.close()
 
     def portions(self, *, is_last_look: bool = False) -> Iterator[Portion]:
-        """What was not sent yet, up to now. Asking for the next means: the one before is saved.
+        """The unsent lines up to now. Before asking for the next portion, save the last one.
 
-        `is_last_look`: no other follows in this run. Raises `ConfigError` where the file at
-        the log's path cannot be read.
+        `is_last_look`: no other follows in this run. Raises `ConfigError` if the file at the log's
+        path cannot be read.
         """
         found = self._directory.look()
         log = str(self._directory.live)
@@ -97,12 +97,12 @@ class RotatedLog:
 
     @property
     def holds_rotated(self) -> bool:
-        """Whether rotated files are held open, to which lines may still be written."""
+        """Whether rotated files are held open, which may still be written to."""
         return self._directory.holds_rotated
 
     @property
     def is_settled(self) -> bool:
-        """Whether only what happens at its path, or in the directory, can bring new lines."""
+        """Whether new lines can only come with a change of its file or its directory."""
         return not self.unfinished_bytes and not self.holds_rotated
 
     def close(self) -> None:
@@ -117,8 +117,8 @@ class RotatedLog:
     def _read(
         self, file: LogFile, found: Found, progress: FileProgress, is_complete: bool | None
     ) -> Iterator[Portion]:
-        """`is_complete`: so that its last line is one even without a line feed; None: if nobody
-        is writing to it."""
+        """Read one file. `is_complete`: the last line counts even without a line feed; None: if no
+        process has the file open for writing."""
         try:
             reader = self._reader(file, progress)
             for lines in reader.portions():
@@ -129,11 +129,11 @@ class RotatedLog:
                 yield Portion(progress, lines)
         except (EOFError, *DAMAGED) as error:
             if found.is_live:
-                raise ConfigError(f"cannot read {file.path} any further: {error}") from None
+                raise ConfigError(f"cannot read on in {file.path}: {error}") from None
             if not isinstance(error, EOFError):  # else it is still being compressed
-                self._tell_damage(progress, error)
+                self._report_damage(progress, error)
             return
-        if is_complete is None:  # asked now, so that nothing can have been written since
+        if is_complete is None:  # checked now, so that nothing can have been written since
             end = reader.position + reader.unfinished_bytes
             is_complete = file.has_no_writer() and file.size_bytes() == end
         rest: list[Line] = []
@@ -154,10 +154,10 @@ class RotatedLog:
             return LineReader(file.text, progress.position, progress.line)
         return RecordReader(file.text, progress.position, progress.line, self._is_start)
 
-    def _tell_damage(self, progress: FileProgress, error: Exception) -> None:
+    def _report_damage(self, progress: FileProgress, error: Exception) -> None:
         if progress.file_id not in self._damaged:
             self._damaged.add(progress.file_id)
-            what = "a rotated file of %s cannot be decompressed behind byte %d of its text: %s"
+            what = "a rotated file of %s cannot be decompressed after byte %d of its text: %s"
             _log.error(what, progress.path, progress.position, error)
 
     def _release(self, found: list[Found], recognised: Recognised) -> None:

@@ -1,4 +1,4 @@
-"""What a collector sends, and how much of it has been."""
+"""A collector's task, and its counts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from barnabas.records.compression import LZ4
 
 
 class Shipment(NamedTuple):
-    """What is collected, and where it goes. `name`: of the collector, by which it finds its
-    positions again; no two that run at once may share one."""
+    """What to collect, and where to send it. `name`: identifies the collector's positions; two
+    that run at once must not share one."""
 
     bootstrap_servers: str
     topic: str
@@ -24,14 +24,14 @@ class Shipment(NamedTuple):
 
 
 class Shipped(NamedTuple):
-    """What was committed, or acknowledged."""
+    """Counts of committed or acknowledged lines, and of losses."""
 
     lines: int = 0
     size_bytes: int = 0
-    cut_lines: int = 0  # too long, so that only their beginnings were sent
+    cut_lines: int = 0  # too long, so that they were cut
     transactions: int = 0
-    refused: int = 0  # received, and taken by no broker
-    dropped: int = 0  # received while there was no room
+    refused: int = 0  # received, and refused by the brokers
+    dropped: int = 0  # dropped while there was no room
 
     def plus(self, other: Shipped) -> Shipped:
         return Shipped(*(a + b for a, b in zip(self, other, strict=True)))

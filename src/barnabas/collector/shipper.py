@@ -1,16 +1,16 @@
-"""Sends the lines of logs to a topic, each once: a line and the place behind it are written in the
-same transaction.
+"""Sends the lines of logs to a topic, each once: a line and the position after it are written in
+the same transaction.
 
     files ─▶ portions of lines ─▶ record batches ──┐
-               └▶ how far each file was sent ──────┴─▶ one transaction
+               └▶ the position in each file ───────┴─▶ one transaction
 
-Killed at any moment, the next process with the same name ends or discards the transaction that was
-open, reads how far the files were sent (`positions.py`), and goes on there. Readers of committed
-records see every line once, and those of one file in their order, for a file goes to one partition.
+If it is killed at any moment, the next process with the same name ends or aborts the open
+transaction, reads the positions (`positions.py`), and continues there. read_committed consumers see
+every line once, and those of one file in order, for a file goes to one partition.
 
-A process that starts fences the one before it, and says in the topic of the positions that it has
-started. For brokers also fence a producer whose transaction took too long: the record tells the two
-apart. Without it two collectors of one name would fence each other for ever.
+A process that starts fences the one before it, and records its start in the topic of positions.
+Brokers also fence a producer whose transaction took too long: the record distinguishes the two
+cases. Without it two collectors of one name would fence each other for ever.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ _log = logging.getLogger(__name__)
 
 _TRANSACTION_BYTES: Final = 8 << 20
 _AGAIN_AFTER_S: Final = 1.0
-_SUCCESSOR_S: Final = 10.0  # in which a process that has fenced us says so
+_SUCCESSOR_S: Final = 10.0  # in which a process that fenced us records its start
 
 
 async def ship(
     shipment: Shipment, paths: LogPaths, stopping: asyncio.Event, *, once: bool = False
 ) -> Shipped:
-    """Send what the logs hold and what is written to them, until `stopping`, or (`once`) what they
-    hold now.
+    """Send the lines of the logs as they are written, until `stopping`, or (`once`) the present
+    ones.
 
-    Goes on after errors of the cluster once it has committed something. Raises those before, and
-    `ConfigError` where another collector has the same name or (`once`) a log cannot be read.
+    Once it has committed something it retries after errors of the cluster. Raises earlier ones, and
+    `ConfigError` if another collector has the same name or (`once`) a log cannot be read.
     """
     total = Shipped()
     instance = uuid.uuid4().hex
@@ -75,7 +75,7 @@ async def ship(
                 await _check_no_successor(shipment, instance)
             elif not total.transactions:
                 raise
-            _log.warning("beginning again behind what was committed: %s", error)
+            _log.warning("continuing after the last committed line: %s", error)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), _AGAIN_AFTER_S)
         if stopping.is_set():
@@ -83,7 +83,7 @@ async def ship(
 
 
 async def _check_no_successor(shipment: Shipment, instance: str) -> None:
-    """Raises `ConfigError` if another process with the name has started after this one."""
+    """Raises `ConfigError` if another process of this name started after this one."""
     positions = Positions(shipment.name)
     give_up_at_s = time.monotonic() + _SUCCESSOR_S
     async with PositionsReader(shipment.bootstrap_servers, positions) as reader:
@@ -91,14 +91,14 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
             await reader.read_to_end()
             if positions.instance != instance:
                 raise ConfigError(
-                    f"another collector with the name {shipment.name!r} has started: give each its"
+                    f"another collector with the name {shipment.name!r} was started: give each its"
                     " own"
                 )
             await asyncio.sleep(_AGAIN_AFTER_S)
 
 
 class _Shipper:
-    """From the positions that it finds until it is stopped, or something fails."""
+    """Sends lines from the committed positions on, until it is stopped or fails."""
 
     def __init__(self, shipment: Shipment, paths: LogPaths, instance: str) -> None:
         self.shipped = Shipped()
@@ -127,8 +127,8 @@ class _Shipper:
             except ProducerFenced:
                 raise
             except BarnabasError:
-                # What a producer that was fenced sees first may be a refused batch; of a commit
-                # without an answer the next one learns the outcome.
+                # A fenced producer may first see a refused batch; of a commit
+                # without an answer the next producer learns the outcome.
                 with contextlib.suppress(InvalidTxnState):
                     await producer.abort_transaction()
                 raise
@@ -172,7 +172,7 @@ class _Shipper:
         )
 
     async def _commit(self, producer: Producer) -> None:
-        """Of what was sent, and of what became known of the files."""
+        """Commit the lines sent, and the changed positions."""
         if not self._positions.has_changed:
             return
         if not self._open.transactions:
@@ -185,7 +185,7 @@ class _Shipper:
 
     @contextlib.asynccontextmanager
     async def _producer(self) -> AsyncIterator[Producer]:
-        """The one of this name: an earlier one is fenced, its open transaction ended."""
+        """The producer of this name: an earlier one is fenced, its open transaction ended."""
         servers = self._shipment.bootstrap_servers
         async with Admin(servers) as admin:
             with contextlib.suppress(TopicAlreadyExists):

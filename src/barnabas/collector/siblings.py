@@ -1,10 +1,10 @@
-"""Which names in a log's directory are those of its rotated files, and how old these are. Pure.
+"""Recognises the names of a log's rotated files, and their order. Pure.
 
     access.log.1  access.log.2.gz  access.log.0  access.log.old      numbered: 1 is the newest
     access.log-20261123  access.log.2026-11-23.gz  access.log-20261123-1795392000      dated
     access-20261123.log  access-20261123.log.gz                      dated before the extension
 
-Other names are not looked at: an editor's backup or a tool's offset file is no log.
+Other names are ignored: an editor's backup or a tool's offset file is not a log.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Order = tuple[int, ...]
 
 
 def siblings(log: str, names: Iterable[str]) -> list[str]:
-    """Those of `names` that are rotated files of the log of that name, the oldest first.
+    """The rotated files of a log among `names`, the oldest first.
 
-    A file beside its own compressed form stands for both: the other one is still being written.
+    A file beside its own compressed form stands for both: that one is still being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
     whole = [name for name in aged if name.removesuffix(".gz") not in aged or name[-3:] != ".gz"]
@@ -36,7 +36,7 @@ def siblings(log: str, names: Iterable[str]) -> list[str]:
 
 @lru_cache(16_384)
 def log_names(name: str) -> frozenset[str]:
-    """Of which logs a file of this name may be a rotated one."""
+    """The logs of which a file of this name may be a rotated one."""
     plain = name.removesuffix(".gz")
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
@@ -47,7 +47,7 @@ def log_names(name: str) -> frozenset[str]:
 
 
 def _order(log: str, name: str) -> Order | None:
-    """Larger for younger files; None where it is no rotated file of this log."""
+    """The file's order, larger for younger ones; None if it is not a rotated file of this log."""
     plain = name.removesuffix(".gz")
     if name != plain and plain == log:
         return (3,)

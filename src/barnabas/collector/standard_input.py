@@ -1,4 +1,4 @@
-"""The lines that a program writes into our standard input."""
+"""Collects the lines of standard input."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _READ_BYTES: Final = 262_144
 
 
 class StandardInput:
-    """Any open file: a pipe, a terminal, or what a shell has redirected.
+    """Standard input: a pipe, a terminal, or a redirected file.
 
-    It is read in a thread, since an event loop does not wait for files of every kind. All lines
-    have the collector's name as their key, so that one partition has them in their order.
+    It is read in a thread, since an event loop cannot wait for every kind of file. All lines have
+    the collector's name as their key, so that one partition has them in order.
     """
 
     def __init__(self, shipment: Shipment) -> None:
-        """Raises `ConfigError` where there is none: its number may be another file's by now."""
+        """Raises `ConfigError` if it is closed: its descriptor may be another file's by now."""
         if sys.stdin is None:
             raise ConfigError("cannot read standard input: it is closed")
         self._descriptor = sys.stdin.fileno()
@@ -39,7 +39,7 @@ class StandardInput:
         self._joiner = None if shipment.is_start is None else RecordJoiner(shipment.is_start)
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Until it ends, or `stopping`. Raises `ConfigError` where it cannot be read."""
+        """Collect lines until its end, or `stopping`. Raises `ConfigError` if it is unreadable."""
         with _alarm() as (alarm, ring):
             watching = asyncio.create_task(_ring(stopping, ring))
             try:
@@ -54,8 +54,8 @@ class StandardInput:
         inbox.add(self._bundles(self._last()))
 
     def _read(self, alarm: int, patience_s: float | None) -> bytes | None:
-        """What there is next, b"" at the end or after an alarm, None if nothing comes for so
-        long."""
+        """The next bytes, b"" at the end or after an alarm, None if none come within
+        `patience_s`."""
         poll = select.poll()
         for descriptor in (self._descriptor, alarm):
             poll.register(descriptor, select.POLLIN)

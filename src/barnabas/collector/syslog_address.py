@@ -1,4 +1,4 @@
-"""Where a listener listens."""
+"""The address of a syslog listener."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class SyslogAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> SyslogAddress:
-        """Of `HOST:PORT` or `[::1]:PORT`. Raises `ConfigError`."""
+        """Parse `HOST:PORT` or `[::1]:PORT`. Raises `ConfigError`."""
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise ConfigError(f"{text!r} is no HOST:PORT")
+            raise ConfigError(f"{text!r} is not HOST:PORT")
         return cls(host.strip("[]"), int(port))
 
     @contextlib.contextmanager
     def errors(self, protocol: str) -> Iterator[None]:
-        """Raises `ConfigError` instead of what the system says."""
+        """Turn errors of the operating system into `ConfigError`."""
         try:
             yield
         except OSError as error:

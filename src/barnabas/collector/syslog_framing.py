@@ -1,11 +1,11 @@
-"""The messages in a stream of syslog over TCP (RFC 6587), whatever pieces it comes in. Pure.
+"""Splits a stream of syslog over TCP (RFC 6587), in pieces of any size, into messages. Pure.
 
-    57 <34>1 2026-11-24T...    octet counting (3.4.1): a count, a blank, so many bytes
-    <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL that some senders have
+    57 <34>1 2026-11-24T...    octet counting (3.4.1): a count, a blank, that many bytes
+    <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL of some senders
 
-Each frame tells which it is. A count in front of `<` makes it the first; without `<`, which a
-message should begin with, only on a connection that has counted before. What is not whole at the
-end of the connection is a message all the same. Empty frames are none.
+The kind is recognised per frame. A count before `<` makes it the first; without `<`, with which a
+message should begin, only on a connection that has counted before. An incomplete frame at the end
+of the connection is a message all the same. Empty frames are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 65_536
-"""Of a message what is kept: as much as a datagram has, and eight times what senders allow."""
+"""The longest message kept: as large as a datagram, and eight times the limit of senders."""
 
 _COUNT: Final = re.compile(rb"([1-9][0-9]{0,8}) ")
 _BEGINS_A_COUNT: Final = re.compile(rb"[1-9][0-9]{0,8}\Z")
@@ -23,23 +23,23 @@ _TRAILER: Final = re.compile(rb"[\n\0]")
 
 class Frame(NamedTuple):
     text: bytes
-    size_bytes: int  # as it was sent; more than `text` has if that is cut
+    size_bytes: int  # of the whole message; more than `text` has if that is cut
 
 
 class SyslogFraming:
-    """Of one connection. It holds `most_bytes` at most."""
+    """The framing of one connection. It holds at most `most_bytes`."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._has_counted = False
-        self._undecided = b""  # the beginning of a frame of which the kind is not known yet
-        self._text = b""  # of the frame that is not whole yet
-        self._size_bytes = 0  # of that frame, what came
-        self._counted: int | None = None  # of that frame, where it has a count
-        self._is_within = False  # a frame
+        self._undecided = b""  # the beginning of a frame whose kind is not known yet
+        self._text = b""  # of the incomplete frame
+        self._size_bytes = 0  # of that frame, received
+        self._counted: int | None = None  # of that frame, if it has a count
+        self._is_within = False  # within a frame
 
     def cut(self, more: bytes) -> list[Frame]:
-        """The messages that end in what comes next."""
+        """The messages that end in the next bytes."""
         data, self._undecided = self._undecided + more, b""
         found: list[Frame] = []
         at = 0
@@ -57,7 +57,7 @@ class SyslogFraming:
         return found
 
     def last(self) -> list[Frame]:
-        """What came of a message that is not whole: nothing more does."""
+        """The incomplete message at the end of the connection."""
         found: list[Frame] = []
         if self._undecided:
             self._keep(self._undecided)
@@ -67,7 +67,7 @@ class SyslogFraming:
         return found
 
     def _begin(self, data: bytes, at: int) -> int | None:
-        """Where the text of the next frame begins; None where more has to come to tell."""
+        """The start of the next frame's text; None if more bytes are needed to know it."""
         match = _COUNT.match(data, at)
         if match is not None:
             if match.end() == len(data) and not self._has_counted:
@@ -109,6 +109,6 @@ class SyslogFraming:
 
 
 def datagram(data: bytes) -> list[Frame]:
-    """The message of a datagram, without the trailer that some senders put there, too."""
+    """The message of a datagram, without the trailer that some senders add here, too."""
     text = data[:-1] if data[-1:] in (b"\n", b"\0") else data
     return [Frame(text[:MOST_BYTES], len(text))] if text else []

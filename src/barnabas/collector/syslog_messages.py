@@ -1,4 +1,4 @@
-"""Syslog's frames as bundles for an inbox: value, key and headers."""
+"""Turns syslog frames into bundles for an inbox: value, key and headers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from barnabas.records.record import Headers
 
 
 class SyslogMessages:
-    """Of one sender. Its address is the key, so that one partition has its messages in order."""
+    """The messages of one sender. Its address is the key, so one partition has them in order."""
 
     def __init__(self, peer: str, host: str) -> None:
         self._peer = peer

@@ -1,4 +1,4 @@
-"""Facility and severity of a syslog message: the number in its first brackets (RFC 5424, 6.2.1, and
+"""Facility and severity of a syslog message: the number in its angle brackets (RFC 5424, 6.2.1, and
 RFC 3164, 4.1.1). Pure.
 """
 
@@ -20,7 +20,7 @@ _PRIORITY: Final = re.compile(rb"<(0|[1-9][0-9]{0,2})>")
 
 
 def priority(text: bytes) -> tuple[str, str] | None:
-    """The names of facility and severity; None where the message has no number, or a wrong one."""
+    """The names of facility and severity; None if the message has no valid number."""
     match = _PRIORITY.match(text)
     if match is None:
         return None

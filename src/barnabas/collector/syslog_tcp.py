@@ -1,4 +1,4 @@
-"""Receives syslog over TCP. A sender waits while the brokers do not take what was received."""
+"""Receives syslog over TCP. Senders wait while the brokers do not accept messages."""
 
 from __future__ import annotations
 
@@ -15,32 +15,34 @@ from barnabas.collector.tally import Tally
 
 MOST_CONNECTIONS: Final = 1_000
 IDLE_S: Final = 60.0
-"""After which a connection has to make room for a new one, where there are too many. It stays open
-otherwise: senders notice only with their next message that it was closed, and lose that."""
+"""After this silence a connection may be closed for a new one, if there are too many. Otherwise it
+stays open: senders only notice a close with their next message, and lose that."""
 
 
 class SyslogTcp:
-    """A listener and its connections. `tell`: called with the address once it listens."""
+    """A listener and its connections. `on_listening`: called with the address."""
 
-    def __init__(self, address: SyslogAddress, host: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]
+    ) -> None:
         self.host = host
         self._address = address
-        self._tell = tell
-        self._connections: dict[_Connection, None] = {}  # the one that was silent longest first
+        self._on_listening = on_listening
+        self._connections: dict[_Connection, None] = {}  # the longest idle one first
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._refused = Tally("connections were refused: too many are open, and none is idle")
         self._resuming: asyncio.Task[None] | None = None
         self._inbox: Inbox  # from `run` on
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Until `stopping`. Raises `ConfigError` where the address cannot be had."""
+        """Listen until `stopping`. Raises `ConfigError` if the address is unavailable."""
         self._inbox = inbox
         loop = asyncio.get_running_loop()
         with self._address.errors("tcp"):
             server = await loop.create_server(
                 lambda: _Connection(self, inbox), *self._address, backlog=self._most
             )
-        self._tell(f"tcp {self._address.shown(server.sockets[0].getsockname())}")
+        self._on_listening(f"tcp {self._address.shown(server.sockets[0].getsockname())}")
         try:
             await stopping.wait()
         finally:
@@ -65,10 +67,10 @@ class SyslogTcp:
         return True
 
     def received(self, connection: _Connection) -> None:
-        """This one was not silent."""
+        """Record that this connection received data."""
         if connection in self._connections:
             del self._connections[connection]
-            self._connections[connection] = None  # behind those that were silent for longer
+            self._connections[connection] = None  # after those that were idle for longer
         if self._inbox.is_full and self._resuming is None:
             for each in self._connections:
                 each.pause()
@@ -120,7 +122,7 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def end(self) -> None:
-        """Of what is not whole yet a message is made now."""
+        """End the connection; an incomplete frame becomes a message."""
         self._inbox.add(self._messages.of(self._framing.last()))
         self._listener.ended(self)
         self._transport.abort()

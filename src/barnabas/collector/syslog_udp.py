@@ -1,5 +1,5 @@
-"""Receives syslog over UDP. What comes while there is no room is dropped and counted, since no
-sender can be told to wait.
+"""Receives syslog over UDP. Messages that arrive while there is no room are dropped and counted,
+since senders cannot be made to wait.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from barnabas.collector.syslog_framing import datagram
 from barnabas.collector.syslog_messages import SyslogMessages
 from barnabas.collector.tally import Tally
 
-_KERNEL_BYTES: Final = 4 << 20  # that the kernel should hold for us; it may allow less
-_MOST_SENDERS: Final = 4_096  # that are remembered
+_KERNEL_BYTES: Final = 4 << 20  # receive buffer that is requested of the kernel; it may allow less
+_MOST_SENDERS: Final = 4_096  # in the cache
 
 
 class SyslogUdp:
-    """`tell`: called with the address once it listens."""
+    """A listener. `on_listening`: called with the address."""
 
-    def __init__(self, address: SyslogAddress, host: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]
+    ) -> None:
         self._address = address
         self._host = host
-        self._tell = tell
+        self._on_listening = on_listening
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
-        """Until `stopping`. Raises `ConfigError` where the address cannot be had."""
+        """Listen until `stopping`. Raises `ConfigError` if the address is unavailable."""
         receiver = _Receiver(inbox, self._host)
         loop = asyncio.get_running_loop()
         with self._address.errors("udp"):
@@ -40,7 +42,7 @@ class SyslogUdp:
         own: socket.socket = transport.get_extra_info("socket")
         with contextlib.suppress(OSError):
             own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _KERNEL_BYTES)
-        self._tell(f"udp {self._address.shown(own.getsockname())}")
+        self._on_listening(f"udp {self._address.shown(own.getsockname())}")
         try:
             await stopping.wait()
         finally:
@@ -52,7 +54,9 @@ class _Receiver(asyncio.DatagramProtocol):
     def __init__(self, inbox: Inbox, host: str) -> None:
         self._inbox = inbox
         self._messages = lru_cache(_MOST_SENDERS)(lambda peer: SyslogMessages(peer, host))
-        self.dropped = Tally("messages over UDP were dropped: the brokers are away, or too slow")
+        self.dropped = Tally(
+            "messages over UDP were dropped: the brokers are unavailable or too slow"
+        )
 
     def datagram_received(self, data: bytes, address: tuple[str | Any, int]) -> None:
         if self._inbox.is_full:

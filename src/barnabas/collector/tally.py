@@ -1,4 +1,4 @@
-"""A count of losses that is told now and then: a log must not grow with what it complains of."""
+"""A count of losses that is logged now and then, so that the log does not grow with the losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EVERY_S: Final = 10.0
 
 
 class Tally:
-    """`what`: the end of a sentence that begins with a number."""
+    """A count. `what`: the end of a sentence that begins with the number."""
 
     def __init__(self, what: str) -> None:
         self.total = 0
@@ -21,18 +21,18 @@ class Tally:
         self._next_at_s = -_EVERY_S
 
     def add(self, count: int, why: str = "") -> None:
-        """Warn at once, and then of what has come together every ten seconds."""
+        """Warn at once, and then every ten seconds of the sum since."""
         self.total += count
         now_s = time.monotonic()
         if now_s >= self._next_at_s:
             self._next_at_s = now_s + _EVERY_S
-            self._tell(why)
+            self._log_count(why)
 
     def tell_all(self) -> None:
-        """Warn of what was not told yet."""
+        """Warn of the losses not logged yet."""
         if self.total > self._told:
-            self._tell("")
+            self._log_count("")
 
-    def _tell(self, why: str) -> None:
+    def _log_count(self, why: str) -> None:
         self._told = self.total
         _log.warning("%d %s%s", self.total, self._what, why and f": {why}")

@@ -1,4 +1,4 @@
-"""Several pieces of work that end together."""
+"""Runs several coroutines that end together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def together(stopping: asyncio.Event, *work: Coroutine[object, object, T]) -> list[T]:
-    """The results of all. The first that fails has the others stop, and is raised after that."""
+    """The results of all. The first failure stops the others, and is raised after that."""
     failures: list[BaseException] = []
 
     async def watched(each: Coroutine[object, object, T]) -> T:

@@ -1,8 +1,8 @@
-"""The logs that a collector watches, and which of them are to be looked at now.
+"""The logs that a collector watches, and the schedule of its looks.
 
-A look costs a tenth of a millisecond. So a log that grows is looked at often, one that rests ever
-more rarely, and its status (one system call) says before whether a look is worth it. Those that
-rest are asked together, four times a second, so that the collector sleeps in between.
+A look costs a tenth of a millisecond. So a log that grows is looked at often, an idle one ever more
+rarely, and only if its status (one system call) has changed. The status of idle logs is checked
+together, four times a second, so that the collector sleeps in between.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _log = logging.getLogger(__name__)
 
 SHORTEST_S: Final = 0.01
 LONGEST_S: Final = 1.0
-"""Between two looks; of fewer than a thousand logs a millisecond for each, and 50 at least."""
+"""Between two looks; with fewer than a thousand logs a millisecond for each, and at least 50."""
 _SLOWER: Final = 1.5
 _LIST_EVERY_S: Final = 1.0
-_LOOK_EVERY_S: Final = 30.0  # also at what seems unchanged
+_LOOK_EVERY_S: Final = 30.0  # even at logs that seem unchanged
 _TOGETHER_S: Final = 0.25
-_MOST_OPEN: Final = 256  # logs whose files stay open while they rest
+_MOST_OPEN: Final = 256  # idle logs whose files stay open
 
 Status = tuple[int, ...]
 
 
 class WatchedLogs:
-    """`close` it. `now_s` is a monotonic time."""
+    """The watched logs; `close` it. `now_s` is a monotonic time."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class WatchedLogs:
 
     @property
     def unreadable(self) -> dict[Path, str]:
-        """Why logs that should be watched are not."""
+        """The logs that cannot be read, with the reasons."""
         return self._unreadable
 
     def portions(self, now_s: float, *, is_last_look: bool = False) -> Iterator[Portion]:
-        """Of all logs that are due what was not sent yet. Asking for the next means that the one
-        before is saved."""
+        """The unsent lines of all logs that are due. Before asking for the next portion, save the
+        last one."""
         if is_last_look or now_s >= self._list_at_s:
             self._list()
             self._list_at_s = now_s + _LIST_EVERY_S
@@ -88,7 +88,7 @@ class WatchedLogs:
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
 
     def pause_s(self, now_s: float) -> float:
-        """Until something is due."""
+        """The time until a log is due."""
         due_at_s = self._due[0][0] if self._due else self._list_at_s
         return max(0.0, min(due_at_s, self._list_at_s) - now_s)
 
@@ -133,7 +133,7 @@ class WatchedLogs:
 
 
 class _ChangedDirectories(dict[Path, int]):
-    """When each directory has changed; asked once in a round."""
+    """The change time of each directory, read once in a round."""
 
     def __missing__(self, directory: Path) -> int:
         found = self[directory] = directory.stat().st_mtime_ns
@@ -141,7 +141,7 @@ class _ChangedDirectories(dict[Path, int]):
 
 
 class _Watched:
-    """A log, and when it is looked at next."""
+    """A log, and the time of its next look."""
 
     __slots__ = ("_directory", "_interval_s", "_look_at_s", "_status", "due_at_s", "log", "path")
 

@@ -1,8 +1,7 @@
 """Every configuration under Kafka's names: tables, values, and where they are read from.
 
-Owns which keys exist, their types, defaults and bounds (Kafka 3.9 in ZooKeeper mode), and the
-sentence about each. Promises that a setting is either obeyed, or warned about, or refused; never
-silently ignored.
+Owns the keys, their types, defaults and bounds (Kafka 3.9 in ZooKeeper mode), and a sentence about
+each. Promises that a setting takes effect, gives a warning, or is refused, never silently ignored.
 """
 
 from barnabas.config.broker import BrokerConfig

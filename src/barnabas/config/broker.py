@@ -1,7 +1,7 @@
 """BrokerConfig: one broker's settings, checked once and then read by name.
 
-Invariant: every value it hands out has been parsed and lies within its key's bounds; whatever is
-wrong is told when it is made, before a socket is opened or a file touched.
+Invariant: every value that it returns has been parsed and lies within its key's bounds; errors are
+raised by the constructor, before a socket is opened or a file touched.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _TEMPORARY = ("/tmp/", "/var/tmp/")
 
 
 class BrokerConfig:
-    """Typed access to a broker's properties, and to what has been changed while it runs.
+    """Typed access to a broker's properties and its dynamic configs.
 
-    A changed setting comes before the properties, this broker's own before that of all brokers.
+    A dynamic config overrides the properties, a per-broker one overrides a cluster-wide one.
     `properties`, `per_broker` and `cluster_wide` are the texts as they were set. `warnings` lists,
-    one line each, properties that Kafka knows and that change nothing here; those among them that
-    promise protection are refused (SE-6).
+    one line each, properties of Kafka's that have no effect here; those among them that promise
+    protection are refused (SE-6).
     """
 
     __slots__ = (
@@ -45,7 +45,7 @@ class BrokerConfig:
         per_broker: Mapping[str, str] = _NOTHING,
         cluster_wide: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """Check everything; raises ConfigError with the key, the value and what is allowed."""
+        """Check everything; raises ConfigError with the key, the value and the valid values."""
         self.properties: Mapping[str, str] = _with_both_ids(properties)
         self.per_broker = per_broker
         self.cluster_wide = cluster_wide
@@ -64,11 +64,11 @@ class BrokerConfig:
     def with_dynamic(
         self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]
     ) -> BrokerConfig:
-        """The same properties with other changes on top; raises ConfigError on a bad one."""
+        """The same properties with other dynamic configs; raises ConfigError for an invalid one."""
         return BrokerConfig(self.properties, per_broker, cluster_wide)
 
     def is_set(self, name: str) -> bool:
-        """Whether the properties set this key, be it to its default."""
+        """Whether the properties set this key, even to its default."""
         return name in self._values
 
     def set_names(self) -> Iterable[str]:
@@ -86,16 +86,16 @@ class BrokerConfig:
         return self.list("log.dirs") or self.list("log.dir")
 
     def listener_int(self, listener: str, name: str) -> int | None:
-        """What `listener.name.<listener>.<name>` says of one listener alone; None if nothing."""
+        """The value of `listener.name.<listener>.<name>`; None if it is not set."""
         value = self._values.get(f"listener.name.{listener.lower()}.{name}")
         assert value is None or isinstance(value, int), f"{name} of {listener} is {value!r}"
         return value
 
     def log_config(self, overrides: Mapping[str, str] = _NOTHING) -> LogConfig:
-        """What a topic's logs obey: its own settings on top of this broker's.
+        """The configuration of a topic's logs: its own settings on top of this broker's.
 
-        Settings that no topic can have are left out: they were stored by hand or by another
-        version, and the topic is there all the same. `check_topic` tells of them.
+        Invalid settings are left out: they were stored by hand or by another version, and the topic
+        must work all the same. `check_topic` reports them.
         """
         try:
             return self._log_defaults.with_overrides(overrides)
@@ -105,7 +105,7 @@ class BrokerConfig:
             return self._log_defaults.with_overrides(
                 {name: text for name, text in overrides.items() if name not in useless}
             )
-        except ConfigError:  # each is fine, but not together, or not with the broker's own
+        except ConfigError:  # each is valid, but not together, or not with the broker's own
             return self._log_defaults
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
@@ -123,17 +123,17 @@ class BrokerConfig:
         for directory in directories:
             if directory.startswith(_TEMPORARY):
                 self.warnings.append(
-                    f"the data is in {directory}, a temporary directory, which the system may "
+                    f"the data is in {directory}, a temporary directory that the system may "
                     "empty; set log.dirs"
                 )
 
         for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
             if self.value(name) == 0:
-                raise ConfigError(f"{name} is 0, and would delete everything; -1 is never")
+                raise ConfigError(f"{name} is 0, which would delete everything; -1 means never")
         _check_addresses(self.str("max.connections.per.ip.overrides"))
 
     def _topic_defaults(self) -> dict[str, str]:
-        """What the broker's settings say of topic configs, as text of the topic keys."""
+        """The defaults of topic configs in the broker's settings, as text of the topic keys."""
         texts = {key.name: self._topic_default(key) for key in TOPIC_KEYS.values()}
         return {name: text for name, text in texts.items() if text is not None}
 
@@ -189,8 +189,8 @@ class BrokerConfig:
 
 
 def _refuse_broken_promise(name: str, text: str) -> None:
-    """SE-6: never start, and serve everybody, where somebody meant to protect something."""
-    from barnabas.config.security_claims import broken_promise  # few starts set an inert key
+    """SE-6: do not start unprotected with a setting that is meant to protect."""
+    from barnabas.config.security_claims import broken_promise  # rarely needed at a start
 
     reason = broken_promise(name, text)
     if reason is not None:
@@ -198,7 +198,7 @@ def _refuse_broken_promise(name: str, text: str) -> None:
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
-    """`broker.id` and KRaft's `node.id` are one thing: each stands for the other."""
+    """Set both `broker.id` and KRaft's `node.id`, which are the same."""
     texts = {name: text.strip() for name, text in properties.items()}
     broker_id = texts.get("broker.id", texts.get("node.id"))
     if broker_id is None:
@@ -212,11 +212,11 @@ def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_addresses(text: str) -> None:
-    """`host:number,host:number`."""
+    """Raises ConfigError unless it is `host:number,host:number`."""
     for entry in filter(None, map(str.strip, text.split(","))):
         host, _, limit = entry.rpartition(":")
         if not (host and limit.isascii() and limit.isdigit()):
             raise ConfigError(
-                f"max.connections.per.ip.overrides: {entry!r} is no address with its number of "
+                f"max.connections.per.ip.overrides: {entry!r} is not an address with its number of "
                 "connections, as 127.0.0.1:200"
             )

@@ -1,6 +1,6 @@
 """The broker configs that have effect here; BROKER_KEYS joins them with the others.
 
-Rows: name, type, default, valid values in the notation of Kafka's documentation, a sentence.
+Rows: name, type, default, valid values in the notation of Kafka's documentation, description.
 Defaults are Kafka 3.9's, except where the sentence says so.
 """
 
@@ -18,7 +18,7 @@ from barnabas.config.zookeeper_keys import ZOOKEEPER_KEYS
 
 _LISTENER = "listener.name."
 _PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.")
-"""Beginnings of names that have no rows: settings of one listener or of a plug-in."""
+"""Prefixes of names without rows: settings of one listener or of a plug-in."""
 
 _NODE = (
     ("broker.id", "int", 0, "[0,...]",
@@ -26,23 +26,23 @@ _NODE = (
     ("node.id", "int", -1, "",
      "KRaft's name for broker.id, which takes its value."),
     ("auto.create.topics.enable", "boolean", True, "",
-     "Whether asking for or producing to an unknown topic creates it."),
+     "Whether metadata and produce requests for an unknown topic create it."),
     ("delete.topic.enable", "boolean", True, "",
      "Whether topics can be deleted at all."),
     ("num.partitions", "int", 1, "[1,...]",
-     "Number of partitions of a topic that is created without saying how many."),
+     "Number of partitions of a topic created without one."),
     ("default.replication.factor", "int", 1, "",
-     "Number of replicas of a topic that is created without saying how many."),
+     "Replication factor of a topic created without one."),
     ("min.insync.replicas", "int", 1, "[1,...]",
      "Least number of in-sync replicas for which a write with acks=all is accepted."),
     ("broker.rack", "string", None, "",
-     "Where this broker stands; replicas are spread over racks."),
+     "Rack of this broker; replicas are spread over racks."),
     ("barnabas.log.level", "string", "INFO", "[TRACE, DEBUG, INFO, WARN, ERROR, FATAL]",
-     "Least important messages that the broker logs; TRACE is as DEBUG. Barnabas's own."),
+     "Lowest level of the messages that the broker logs; TRACE means DEBUG. Barnabas's own."),
     ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
      "Port of GET /metrics for Prometheus, at the first listener's host; 0: none. Barnabas's own."),
     ("barnabas.verify.all.records", "boolean", False, "",
-     "Whether every record of what is produced is walked before it is appended. Barnabas's own."),
+     "Whether every record of a produced batch is validated before the append. Barnabas's own."),
 )  # fmt: skip
 
 _EFFECTIVE: Mapping[str, ConfigKey] = {
@@ -59,7 +59,7 @@ _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
-    """All broker configs. Those without effect are loaded when one is asked for: few starts do."""
+    """All broker configs. Those without effect are loaded on first use: few starts need them."""
 
     __slots__ = ()
 
@@ -86,8 +86,8 @@ BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
 def key_of(name: str) -> ConfigKey:
     """The row for any name that a broker's settings may have; raises ConfigError for others.
 
-    `listener.name.<listener>.<key>` is read as `<key>` is. Of a plug-in's setting nothing is
-    known, so it is shown to nobody.
+    `listener.name.<listener>.<key>` is read like `<key>`. A plug-in's setting is unknown, so its
+    value is never shown.
     """
     key = BROKER_KEYS.get(name)
     if key is not None:
@@ -108,6 +108,6 @@ def key_of(name: str) -> ConfigKey:
 
 
 def inert_warning(name: str) -> str | None:
-    """What to tell whoever sets a key that changes nothing here; None if it has effect."""
+    """The warning for setting a key that has no effect here; None if it has one."""
     reason = key_of(name).inert
     return f"{name} has no effect: {reason}" if reason else None

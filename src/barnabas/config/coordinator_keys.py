@@ -1,4 +1,4 @@
-"""Broker configs about groups, offsets and transactions that have effect here."""
+"""Broker configs of groups, offsets and transactions that have an effect here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _COORDINATORS = (
     ("group.max.session.timeout.ms", "int", 1800000, "", "Longest session timeout of a member."),
     ("group.max.size", "int", _INT_MAX, "[1,...]", "Members of a group."),
     ("group.min.session.timeout.ms", "int", 6000, "", "Shortest session timeout of a member."),
-    ("offset.metadata.max.bytes", "int", 4096, "", "Largest note beside a committed offset."),
+    ("offset.metadata.max.bytes", "int", 4096, "", "Largest metadata of a committed offset."),
     ("offsets.commit.timeout.ms", "int", 5000, "[1,...]", "Time for an offset commit."),
     ("offsets.load.buffer.size", "int", 5242880, "[1,...]",
-     "Bytes read at once when offsets are loaded."),
+     "Bytes read at once while loading offsets."),
     ("offsets.retention.check.interval.ms", "long", 600000, "[1,...]",
-     "Time between two looks for expired offsets."),
+     "Time between two checks for expired offsets."),
     ("offsets.retention.minutes", "int", 10080, "[1,...]",
      "How long offsets of a group without members are kept."),
     ("offsets.topic.compression.codec", "int", 0, "", "Codec of the offsets topic."),
@@ -26,15 +26,15 @@ _COORDINATORS = (
     ("offsets.topic.segment.bytes", "int", 104857600, "[1,...]",
      "Segment size of the offsets topic."),
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", 10000, "[1,...]",
-     "Time between two looks for transactions to abort."),
+     "Time between two checks for transactions to abort."),
     ("transaction.max.timeout.ms", "int", 900000, "[1,...]",
-     "Longest timeout that a transaction may ask for."),
+     "Longest timeout that a transaction may have."),
     ("transaction.partition.verification.enable", "boolean", True, "",
-     "Whether a transactional write is checked with the coordinator."),
+     "Whether a transactional write is verified at the coordinator."),
     ("transaction.remove.expired.transaction.cleanup.interval.ms", "int", 3600000, "[1,...]",
-     "Time between two looks for transactional ids to forget."),
+     "Time between two checks for expired transactional ids."),
     ("transaction.state.log.load.buffer.size", "int", 5242880, "[1,...]",
-     "Bytes read at once when transactions are loaded."),
+     "Bytes read at once while loading transactions."),
     ("transaction.state.log.min.isr", "int", 2, "[1,...]",
      "min.insync.replicas of the transactions topic."),
     ("transaction.state.log.num.partitions", "int", 50, "[1,...]",
@@ -44,7 +44,7 @@ _COORDINATORS = (
     ("transaction.state.log.segment.bytes", "int", 104857600, "[1,...]",
      "Segment size of the transactions topic."),
     ("transactional.id.expiration.ms", "int", 604800000, "[1,...]",
-     "How long a transactional id is remembered that nobody uses."),
+     "How long an unused transactional id is kept."),
 )  # fmt: skip
 
 COORDINATOR_KEYS: dict[str, ConfigKey] = table(_COORDINATORS)

@@ -1,9 +1,9 @@
-"""Which broker configs change while brokers run, and for whom (Kafka 3.9's DynamicBrokerConfig).
+"""The dynamic broker configs and their scopes (Kafka 3.9's DynamicBrokerConfig).
 
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka also changes listeners while it runs; Barnabas does not, and says that they are read-only.
+Kafka also changes listeners while it runs; in Barnabas they are read-only.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from barnabas.config.topic_keys import LONG_MAX
 
 
 class Scope(Enum):
-    """For whom a key may be changed."""
+    """The scope in which a key may be changed."""
 
     READ_ONLY = "read-only"
-    PER_LISTENER = "per-listener"  # one broker, under `listener.name.<listener>.` alone
+    PER_LISTENER = "per-listener"  # one broker, only under `listener.name.<listener>.`
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"  # one broker, or all of them
 
@@ -78,13 +78,13 @@ DYNAMIC_KEYS: Final[Mapping[str, Scope]] = MappingProxyType(
         **dict.fromkeys(_ONLY_PER_LISTENER.split(), Scope.PER_LISTENER),
     }
 )
-"""Everything that is not read-only, by name."""
+"""All keys that are not read-only, by name."""
 
 _THROTTLES = (
     ("leader.replication.throttled.rate", "long", LONG_MAX, "[0,...]",
-     "Bytes per second at which leaders serve the throttled replicas of other brokers."),
+     "Bytes per second that leaders send to throttled replicas of other brokers."),
     ("follower.replication.throttled.rate", "long", LONG_MAX, "[0,...]",
-     "Bytes per second at which throttled replicas follow."),
+     "Bytes per second that throttled replicas fetch."),
 )  # fmt: skip
 
 _MOVES = (
@@ -95,11 +95,11 @@ _MOVES = (
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     {**table(_THROTTLES), **table(_MOVES, "replicas do not move between log directories")}
 )
-"""Never in a properties file: reassignments set them and take them back (KIP-73)."""
+"""Never in a properties file: reassignments set and remove them (KIP-73)."""
 
 
 def scope_of(name: str) -> Scope:
-    """For whom the key may be changed; that of one listener's setting depends on what it sets."""
+    """The scope of a key; that of a listener's setting depends on the key that it sets."""
     if name in THROTTLES:
         return Scope.CLUSTER_WIDE
     if name.startswith("listener.name."):
@@ -109,7 +109,7 @@ def scope_of(name: str) -> Scope:
 
 
 def refusal(name: str, is_for_all: bool) -> str | None:
-    """Why a broker's setting cannot be changed while it runs, and what to do; None if it can."""
+    """The reason why a config cannot be changed while brokers run; None if it can."""
     scope = scope_of(name)
     if scope is Scope.READ_ONLY:
         return (

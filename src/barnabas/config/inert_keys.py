@@ -1,7 +1,7 @@
-"""Broker configs that Kafka 3.9 knows and that change nothing here, grouped by the reason why.
+"""Broker configs of Kafka 3.9 that have no effect here, grouped by the reason.
 
-They are checked like all others, so that a wrong value is found now and not on the day when it
-counts; setting one gives a warning with the group's reason.
+They are checked like all others, so that an invalid value is found now and not when it starts to
+count; setting one gives a warning with the group's reason.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ONE_LOOP = (
     ("queued.max.requests", "int", 500, "[1,...]",
      "Requests that wait for a thread before reading stops."),
     ("producer.purgatory.purge.interval.requests", "int", 1000, "",
-     "Requests between two clean-ups of parked produce requests."),
+     "Requests between two purges of parked produce requests."),
     ("fetch.purgatory.purge.interval.requests", "int", 1000, "",
-     "Requests between two clean-ups of parked fetches."),
+     "Requests between two purges of parked fetches."),
     ("delete.records.purgatory.purge.interval.requests", "int", 1, "",
-     "Requests between two clean-ups of parked record deletions."),
+     "Requests between two purges of parked record deletions."),
 )  # fmt: skip
 
 _KRAFT = (
@@ -43,7 +43,7 @@ _KRAFT = (
     ("controller.quorum.fetch.timeout.ms", "int", 2000, "",
      "Time without a fetch after which a voter becomes a candidate."),
     ("controller.quorum.request.timeout.ms", "int", 2000, "", "Time for a quorum request."),
-    ("controller.quorum.retry.backoff.ms", "int", 20, "", "Pause before a quorum request again."),
+    ("controller.quorum.retry.backoff.ms", "int", 20, "", "Pause before a quorum retry."),
     ("controller.quorum.voters", "list", "", "", "Voters of the quorum as id@host:port."),
     ("early.start.listeners", "string", None, "", "Listeners that open before authorization."),
     ("eligible.leader.replicas.enable", "boolean", False, "", "Eligible leader replicas."),
@@ -61,11 +61,11 @@ _KRAFT = (
     ("metadata.max.idle.interval.ms", "int", 500, "[0,...]", "Time between no-op records."),
     ("metadata.max.retention.bytes", "long", 104857600, "", "Size of the metadata log."),
     ("metadata.max.retention.ms", "long", 604800000, "", "Age of old metadata snapshots."),
-    ("process.roles", "list", "", "[broker, controller]", "What the process is in the quorum."),
+    ("process.roles", "list", "", "[broker, controller]", "Roles of the process in the quorum."),
     ("server.max.startup.time.ms", "long", 9223372036854775807, "[0,...]",
      "Time to start before the process gives up."),
     ("unclean.leader.election.interval.ms", "long", 300000, "[1,...]",
-     "Time between two looks for partitions that need an unclean election."),
+     "Time between two checks for partitions that need an unclean election."),
     ("unstable.api.versions.enable", "boolean", False, "", "Offer unfinished API versions."),
     ("unstable.feature.versions.enable", "boolean", False, "", "Offer unfinished features."),
     ("zookeeper.metadata.migration.enable", "boolean", False, "",
@@ -78,7 +78,7 @@ _CLUSTER = (
     ("broker.id.generation.enable", "boolean", True, "",
      "Whether a broker without an id is given one by the cluster."),
     ("control.plane.listener.name", "string", None, "",
-     "Listener that is for the controller's requests alone."),
+     "Listener for the controller's requests only."),
     ("replica.socket.receive.buffer.bytes", "int", 65536, "",
      "Receive buffer of a follower's socket."),
     ("reserved.broker.max.id", "int", 1000, "[0,...]",
@@ -135,7 +135,7 @@ _GROUPS = (
 
 _NETWORK = (
     ("max.request.partition.size.limit", "int", 2000, "[1,...]",
-     "Partitions in one answer to DescribeTopicPartitions."),
+     "Partitions in one DescribeTopicPartitions response."),
     ("socket.connection.setup.timeout.max.ms", "long", 30000, "",
      "Longest time to set up a connection to another broker."),
     ("socket.connection.setup.timeout.ms", "long", 10000, "",
@@ -174,10 +174,10 @@ _ZOOKEEPER = (
 INERT_KEYS: dict[str, ConfigKey] = {
     **table(_ONE_LOOP, "Barnabas does this work on one event loop"),
     **table(_KRAFT, "it belongs to KRaft; Barnabas keeps metadata as Kafka does with ZooKeeper"),
-    **table(_CLUSTER, "clusters of this version do without it"),
+    **table(_CLUSTER, "clusters of this version do not use it"),
     **table(_GROUPS, "it belongs to the newer kinds of groups, or to Kafka's threads"),
-    **table(_NETWORK, "the broker does not keep to this yet"),
-    **table(_ZOOKEEPER, "Barnabas has its own way of talking to ZooKeeper"),
+    **table(_NETWORK, "the broker does not support it yet"),
+    **table(_ZOOKEEPER, "Barnabas has its own ZooKeeper client"),
     **table(_JAVA, "Barnabas is not on the Java platform"),
     **INERT_LOG_KEYS,
     **INERT_SECURITY_KEYS,
@@ -203,4 +203,4 @@ INTERNAL_KEYS = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-"""Kafka's internal configs, and those that only its authorizer knows: told where they are set."""
+"""Kafka's internal configs, and those of its authorizer: setting one gives a warning."""

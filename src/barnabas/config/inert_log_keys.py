@@ -1,4 +1,4 @@
-"""Broker configs about logs that Kafka 3.9 knows and that change nothing here yet, with reasons."""
+"""Broker configs of Kafka 3.9 about logs that have no effect here yet, with the reasons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WRITING = (
     ("log.dir.failure.timeout.ms", "long", 30000, "[1,...]",
      "How long a failed directory may go unreported before the broker stops."),
     ("log.flush.start.offset.checkpoint.interval.ms", "int", 60000, "[0,...]",
-     "How often the start offsets of logs are written down."),
+     "How often the start offsets of logs are checkpointed."),
     ("log.initial.task.delay.ms", "long", 30000, "[0,...]",
-     "Pause after the start before logs are looked after."),
+     "Pause after the start before log maintenance begins."),
     ("log.preallocate", "boolean", False, "", "Whether a segment takes its space at once."),
 )  # fmt: skip
 
@@ -55,10 +55,10 @@ _TIERED = (
     ("remote.log.manager.task.retry.jitter", "double", 0.2, "", "Random part of that pause."),
     ("remote.log.manager.thread.pool.size", "int", 10, "[1,...]", "Threads of tiered storage."),
     ("remote.log.metadata.custom.metadata.max.bytes", "int", 128, "[0,...]",
-     "Largest note of a plug-in about a segment."),
+     "Largest metadata of a plug-in about a segment."),
     ("remote.log.metadata.manager.class.name", "string",
      "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager", "",
-     "Java class that keeps what is where."),
+     "Java class that keeps the remote metadata."),
     ("remote.log.metadata.manager.class.path", "string", None, "", "Where that class is."),
     ("remote.log.metadata.manager.impl.prefix", "string", "rlmm.config.", "",
      "Prefix of that class's own settings."),
@@ -76,7 +76,7 @@ _TIERED = (
 
 INERT_LOG_KEYS: dict[str, ConfigKey] = {
     **table(_COMPACTION, "one process beside the broker compacts, one log at a time"),
-    **table(_WRITING, "the broker does not do this yet"),
+    **table(_WRITING, "the broker does not support it yet"),
     **table(_ONE_FORMAT, "only magic 2 is written, and nothing is converted"),
     **table(_TIERED, "there is no tiered storage"),
 }

@@ -1,7 +1,8 @@
-"""Broker configs about security that Kafka 3.9 knows: TLS, SASL, authorization, tokens.
+"""Broker configs of Kafka 3.9 about security: TLS, SASL, authorization, tokens.
 
-None has effect yet: only PLAINTEXT listeners are served, and everybody may do everything. Those
-that promise protection by themselves are refused (`security_claims.py`); the others get a warning.
+None has an effect yet: only PLAINTEXT listeners are served, and every client may do everything.
+Those that promise protection by themselves are refused (`security_claims.py`); the others get a
+warning.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 from barnabas.config.key import ConfigKey, table
 
 _TLS = (
-    ("ssl.allow.dn.changes", "boolean", False, "", "May a new certificate have another name."),
-    ("ssl.allow.san.changes", "boolean", False, "", "May a new one have other host names."),
+    ("ssl.allow.dn.changes", "boolean", False, "", "Whether new certificates may change the name."),
+    ("ssl.allow.san.changes", "boolean", False, "", "Whether they may change host names."),
     ("ssl.cipher.suites", "list", "", "", "Cipher suites that are offered."),
     ("ssl.client.auth", "string", "none", "[required, requested, none]",
-     "Whether clients show a certificate."),
+     "Whether clients must send a certificate."),
     ("ssl.enabled.protocols", "list", "TLSv1.2,TLSv1.3", "", "Versions of TLS."),
     ("ssl.endpoint.identification.algorithm", "string", "https", "",
      "How a host name is compared with a certificate."),
@@ -41,7 +42,7 @@ _ZOOKEEPERS_TLS = (
     ("zookeeper.ssl.cipher.suites", "list", None, "", "Cipher suites towards ZooKeeper."),
     ("zookeeper.ssl.crl.enable", "boolean", False, "", "Whether revocation lists are read."),
     ("zookeeper.ssl.enabled.protocols", "list", None, "", "Versions of TLS towards ZooKeeper."),
-    ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether certificates are asked about."),
+    ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether OCSP checks certificates."),
     ("zookeeper.ssl.protocol", "string", "TLSv1.2", "", "Version of TLS towards ZooKeeper."),
     ("zookeeper.ssl.truststore.password", "password", None, "", "Password of that file."),
 )  # fmt: skip
@@ -52,7 +53,7 @@ _SASL = (
     ("connections.max.reauth.ms", "long", 0, "", "After how long a client has to log in again."),
     ("principal.builder.class", "class",
      "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", "",
-     "Java class that makes a user of a connection."),
+     "Java class that maps a connection to a user."),
     ("sasl.client.callback.handler.class", "class", None, "", "Java class of the client's side."),
     ("sasl.enabled.mechanisms", "list", "GSSAPI", "", "Mechanisms that clients may use."),
     ("sasl.jaas.config", "password", None, "", "Log-in settings in JAAS form."),
@@ -75,14 +76,14 @@ _SASL = (
     ("sasl.mechanism.controller.protocol", "string", "GSSAPI", "",
      "Mechanism towards a quorum's controllers."),
     ("sasl.mechanism.inter.broker.protocol", "string", "GSSAPI", "", "Mechanism between brokers."),
-    ("sasl.oauthbearer.clock.skew.seconds", "int", 30, "", "OAuth: clocks may differ so much."),
-    ("sasl.oauthbearer.expected.audience", "list", None, "", "OAuth: whom tokens must be for."),
-    ("sasl.oauthbearer.expected.issuer", "string", None, "", "OAuth: who must have made them."),
+    ("sasl.oauthbearer.clock.skew.seconds", "int", 30, "", "OAuth: tolerated clock skew."),
+    ("sasl.oauthbearer.expected.audience", "list", None, "", "OAuth: required audience of tokens."),
+    ("sasl.oauthbearer.expected.issuer", "string", None, "", "OAuth: required issuer of tokens."),
     ("sasl.oauthbearer.jwks.endpoint.refresh.ms", "long", 3600000, "", "OAuth: refresh of keys."),
     ("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", "long", 10000, "",
-     "OAuth: longest pause before keys are asked for again."),
+     "OAuth: longest pause before keys are fetched again."),
     ("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "long", 100, "",
-     "OAuth: pause before keys are asked for again."),
+     "OAuth: pause before keys are fetched again."),
     ("sasl.oauthbearer.jwks.endpoint.url", "string", None, "", "OAuth: where the keys are."),
     ("sasl.oauthbearer.scope.claim.name", "string", "scope", "", "OAuth: claim of the scope."),
     ("sasl.oauthbearer.sub.claim.name", "string", "sub", "", "OAuth: claim of the user."),
@@ -94,14 +95,14 @@ _SASL = (
 
 _AUTHORIZATION = (
     ("allow.everyone.if.no.acl.found", "boolean", False, "",
-     "Whether all may use what no access rule names."),
-    ("authorizer.class.name", "string", "", "", "Java class that decides who may do what."),
-    ("super.users", "string", "", "", "Users who may do everything, as User:name;User:name."),
+     "Whether all users may use resources without ACLs."),
+    ("authorizer.class.name", "string", "", "", "Java class that authorizes requests."),
+    ("super.users", "string", "", "", "Users without restrictions, as User:name;User:name."),
 )  # fmt: skip
 
 _TOKENS = (
     ("delegation.token.expiry.check.interval.ms", "long", 3600000, "[1,...]",
-     "Time between two looks for expired tokens."),
+     "Time between two checks for expired tokens."),
     ("delegation.token.expiry.time.ms", "long", 86400000, "[1,...]",
      "How long a token lives without renewal."),
     ("delegation.token.master.key", "password", None, "", "Older name of the token secret."),
@@ -122,7 +123,7 @@ _PASSWORDS = (
 INERT_SECURITY_KEYS: dict[str, ConfigKey] = {
     **table(_TLS, "no listener speaks TLS yet"),
     **table(_ZOOKEEPERS_TLS, "Python's ssl decides this, and its files are PEM"),
-    **table(_SASL, "no listener asks for a log-in (SASL) yet"),
+    **table(_SASL, "no listener supports SASL yet"),
     **table(_AUTHORIZATION, "there is no authorizer yet"),
     **table(_TOKENS, "there are no delegation tokens yet"),
     **table(_PASSWORDS, "no passwords are kept among dynamic configs"),

@@ -1,8 +1,8 @@
-"""One configuration key: its name, type, default, bounds and a sentence; parsing of its value.
+"""One configuration key: its name, type, default, bounds and description; parsing of its value.
 
-Invariant: a value that `parse` returns lies within the bounds the key declares. Text is read as
-Kafka reads it (Java's number syntax, booleans in any case, lists split at commas and trimmed), so
-that a file which starts Kafka reads the same here, and one that Kafka refuses is refused here.
+Invariant: a value that `parse` returns lies within the key's bounds. Text is parsed as in Kafka
+(Java's number syntax, booleans in any case, lists split at commas and trimmed), so a file that
+Kafka accepts means the same here, and one that Kafka refuses is refused here.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class ConfigKey(NamedTuple):
     default: bool | int | float | str | None
     valid: str
     doc: str
-    inert: str = ""  # why setting it changes nothing here; empty: it has effect
+    inert: str = ""  # why it has no effect here; empty: it has one
     synonyms: tuple[str, ...] = ()  # for a topic key: broker keys of its default, strongest first
 
     @property
     def is_sensitive(self) -> bool:
-        """Never to be shown to anybody."""
+        """Whether its value must never be shown."""
         return self.type in ("password", "unknown")
 
     @property
@@ -55,7 +55,7 @@ class ConfigKey(NamedTuple):
         return self.default
 
     def parse(self, text: str) -> ConfigValue:
-        """The typed value of `text`; raises ConfigError that names the key, the value, the rule."""
+        """The typed value of `text`. Raises ConfigError with the key, the value and the rule."""
         text = text.strip()
         value = self._typed(text)
         if self.valid and not self._is_valid(value):
@@ -93,7 +93,9 @@ class ConfigKey(NamedTuple):
     def _within_bits(self, value: int) -> int:
         limit = 1 << _BITS[self.type] - 1
         if not -limit <= value < limit:
-            raise ConfigError(f"{self.name}: {value} does not fit; {self.type} ends at {limit - 1}")
+            raise ConfigError(
+                f"{self.name}: {value} is too large; the largest {self.type} is {limit - 1}"
+            )
         return value
 
     def _is_valid(self, value: ConfigValue) -> bool:
@@ -115,16 +117,16 @@ class ConfigKey(NamedTuple):
 def table(
     rows: Iterable[tuple[str, str, bool | int | float | str | None, str, str]], inert: str = ""
 ) -> dict[str, ConfigKey]:
-    """Keys by name, from rows of (name, type, default, valid, sentence)."""
+    """Keys by name, from rows of (name, type, default, valid, description)."""
     return {row[0]: ConfigKey(*row, inert) for row in rows}
 
 
 def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigError:
-    """The error for a name that no table has; it names the nearest one, if any is near."""
-    import difflib  # only on the way to an error: the broker's start does without it
+    """The error for an unknown name, with the most similar one, if there is any."""
+    import difflib  # only for an error: the broker's start does not need it
 
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)
-    hint = f"; did you mean {near[0]}?" if near else ", and no name is near to it"
+    hint = f"; did you mean {near[0]}?" if near else ", and no name is similar"
     return ConfigError(f"{name} is no {kind} config{hint}")
 
 
@@ -132,7 +134,7 @@ def _java_double(value: float) -> str:
     """As Java prints it: 0.5, but 1.0E7 and 1.7976931348623157E308."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    from decimal import Decimal  # for rare values: the broker's start does without it
+    from decimal import Decimal  # for rare values: the broker's start does not need it
 
     digits, _, exponent = f"{Decimal(repr(value)).normalize():E}".partition("E")
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"

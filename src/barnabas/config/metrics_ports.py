@@ -1,6 +1,6 @@
-"""Where each of several brokers on one machine serves its metrics: on a port of its own.
+"""The metrics port of each of several brokers on one machine.
 
-`barnabas.metrics.port` of all of them is that of broker 1; broker 2 takes the next one, and so on.
+`barnabas.metrics.port` is the port of broker 1; broker 2 takes the next one, and so on.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ METRICS_PORT = "barnabas.metrics.port"
 
 
 def metrics_port(settings: Mapping[str, str], number: int) -> dict[str, str]:
-    """The setting for broker `number`, counted from 1; nothing where none is to serve any.
+    """The setting for broker `number`, counted from 1; empty if no metrics are served.
 
-    What is no number is left as it is, for the broker to refuse.
+    A text that is not a number is left as it is, for the broker to refuse.
     """
     first = settings.get(METRICS_PORT, "").strip()
     if not first.isdecimal() or int(first) == 0:

@@ -1,4 +1,4 @@
-"""Broker configs about listeners and connections that have effect here."""
+"""Broker configs of listeners and connections that have an effect here."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _LISTENERS = (
     ("listeners", "string", "PLAINTEXT://:9092", "",
      "Addresses to listen on, as NAME://host:port; no host means all interfaces."),
     ("advertised.listeners", "string", None, "",
-     "Addresses told to clients; unset, the one through which the client came."),
+     "Addresses advertised to clients; unset, the one that the client connected to."),
     ("listener.security.protocol.map", "string",
      "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "",
-     "Which security protocol each listener name speaks, as NAME:PROTOCOL."),
+     "Security protocol of each listener name, as NAME:PROTOCOL."),
     ("socket.request.max.bytes", "int", 104857600, "[1,...]",
      "Largest request that is read; a larger one closes the connection."),
     ("queued.max.request.bytes", "long", -1, "",
-     "Bytes of requests in memory above which no more are read; -1 is no limit."),
+     "Bytes of requests in memory above which reading stops; -1 is no limit."),
     ("connections.max.idle.ms", "long", 600000, "",
      "How long a connection may stay idle before it is closed."),
     ("max.connections", "int", _INT_MAX, "[0,...]",
-     "Number of connections that are open at most."),
+     "Most open connections."),
     ("max.connections.per.ip", "int", _INT_MAX, "[0,...]", "Most connections from one address."),
     ("max.connections.per.ip.overrides", "string", "", "",
      "The same for single addresses, as host:number,host:number."),
@@ -34,15 +34,15 @@ _LISTENERS = (
     ("socket.receive.buffer.bytes", "int", 102400, "",
      "Receive buffer of a client's socket; -1 leaves it to the system."),
     ("fetch.max.bytes", "int", 57671680, "[1024,...]",
-     "Most that one fetch gets, whatever it asks for."),
+     "Upper limit for the bytes of one fetch, whatever it asks for."),
     ("max.incremental.fetch.session.cache.slots", "int", 1000, "[0,...]",
-     "Number of incremental fetch sessions (KIP-227) kept at most."),
+     "Most incremental fetch sessions (KIP-227) in the cache."),
     ("request.timeout.ms", "int", 30000, "", "Time for a request between brokers."),
     ("inter.broker.listener.name", "string", None, "",
-     "Name of the listener through which brokers talk to each other."),
+     "Name of the listener for connections between brokers."),
 )  # fmt: skip
 
 NETWORK_KEYS: dict[str, ConfigKey] = table(_LISTENERS)
 
 PER_LISTENER = frozenset({"max.connections", "max.connection.creation.rate"})
-"""Those that hold for one listener as well, as `listener.name.<listener>.<key>` (KIP-402)."""
+"""Keys that can be set for one listener, too, as `listener.name.<listener>.<key>` (KIP-402)."""

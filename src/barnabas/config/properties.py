@@ -1,15 +1,15 @@
-r"""Where settings come from: Java properties files and the environment.
+r"""The sources of settings: Java properties files and the environment.
 
 A properties file, as `java.util.Properties` reads it:
 
     # comment          ! comment
     key=value          key:value          key value
     long = first \
-           second      a line that ends in an odd number of backslashes goes on in the next
-    path=C\:\\data     \t \n \r \f \uXXXX; before anything else a backslash just disappears
+           second      a line that ends in an odd number of backslashes continues
+    path=C\:\\data     \t \n \r \f \uXXXX; before any other character a backslash is dropped
 
-The last setting of a key wins. Java reads such files as Latin-1; a file that is valid UTF-8 is
-taken as UTF-8, since that is what editors write nowadays.
+The last setting of a key wins. Java reads such files as Latin-1; here a file that is valid UTF-8 is
+read as UTF-8, which is what editors write nowadays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # A key ends at the first unescaped `=`, `:` or blank; blanks around one separator are dropped.
 _KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 
-# What Kafka's container image reads from variables that are no settings of the broker.
+# Variables of Kafka's container image that are not settings of the broker.
 _NOT_SETTINGS = frozenset(
     {
         "KAFKA_VERSION",
@@ -63,7 +63,7 @@ def parse_properties(text: str) -> dict[str, str]:
     settings = {}
     for line in _logical_lines(text):
         match = _KEY.match(line)
-        assert match is not None  # every part of the pattern may be empty
+        assert match is not None  # any part of the pattern may be empty
         settings[_unescape(match[1])] = _unescape(line[match.end() :])
     return settings
 

@@ -1,4 +1,4 @@
-"""Configs of a broker among others: how it follows, leads, takes its leave, and is controller."""
+"""Broker configs of replication, controlled shutdown and the controller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.config.key import ConfigKey, table
 
 _ROWS = (
     ("auto.leader.rebalance.enable", "boolean", True, "",
-     "Whether leadership returns to preferred leaders by itself."),
+     "Whether preferred leaders are elected automatically."),
     ("controlled.shutdown.enable", "boolean", True, "",
      "Whether leaders move away before the broker stops."),
     ("controlled.shutdown.max.retries", "int", 3, "", "Attempts at that."),
@@ -17,30 +17,30 @@ _ROWS = (
      "Version of the protocol between brokers, for rolling upgrades: below 2.7 leaders write their "
      "ISRs themselves."),
     ("leader.imbalance.check.interval.seconds", "long", 300, "[1,...]",
-     "Time between two looks at how leaders are spread."),
+     "Time between two checks for leader imbalance."),
     ("leader.imbalance.per.broker.percentage", "int", 10, "",
-     "Share of leaders in the wrong place above which they move."),
-    ("num.replica.fetchers", "int", 1, "", "Connections to each broker that is followed."),
+     "Percentage of leaders that are not preferred above which they move."),
+    ("num.replica.fetchers", "int", 1, "", "Connections to each leader's broker."),
     ("replica.fetch.backoff.ms", "int", 1000, "[0,...]", "Pause of a follower after an error."),
     ("replica.fetch.max.bytes", "int", 1048576, "[0,...]",
-     "Bytes per partition that a follower asks for."),
-    ("replica.fetch.min.bytes", "int", 1, "", "Bytes for which a follower's fetch waits."),
+     "Bytes per partition in a follower's fetch."),
+    ("replica.fetch.min.bytes", "int", 1, "", "Least bytes that a follower's fetch waits for."),
     ("replica.fetch.response.max.bytes", "int", 10485760, "[0,...]",
-     "Bytes in all that a follower asks for."),
+     "Bytes in all in a follower's fetch."),
     ("replica.fetch.wait.max.ms", "int", 500, "", "Longest wait of a follower's fetch."),
     ("replica.lag.time.max.ms", "long", 30000, "",
      "Time after which a follower that has not caught up leaves the ISR."),
     ("replica.selector.class", "string", None,
      "[org.apache.kafka.common.replica.RackAwareReplicaSelector, RackAwareReplicaSelector, "
      "org.apache.kafka.common.replica.LeaderSelector, LeaderSelector]",
-     "How a consumer with client.rack is sent to a replica near to it; unset: everybody reads from "
+     "How a replica is chosen for a consumer with client.rack; unset: all consumers read from "
      "the leader."),
     ("replica.socket.timeout.ms", "int", 30000, "", "Time for a follower's request."),
     ("replication.quota.window.num", "int", 11, "[1,...]",
      "Windows over which the rate of throttled replication is measured."),
     ("replication.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
     ("unclean.leader.election.enable", "boolean", False, "",
-     "Whether a replica that lags may lead when none in sync is left; that loses records."),
+     "Whether a replica out of sync may become leader if none in sync is left; it loses records."),
     ("security.inter.broker.protocol", "string", "PLAINTEXT",
      "[PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]", "Security protocol between brokers."),
 )  # fmt: skip

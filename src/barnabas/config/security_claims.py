@@ -1,9 +1,9 @@
-"""Settings that promise protection which is not there: with them a broker does not start (SE-6).
+"""Settings that promise protection which Barnabas lacks: with them a broker does not start (SE-6).
 
-A broker that ignored them would serve everybody what somebody meant to protect, so each is refused
-with its name and the way out. Other security settings promise nothing by themselves (a cipher, a
-path, a pause, where no listener speaks TLS or SASL): those stay warnings, with the reason that
-stands in `inert_security_keys.py`.
+A broker that ignored them would expose data that is meant to be protected, so each is refused with
+its name and the way out. Other security settings promise nothing by themselves (a cipher, a path, a
+pause, while no listener uses TLS or SASL): those give a warning, with the reason in
+`inert_security_keys.py`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-_OPEN = "leave it out, and let only those reach the listeners who may do everything"
+_OPEN = "leave it out, and give access to the listeners only to clients that may do everything"
 _TLS_TUNNEL = "leave it out, and put TLS in front of the listener (stunnel, a mesh, a VPN)"
-_NO_POLICY = "leave it out, and keep those who may not from the listeners by the network"
+_NO_POLICY = "leave it out, and keep other clients away from the listeners by network rules"
 _NO_JAVA = "leave it out: Barnabas runs no Java class"
 _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does it in front of ZooKeeper"
 
 
 class Claim(NamedTuple):
-    """What a setting promises, what to do without it, and values that promise nothing."""
+    """A setting's promise, the way out without it, and values that promise nothing."""
 
     promise: str
     way_out: str
@@ -34,7 +34,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
         "authorizer.class.name": Claim("access is controlled", _OPEN),
         "principal.builder.class": Claim(
-            "users are told apart",
+            "users are distinguished",
             _OPEN,
             ("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",),
         ),
@@ -47,29 +47,29 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         "sasl.mechanism.controller.protocol": Claim("controllers log in", _OPEN),
         "sasl.server.callback.handler.class": _LOGIN,
         "ssl.client.auth": Claim("clients show a certificate", _TLS_TUNNEL, ("none", "requested")),
-        "security.providers": Claim("Java's security is done by these classes", _NO_JAVA),
+        "security.providers": Claim("these classes provide Java's security", _NO_JAVA),
         "delegation.token.master.key": Claim("clients log in by tokens", _OPEN),
         "delegation.token.secret.key": Claim("clients log in by tokens", _OPEN),
-        "client.quota.callback.class": Claim("clients are kept to quotas", _NO_POLICY),
-        "alter.config.policy.class.name": Claim("config changes are examined", _NO_POLICY),
-        "create.topic.policy.class.name": Claim("new topics are examined", _NO_POLICY),
+        "client.quota.callback.class": Claim("clients have quotas", _NO_POLICY),
+        "alter.config.policy.class.name": Claim("a policy checks config changes", _NO_POLICY),
+        "create.topic.policy.class.name": Claim("a policy checks new topics", _NO_POLICY),
         "zookeeper.ssl.cipher.suites": Claim(
-            "ZooKeeper is reached by these ciphers alone", _ZOOKEEPER_TLS
+            "ZooKeeper is reached by these ciphers only", _ZOOKEEPER_TLS
         ),
         "zookeeper.ssl.crl.enable": Claim(
             "revoked certificates of ZooKeeper are refused", _ZOOKEEPER_TLS, ("false",)
         ),
         "zookeeper.ssl.enabled.protocols": Claim(
-            "ZooKeeper is reached by these versions of TLS alone",
-            "leave it out, which is TLSv1.2,TLSv1.3",
+            "ZooKeeper is reached by these versions of TLS only",
+            "leave it out, which means TLSv1.2,TLSv1.3",
             ("TLSv1.2", "TLSv1.2,TLSv1.3", "TLSv1.3,TLSv1.2"),
         ),
         "zookeeper.ssl.ocsp.enable": Claim(
             "revoked certificates of ZooKeeper are refused", _ZOOKEEPER_TLS, ("false",)
         ),
         "zookeeper.ssl.protocol": Claim(
-            "ZooKeeper is reached by this version of TLS alone",
-            "leave it out, which is TLSv1.2 or newer",
+            "ZooKeeper is reached by this version of TLS only",
+            "leave it out, which means TLSv1.2 or newer",
             ("TLS", "TLSv1.2"),
         ),
     }
@@ -78,7 +78,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 
 
 def broken_promise(name: str, text: str) -> str | None:
-    """Why a broker must not start, or go on, with this setting, and the way out; None if it may."""
+    """Why a broker refuses to run with this setting, and the way out; None if it does not."""
     claim = CLAIMS.get(name) or CLAIMS.get(_base(name))
     items = ",".join(filter(None, (item.strip() for item in text.split(","))))
     if claim is None or not items or items.lower() in map(str.lower, claim.harmless):

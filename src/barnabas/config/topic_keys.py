@@ -1,7 +1,7 @@
-"""Every configuration of a topic, with the broker keys that give its default, and LogConfig.
+"""Every topic config, with the broker keys that give its default, and LogConfig.
 
-Order and names are those of Kafka 3.9. A topic's own settings live in `/config/topics/<topic>`;
-what it does not set comes from the first of the synonyms that the broker's configuration sets.
+Order and names are those of Kafka 3.9. A topic's own settings are in `/config/topics/<topic>`; a
+config that it does not set has the value of the first synonym that the broker sets.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"
 
 _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[str, ...]], ...] = (
     ("cleanup.policy", "list", "delete", "[compact, delete]",
-     "What becomes of old records: deleted by age and size, compacted by key, or both.",
+     "How old records are removed: deleted by age and size, compacted by key, or both.",
      ("log.cleanup.policy",)),
     ("compression.gzip.level", "int", -1, "[1,...,9] or -1",
-     "Level used where the broker itself compresses with gzip; -1 is gzip's own default.",
+     "Level if the broker itself compresses with gzip; -1 is gzip's own default.",
      ("compression.gzip.level",)),
     ("compression.lz4.level", "int", 9, "[1,...,17]",
-     "Level used where the broker itself compresses with lz4.",
+     "Level if the broker itself compresses with lz4.",
      ("compression.lz4.level",)),
     ("compression.type", "string", "producer", CODECS,
-     "Codec in which batches are stored; `producer` keeps the one they came in.",
+     "Codec of stored batches; `producer` keeps the producer's.",
      ("compression.type",)),
     ("compression.zstd.level", "int", 3, "[-131072,...,22]",
-     "Level used where the broker itself compresses with zstd.",
+     "Level if the broker itself compresses with zstd.",
      ("compression.zstd.level",)),
     ("delete.retention.ms", "long", 86400000, "[0,...]",
      "How long a compacted topic keeps tombstones, for consumers that read from its start.",
      ("log.cleaner.delete.retention.ms",)),
     ("file.delete.delay.ms", "long", 60000, "[0,...]",
-     "How long a file that is out of use stays on disk before it is removed.",
+     "How long a deleted segment's files stay on disk.",
      ("log.segment.delete.delay.ms",)),
     ("flush.messages", "long", LONG_MAX, "[1,...]",
-     "Number of records after which the log is forced to disk.",
+     "Number of records after which the log is flushed.",
      ("log.flush.interval.messages",)),
     ("flush.ms", "long", LONG_MAX, "[0,...]",
-     "Age of unflushed records after which the log is forced to disk.",
+     "Age of unflushed records after which the log is flushed.",
      ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")),
     ("follower.replication.throttled.replicas", "list", "", "",
      "Replicas whose replication is throttled on the follower, as partition:broker, or `*`.", ()),
@@ -52,16 +52,16 @@ _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[st
     ("leader.replication.throttled.replicas", "list", "", "",
      "Replicas whose replication is throttled on the leader, as partition:broker, or `*`.", ()),
     ("local.retention.bytes", "long", -2, "[-2,...]",
-     "Size kept on local disk under tiered storage; -2 takes retention.bytes.",
+     "Size kept on local disk under tiered storage; -2 means retention.bytes.",
      ("log.local.retention.bytes",)),
     ("local.retention.ms", "long", -2, "[-2,...]",
-     "Time kept on local disk under tiered storage; -2 takes retention.ms.",
+     "Time kept on local disk under tiered storage; -2 means retention.ms.",
      ("log.local.retention.ms",)),
     ("max.compaction.lag.ms", "long", LONG_MAX, "[1,...]",
-     "Age at which a record has to be looked at by compaction.",
+     "Age at which a record must be compacted at the latest.",
      ("log.cleaner.max.compaction.lag.ms",)),
     ("max.message.bytes", "int", 1048588, "[0,...]",
-     "Largest record batch that is accepted, as it comes (compressed), header included.",
+     "Largest record batch that is accepted, as sent (compressed), header included.",
      ("message.max.bytes",)),
     ("message.downconversion.enable", "boolean", True, "",
      "Whether old consumers get batches converted to an older format; Barnabas never converts.",
@@ -70,28 +70,28 @@ _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[st
      "Old way to ask for an older record format; only magic 2 is written.",
      ("log.message.format.version",)),
     ("message.timestamp.after.max.ms", "long", LONG_MAX, "[0,...]",
-     "How far a record's timestamp may lie ahead of the broker's clock.",
+     "How far a record's timestamp may be ahead of the broker's clock.",
      ("log.message.timestamp.after.max.ms",)),
     ("message.timestamp.before.max.ms", "long", LONG_MAX, "[0,...]",
-     "How far a record's timestamp may lie behind the broker's clock.",
+     "How far a record's timestamp may be behind the broker's clock.",
      ("log.message.timestamp.before.max.ms",)),
     ("message.timestamp.difference.max.ms", "long", LONG_MAX, "[0,...]",
-     "Older name for both of the bounds above; used where they are not set.",
+     "Older name for both of the bounds above; used if they are not set.",
      ("log.message.timestamp.difference.max.ms",)),
     ("message.timestamp.type", "string", "CreateTime", "[CreateTime, LogAppendTime]",
-     "Whose clock stamps a record: its creator's or the log's.",
+     "Source of record timestamps: the producer (CreateTime) or the broker (LogAppendTime).",
      ("log.message.timestamp.type",)),
     ("min.cleanable.dirty.ratio", "double", 0.5, "[0,...,1]",
      "Share of a compacted log that must be dirty before it is cleaned.",
      ("log.cleaner.min.cleanable.ratio",)),
     ("min.compaction.lag.ms", "long", 0, "[0,...]",
-     "Age below which a record is left alone by compaction.",
+     "Age below which a record is not compacted.",
      ("log.cleaner.min.compaction.lag.ms",)),
     ("min.insync.replicas", "int", 1, "[1,...]",
      "Least number of in-sync replicas for which a write with acks=all is accepted.",
      ("min.insync.replicas",)),
     ("preallocate", "boolean", False, "",
-     "Whether a new segment takes its whole size on disk at once.",
+     "Whether a new segment is preallocated.",
      ("log.preallocate",)),
     ("remote.log.copy.disable", "boolean", False, "",
      "Under tiered storage: stop copying segments away.", ()),
@@ -106,19 +106,19 @@ _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[st
      "Age at which records are deleted; -1 is never.",
      ("log.retention.ms", "log.retention.minutes", "log.retention.hours")),
     ("segment.bytes", "int", 1073741824, "[14,...]",
-     "Size at which a segment is closed and the next one begun.",
+     "Size at which a segment is rolled.",
      ("log.segment.bytes",)),
     ("segment.index.bytes", "int", 10485760, "[4,...]",
-     "Size for which a segment's indexes are preallocated; a full index closes the segment.",
+     "Size of a segment's preallocated indexes; a full index rolls the segment.",
      ("log.index.size.max.bytes",)),
     ("segment.jitter.ms", "long", 0, "[0,...]",
-     "Random part by which segment.ms is cut, so that segments do not all close at once.",
+     "Random part subtracted from segment.ms, so that segments do not all roll at once.",
      ("log.roll.jitter.ms", "log.roll.jitter.hours")),
     ("segment.ms", "long", 604800000, "[1,...]",
-     "Age at which a segment is closed though it is not full.",
+     "Age at which a segment is rolled even if it is not full.",
      ("log.roll.ms", "log.roll.hours")),
     ("unclean.leader.election.enable", "boolean", False, "",
-     "Whether a replica that lags may lead when none in sync is left; that loses records.",
+     "Whether a replica out of sync may become leader if none in sync is left; it loses records.",
      ("unclean.leader.election.enable",)),
 )  # fmt: skip
 
@@ -147,12 +147,12 @@ SAME_SETTING: Mapping[str, tuple[str, ...]] = {
     for name in key.synonyms
     if len(key.synonyms) > 1 and name != "log.flush.scheduler.interval.ms"
 }
-"""Broker keys that say one thing in several units, strongest first. Of the two flush intervals the
-scheduler's stands for the other, but not the other way round."""
+"""Broker keys for one setting in several units, strongest first. Of the two flush intervals the
+scheduler's stands in for the other, but not the other way round."""
 
-# Beyond what `valid` can say. Compiled when one is set: the broker's start does without them.
+# Rules that `valid` cannot express. Compiled on use: the broker's start does not need them.
 _PATTERNS: Mapping[str, tuple[str, str]] = {
-    "message.format.version": (r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a version of Kafka, as 2.8-IV1"),
+    "message.format.version": (r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a version of Kafka, such as 2.8-IV1"),
     **dict.fromkeys(
         ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
         (r"\*|(\d+:\d+(,\d+:\d+)*)?", "* or a list of partition:broker,partition:broker"),
@@ -161,7 +161,7 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 
 
 def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
-    """What to tell whoever gives a topic these settings: those that change nothing, and why."""
+    """The warnings about a topic's settings that have no effect, with the reasons."""
     return [
         f"{name} has no effect: {TOPIC_KEYS[name].inert}"
         for name in overrides
@@ -170,7 +170,7 @@ def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
 
 
 class LogConfig(NamedTuple):
-    """What one log obeys: a topic's configuration, typed; lists as their comma-separated text."""
+    """The configuration of one log, typed; lists as their comma-separated text."""
 
     cleanup_policy: str = "delete"
     compression_gzip_level: int = -1
@@ -210,7 +210,7 @@ class LogConfig(NamedTuple):
     unclean_leader_election_enable: bool = False
 
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
-        """This configuration with a topic's own settings on top; ConfigError on a bad one."""
+        """This configuration with a topic's own settings on top; ConfigError for an invalid one."""
         if not overrides:
             return self
         values: dict[str, ConfigValue] = {}
@@ -242,7 +242,7 @@ class LogConfig(NamedTuple):
 
 
 def unusable(settings: Mapping[str, str]) -> dict[str, str]:
-    """Of a topic's stored settings those that it cannot have, and why."""
+    """The invalid ones of a topic's stored settings, with the reasons."""
     reasons = {}
     for name, text in settings.items():
         try:

@@ -1,4 +1,4 @@
-"""Broker configs about ZooKeeper that have effect here, and how its addresses are written."""
+"""Broker configs of ZooKeeper that have an effect here, and the parsing of its addresses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _LAST_PORT = 65535
 
 _ZOOKEEPER = (
     ("zookeeper.connect", "string", None, "",
-     "The cluster's ZooKeeper servers as host:port,host:port/chroot; unset, the broker is alone."),
+     "The cluster's ZooKeeper servers as host:port,host:port/chroot; unset: a single broker."),
     ("zookeeper.connection.timeout.ms", "int", None, "",
-     "How long the start waits for ZooKeeper; unset, as long as a session lives."),
+     "How long the start waits for ZooKeeper; unset: the session timeout."),
     ("zookeeper.session.timeout.ms", "int", 18000, "",
-     "Silence after which ZooKeeper takes the broker for dead."),
+     "Silence after which ZooKeeper considers the broker dead."),
     ("zookeeper.set.acl", "boolean", False, "",
      "Whether only the brokers may change what they create; needs credentials."),
-    ("zookeeper.ssl.client.enable", "boolean", False, "", "Whether ZooKeeper is reached by TLS."),
+    ("zookeeper.ssl.client.enable", "boolean", False, "", "Whether ZooKeeper is used by TLS."),
     ("zookeeper.ssl.endpoint.identification.algorithm", "string", "HTTPS", "",
      "Whether ZooKeeper's host name is checked against its certificate; HTTPS, or nothing."),
     ("zookeeper.ssl.keystore.location", "string", None, "",
@@ -25,7 +25,7 @@ _ZOOKEEPER = (
     ("zookeeper.ssl.keystore.password", "password", None, "", "Password of that key."),
     ("zookeeper.ssl.keystore.type", "string", None, "", "Format of that file: PEM."),
     ("zookeeper.ssl.truststore.location", "string", None, "",
-     "Certificates that ZooKeeper's is trusted by, as PEM; unset, the system's."),
+     "Trusted certificates for ZooKeeper, as PEM; unset: the system's."),
     ("zookeeper.ssl.truststore.type", "string", None, "", "Format of that file: PEM."),
     ("barnabas.zookeeper.credentials", "password", None, "",
      "user:password for ZooKeeper's digest scheme. Barnabas's own."),
@@ -37,7 +37,7 @@ ZOOKEEPER_KEYS: dict[str, ConfigKey] = table(_ZOOKEEPER)
 def hosts_and_chroot(connect: str) -> tuple[str, str]:
     """`a:2181,b:2181/kafka` as ("a:2181,b:2181", "/kafka"); no chroot is the empty text.
 
-    Raises ConfigError for what is no such list of addresses.
+    Raises ConfigError if it is not such a list of addresses.
     """
     addresses, slash, below = connect.partition("/")
     hosts = [_host(address.strip(), connect) for address in addresses.split(",")]
@@ -55,7 +55,7 @@ def _host(address: str, connect: str) -> str:
     is_bracketed = host.startswith("[") and host.endswith("]")
     if not host or not is_number or (":" in host and not is_bracketed):
         raise ConfigError(
-            f"zookeeper.connect={connect}: {address!r} is no address; write "
+            f"zookeeper.connect={connect}: {address!r} is not an address; write "
             "host:2181,host:2181/chroot with one or more hosts, and no chroot for the root"
         )
     return f"{host}:{port}"

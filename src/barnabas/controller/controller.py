@@ -1,14 +1,14 @@
-"""The controller: turns wishes and events into metadata operations, and then into requests.
+"""The controller: turns requests and events into metadata operations and requests to brokers.
 
 A pure machine whose log is the metadata store. Each event gives a Decision: operations to commit
-under the controller epoch's version (a deposed controller's commit fails as a whole), the image as
-it is afterwards, and the requests that tell the brokers. Whoever drives it commits first, then
-calls `apply`, then sends; if the commit fails nothing has happened, here or anywhere.
+under the controller epoch's version (a deposed controller's commit fails as a whole), the image
+after them, and the requests that notify the brokers. Its driver commits first, then calls `apply`,
+then sends; if the commit fails nothing has happened, here or anywhere.
 
-Invariant: `image` is what has been committed. Beside it the machine remembers only what was asked
-of it (who shuts down, which topics are to go, where logs end) and counts. A topic is deleted in
-Kafka's order, each step of which can be repeated after a crash: nobody leads it, every replica is
-gone, its nodes are gone, and last the wish for its deletion.
+Invariant: `image` is what has been committed. Beside it the machine keeps only what was requested
+(which brokers shut down, which topics are to be deleted), where logs end, and counts. A topic is
+deleted in Kafka's order, each step of which can be repeated after a crash: its leaders are removed,
+then every replica, then its nodes, and last the request for its deletion.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.cluster.store import Set
 from barnabas.controller import deletion, failure, isr, preference, reassignment, shutdown
 from barnabas.controller.counts import Counts, count, ends_wanted, offline
 from barnabas.controller.decision import Decision, Send
-from barnabas.controller.draft import Draft, Office
+from barnabas.controller.draft import ControllerState, Draft
 from barnabas.controller.ends import KnownEnds
 from barnabas.controller.guard import Ends, LogEnd, Settings
 from barnabas.controller.isr import Written
@@ -36,7 +36,7 @@ from barnabas.types import TopicPartition
 
 __all__ = ["Controller", "Decision", "LogEnd", "Send", "Settings"]
 
-_NOT_SAID = -1
+_NOT_SENT = -1
 _TOPIC = f"{layout.TOPICS}/"
 
 
@@ -65,24 +65,24 @@ class Controller:
         """
         self._epoch_version = epoch_version
         self._settings = Settings() if settings is None else settings
-        self._leaving: dict[int, int] = {}  # brokers that shut down, and in which registration
+        self._leaving: dict[int, int] = {}  # brokers that shut down, with their broker epochs
         self._deleting: set[str] = set()
         self._ends = KnownEnds()
         self._counted: tuple[ClusterImage, Counts] | None = None
         self._wanted: tuple[ClusterImage, frozenset[TopicPartition]] | None = None
         self.image = image
         self.topic_versions: dict[str, int] = {}
-        """Data versions of topics' nodes, for whoever reads them to fill in.
+        """Data versions of topics' nodes, filled in by the driver, which reads them.
 
-        A topic's node is written only on that version; of a topic that is not here, on any.
+        A topic's node is written only on that version; that of a topic not in here, on any.
         """
         self.unclean_elections = 0
-        """So many replicas were elected that were not in sync (RE-11)."""
+        """How many leaders were elected that were not in sync (RE-11)."""
 
-    # --- taking office ---------------------------------------------------------------------------
+    # --- failover -------------------------------------------------------------------------------
 
     def elected(self, deleting: Iterable[str]) -> Decision:
-        """Take office: lead what can be led, and tell every broker everything that is to stay."""
+        """Fail over: elect leaders where possible, and send every broker all remaining topics."""
         self._deleting = set(deleting)
         draft = self._draft()
         doubtful = {each.broker_id for each in self.image.brokers.values() if each.may_have_lost}
@@ -90,13 +90,13 @@ class Controller:
             draft.take_up(topic)
             for number in topic.partitions:
                 name = TopicPartition(topic.name, number)
-                failure.take_office(draft, name, doubtful)
-                draft.tell(name)
-        # One that began under nobody may not hear of brokers before it hears of topics.
+                failure.fail_over(draft, name, doubtful)
+                draft.notify(name)
+        # A broker that started under no controller must not learn of brokers before topics.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
-    def obey(self, settings: Settings) -> None:
-        """The cluster's defaults are others now; what has been begun goes on under them."""
+    def configure(self, settings: Settings) -> None:
+        """The cluster's defaults have changed; what is under way continues with the new ones."""
         self._settings = settings
         self._counted = self._wanted = None
 
@@ -114,27 +114,27 @@ class Controller:
     # --- topics ----------------------------------------------------------------------------------
 
     def topics_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Topics whose nodes have appeared: each partition gets its first leader."""
-        return self._lead(topics, tells_all=True)
+        """New topics: each partition gets its first leader."""
+        return self._lead(topics, notifies_all=True)
 
     def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
-        """Topics that have grown, whole: what is new gets its leaders, the rest stays as it is."""
-        return self._lead(topics, tells_all=False)
+        """Topics with new partitions, which get their first leaders; the rest stays as it is."""
+        return self._lead(topics, notifies_all=False)
 
     def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
-        """These topics' own settings are others now; every broker is told.
+        """Changed configs of topics, sent to every broker.
 
-        What nobody led is led where the new settings allow it.
+        Partitions without a leader get one where the new configs allow it.
         """
         return self._lead(
             [self.image.topics[name]._replace(config=config) for name, config in configs.items()],
-            tells_all=False,
+            notifies_all=False,
         )
 
-    def deletions_wished(self, names: Iterable[str]) -> Decision:
-        """First half: nobody leads these topics any more, and their replicas are to be deleted.
+    def deletions_requested(self, names: Iterable[str]) -> Decision:
+        """First half of deletions: leaders are removed, and replicas are to be deleted.
 
-        The image keeps them, without leaders, for as long as their names are taken.
+        The image keeps the topics, without leaders, for as long as their names are taken.
         """
         names = list(names)
         topics = [topic for topic in map(self.image.topics.get, names) if topic is not None]
@@ -142,7 +142,7 @@ class Controller:
         return deletion.abandon(self._draft(), topics)
 
     def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
-        """Second half: the nodes go. `paths` are all that exist, children first, the wish last."""
+        """Second half: the nodes go. `paths`: all of them, children first, the request last."""
         names = tuple(names)
         self._deleting.difference_update(names)
         return deletion.nodes_gone(self._draft(), names, paths)
@@ -150,9 +150,9 @@ class Controller:
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
-        """These are registered now: who is gone leads no longer, who has come is told everything.
+        """The live brokers: those that left lose leadership, new ones get the full state.
 
-        A registration that is another one than before is a failure and then a start.
+        A changed registration is a failure and then a start.
         """
         before = self.image.brokers
         if live == before:
@@ -171,34 +171,33 @@ class Controller:
         return draft.decision(newcomers=come)
 
     def replicas_offline(
-        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = _NOT_SAID
+        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = _NOT_SENT
     ) -> Decision:
         """A live broker has lost these replicas with a log directory.
 
-        It leads them no longer; another member of the ISR does, or nobody until they are back. The
-        broker itself is told nothing of its role: what it has lost, it knows. What was lost in a
-        registration that is over counts no more: with the next one the disk may be back, and if it
-        is not the broker says so anew.
+        Another member of the ISR leads, or none until they are back. The broker itself gets no
+        LeaderAndIsr: it knows what it has lost. A loss in an earlier registration is ignored: the
+        disk may be back since, and if not, the broker reports it again.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
-        if broker is None or broker_epoch not in (_NOT_SAID, broker.epoch):
+        if broker is None or broker_epoch not in (_NOT_SENT, broker.epoch):
             return draft.nothing()
         failure.replicas_offline(draft, broker_id, names)
         return draft.decision(silent=(broker_id,)) if draft.has_changed else draft.nothing()
 
-    def shutdown_wished(
-        self, broker_id: int, broker_epoch: int = _NOT_SAID
+    def shutdown_requested(
+        self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:
-        """A broker wants to stop: others lead, and it leaves the ISRs, wherever that is possible.
+        """Controlled shutdown: where possible others lead, and the broker leaves the ISRs.
 
-        The list: what it leads still, of the partitions that have other replicas. It is elected
-        nowhere until it registers anew. Raises BrokerIdNotRegistered, StaleBrokerEpoch.
+        The list: what it still leads of the partitions that have other replicas. It is elected
+        nowhere until it registers again. Raises BrokerIdNotRegistered, StaleBrokerEpoch.
         """
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             raise BrokerIdNotRegistered(f"broker {broker_id} is not registered")
-        if broker_epoch not in (_NOT_SAID, broker.epoch):
+        if broker_epoch not in (_NOT_SENT, broker.epoch):
             raise StaleBrokerEpoch(
                 f"broker {broker_id} is registered in epoch {broker.epoch}, not {broker_epoch}"
             )
@@ -212,7 +211,7 @@ class Controller:
     def isr_proposed(
         self, broker_id: int, broker_epoch: int, proposals: Iterable[IsrProposal]
     ) -> tuple[Decision, dict[TopicPartition, IsrAnswer]]:
-        """A leader asks for other ISRs; the answers hold once the decision is committed."""
+        """A leader proposes ISRs; the answers hold once the decision is committed."""
         by_name = {proposal.topic_partition: proposal for proposal in proposals}
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
@@ -223,33 +222,33 @@ class Controller:
         return _decided(draft), answers
 
     def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
-        """State nodes that leaders have written themselves (RE-9); whether any of it is news.
+        """State nodes that leaders have written themselves (RE-9); whether any has changed.
 
-        It has been committed, so it is in the image at once; nobody is told of it here.
+        They are committed, so they are in the image at once; no broker is notified here.
         """
         draft = self._draft()
-        has_news = isr.take_over(draft, written)
-        if has_news:
+        has_changed = isr.take_over(draft, written)
+        if has_changed:
             self.image = draft.decision().image
-        return has_news
+        return has_changed
 
     def isrs_announced(self, names: Iterable[TopicPartition]) -> Decision:
-        """Leaders have changed these ISRs themselves, and `states_read` knows how."""
+        """Leaders have changed these ISRs themselves; `states_read` has the new ones."""
         draft = self._draft()
-        isr.tell(draft, names)
+        isr.notify(draft, names)
         return _decided(draft)
 
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Preferred leaders shall lead again, or (`unclean`) anybody where nobody does (KIP-460).
+        """Elect preferred leaders, or (`unclean`) any replica where none leads (KIP-460).
 
-        None: all partitions; the answer then leaves out those that do not need it.
+        None: all partitions; the answer then omits those that do not need an election.
         """
         draft = self._draft()
-        wished = preference.all_partitions(draft) if names is None else dict.fromkeys(names)
+        requested = preference.all_partitions(draft) if names is None else dict.fromkeys(names)
         elect = preference.elect_any if unclean else preference.elect_preferred
-        outcomes = {name: elect(draft, name) for name in wished}
+        outcomes = {name: elect(draft, name) for name in requested}
         if names is None:
             outcomes = {
                 name: error
@@ -259,21 +258,21 @@ class Controller:
         return _decided(draft), outcomes
 
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
-        """Preferred leaders lead again where a broker leads too few of its own (by percent)."""
+        """Elect preferred leaders for brokers that lead too few of their own (by percent)."""
         draft = self._draft()
         preference.rebalance(draft, max_imbalance_percent)
         return _decided(draft)
 
     def reassign(
-        self, wishes: Mapping[TopicPartition, Sequence[int] | None]
+        self, requested: Mapping[TopicPartition, Sequence[int] | None]
     ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
-        """Move partitions to these replicas, or (None) take back what has begun (KIP-455)."""
+        """Move partitions to these replicas, or (None) cancel the move (KIP-455)."""
         draft = self._draft()
         outcomes: dict[TopicPartition, KafkaError | None] = {}
-        for name, replicas in wishes.items():
+        for name, replicas in requested.items():
             try:
                 targets = None if replicas is None else tuple(replicas)
-                reassignment.wish(draft, name, targets)
+                reassignment.reassign(draft, name, targets)
             except KafkaError as error:
                 outcomes[name] = error
             else:
@@ -284,13 +283,13 @@ class Controller:
 
     @property
     def ends_wanted(self) -> frozenset[TopicPartition]:
-        """Who leads these depends on where the logs of all their replicas end: ask them."""
+        """Partitions whose election needs the log ends of all their replicas."""
         if self._wanted is None or self._wanted[0] is not self.image:
             self._wanted = (self.image, ends_wanted(self._draft()))
         return self._wanted[1]
 
     def ends_known(self, ends: Ends) -> Decision:
-        """What some replicas have said; when all of a partition's have, the largest leads."""
+        """Log ends of some replicas; when all of a partition's are known, the largest leads."""
         draft = self._draft()
         for name in sorted(self.ends_wanted):
             if name in ends:
@@ -298,7 +297,7 @@ class Controller:
                 self._ends.lead_by(draft, name)
         return _decided(draft)
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- queries ---------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
@@ -306,20 +305,20 @@ class Controller:
 
     @property
     def offline_partitions(self) -> frozenset[TopicPartition]:
-        """What no live broker leads; counted anew at each look."""
+        """The partitions that no live broker leads; computed at each call."""
         return offline(self._draft())
 
     @property
     def counts(self) -> Counts:
-        """Of all partitions; counted once for each image."""
+        """Counts of all partitions, computed once for each image."""
         if self._counted is None or self._counted[0] is not self.image:
             self._counted = (self.image, count(self._draft()))
         return self._counted[1]
 
-    def _lead(self, topics: Sequence[TopicImage], *, tells_all: bool) -> Decision:
-        """Elect where there is no live leader, and tell the brokers of these topics.
+    def _lead(self, topics: Sequence[TopicImage], *, notifies_all: bool) -> Decision:
+        """Elect where there is no live leader, and send the brokers these topics.
 
-        With `tells_all` of every partition that they host, else of those that were elected.
+        LeaderAndIsr goes out for elected partitions, with `notifies_all` for all.
         """
         draft = self._draft()
         for topic in topics:
@@ -329,15 +328,15 @@ class Controller:
             for number in topic.partitions:
                 name = TopicPartition(topic.name, number)
                 draft.lead(name)
-                if tells_all:
-                    draft.tell(name)
+                if notifies_all:
+                    draft.notify(name)
         return draft.decision()
 
     def _draft(self, brokers: Mapping[int, BrokerImage] | None = None) -> Draft:
-        office = Office(
+        state = ControllerState(
             self._epoch_version, self._settings, self._leaving, self._deleting, self.topic_versions
         )
-        return Draft(self.image, office, brokers)
+        return Draft(self.image, state, brokers)
 
 
 def _decided(draft: Draft) -> Decision:

@@ -1,4 +1,4 @@
-"""What an operator wants to know of all partitions at once, counted when somebody asks."""
+"""The controller's counts over all partitions, for Kafka's controller metrics."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Counts(NamedTuple):
 
 
 def count(draft: Draft) -> Counts:
-    """One pass over all partitions."""
-    topics = partitions = away = 0
+    """Count in one pass over all partitions."""
+    topics = partitions = imbalance = 0
     for topic in draft.topics():
         topics += 1
         partitions += len(topic.partitions)
-        away += sum(each.leader != each.replicas[0] for each in topic.partitions.values())
-    return Counts(topics, partitions, len(offline(draft)), away)
+        imbalance += sum(each.leader != each.replicas[0] for each in topic.partitions.values())
+    return Counts(topics, partitions, len(offline(draft)), imbalance)
 
 
 def offline(draft: Draft) -> frozenset[TopicPartition]:
@@ -40,7 +40,7 @@ def offline(draft: Draft) -> frozenset[TopicPartition]:
 
 
 def ends_wanted(draft: Draft) -> frozenset[TopicPartition]:
-    """The partitions that nobody leads before every replica has said where its log ends."""
+    """The partitions that get no leader before every replica's log end is known."""
     if not any(broker.may_have_lost for broker in draft.brokers.values()):
         return frozenset()
     return frozenset(name for topic in draft.topics() for name in _waiting(draft, topic))

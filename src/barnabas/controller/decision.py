@@ -1,4 +1,4 @@
-"""What the controller decides: operations to commit, the image after them, whom to tell what."""
+"""The controller's decision: operations to commit, the image after them, requests to brokers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.cluster.image import ClusterImage
 from barnabas.cluster.store import Check, Create, Operation, Set
 
 _BYTES_BESIDE = 60
-"""What an operation takes beside its path and its data, at most: its type, lengths, version."""
+"""The most that an operation takes beside path and data: its type, lengths, version."""
 
 
 class Send(NamedTuple):
@@ -23,7 +23,7 @@ class Send(NamedTuple):
 class Decision(NamedTuple):
     """Commit `operations` (there may be none), apply, then send `requests` in their order.
 
-    `notes` are for a person, as warnings. `unclean_elections`: so many may have cost records.
+    `notes` go to the log as warnings. `unclean_elections`: how many may have lost records.
     """
 
     operations: tuple[Operation, ...]
@@ -37,9 +37,9 @@ def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tup
     """A decision's operations in several commits, in their order, each fenced by the first one,
     the check of the controller's epoch.
 
-    For decisions on more partitions than a store takes at once. The order is such that whoever
-    finds some of them done can go on from there. A node is not separated from the first one below
-    it, by whose absence one would tell that neither has been made.
+    For decisions on more partitions than a store takes at once. By their order, a controller that
+    finds some of them done can go on from there. A node is not separated from its first child, as
+    the child's absence means that neither was created.
     """
     if not operations:
         return []

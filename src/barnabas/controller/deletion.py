@@ -1,7 +1,7 @@
-"""Topics that go: first nobody leads them and their replicas are deleted, then their nodes.
+"""Deletion of topics: first their leaders and replicas go, then their nodes.
 
-As in Kafka the replicas go offline one after the other, until nobody leads and the last of the ISR
-is alone in it.
+As in Kafka the replicas go offline one after the other, until there is no leader and one member is
+left in the ISR.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.types import TopicPartition
 
 
 def abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
-    """Nobody leads these; whoever lives deletes what it has of them. The image keeps them."""
+    """Remove the leaders; live brokers delete their replicas. The image keeps the topics."""
     for topic in topics:
         draft.take_up(topic)
         for number, partition in topic.partitions.items():
@@ -32,7 +32,7 @@ def abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
 
 
 def stop_replicas(draft: Draft, topics: Iterable[TopicImage], broker_ids: Iterable[int]) -> None:
-    """These brokers are to delete what they have of topics that go."""
+    """Have these brokers delete their replicas of the topics."""
     topics = list(topics)
     for broker_id in broker_ids:
         for topic in topics:
@@ -42,6 +42,6 @@ def stop_replicas(draft: Draft, topics: Iterable[TopicImage], broker_ids: Iterab
 
 
 def nodes_gone(draft: Draft, names: Sequence[str], paths: Iterable[str]) -> Decision:
-    """Every replica is deleted: now the nodes go, and then nobody remembers these topics."""
+    """Remove the nodes, as every replica is deleted, and the topics from the image."""
     draft.operate(Delete(path) for path in paths)
     return draft.forgotten(names)

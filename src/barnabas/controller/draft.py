@@ -1,9 +1,9 @@
-"""A decision in the making: how partitions are after each write, what is written, who is told.
+"""A draft of a decision: partitions after each write, operations, and brokers to notify.
 
-Invariant: a partition's state is written in steps, each of which follows on the one before by its
-version and stands alone: a reader that sees the tree between two of them sees a legal state. Where
-Kafka's controller takes several steps (a dead leader leaves the ISR, then another one is elected)
-the epochs here grow as there.
+Invariant: a partition's state is written in steps, each conditional on the version that the one
+before left, and each a legal state for a reader that sees the tree in between. Where Kafka's
+controller takes several steps (a dead leader leaves the ISR, then another one is elected) the
+epochs here grow as there.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from barnabas.controller.recipients import Changed, New, all_roles, note, roles,
 from barnabas.types import TopicPartition
 
 _RECOVERING = b'"version":1,"leader_recovery_state":1,'
-_NOBODY: Set[int] = frozenset()
+_NO_BROKERS: Set[int] = frozenset()
 
 
-class Office(NamedTuple):
-    """What decisions depend on beside the image: whose they are, and what has been begun."""
+class ControllerState(NamedTuple):
+    """The controller's state beside the image: its epoch's version, settings, pending work."""
 
     epoch_version: int
     settings: Settings
-    leaving: Mapping[int, int]  # brokers that shut down: the registration in which they said so
+    leaving: Mapping[int, int]  # brokers that shut down, with their broker epochs
     deleting: Set[str]
     topic_versions: Mapping[str, int]
 
 
 class Draft:
-    """One decision. Partitions are read and written here, then `decision` is asked for once."""
+    """The draft of one decision: read and write partitions, then call `decision` once."""
 
     __slots__ = (
         "_changed",
         "_encoded",
         "_new",
         "_notes",
-        "_office",
+        "_notified",
         "_operations",
+        "_state",
         "_stopped",
-        "_told",
         "brokers",
         "electable",
         "image",
@@ -67,22 +67,22 @@ class Draft:
     def __init__(
         self,
         image: ClusterImage,
-        office: Office,
+        state: ControllerState,
         brokers: Mapping[int, BrokerImage] | None = None,
     ) -> None:
-        """`brokers`: the live ones, where they are others than in the image."""
+        """`brokers`: the live ones, if they differ from the image's."""
         self.image = image
         self.brokers = image.brokers if brokers is None else brokers
         self.electable = frozenset(
             broker.broker_id
             for broker in self.brokers.values()
-            if office.leaving.get(broker.broker_id) != broker.epoch
+            if state.leaving.get(broker.broker_id) != broker.epoch
         )
         self.unclean_elections = 0
-        self._office = office
+        self._state = state
         self._operations: list[store.Operation] = []
         self._changed: Changed = {}
-        self._told: dict[TopicPartition, None] = {}
+        self._notified: dict[TopicPartition, None] = {}
         self._new: New = {}
         self._stopped: dict[tuple[int, bool], list[TopicPartition]] = {}
         self._notes: dict[str, list[TopicPartition]] = {}
@@ -94,27 +94,27 @@ class Draft:
 
     @property
     def settings(self) -> Settings:
-        return self._office.settings
+        return self._state.settings
 
     def topic(self, name: str) -> TopicImage | None:
-        """A topic that is to stay, as the image has it or as it was taken up."""
-        if name in self._office.deleting:
+        """A topic that is not being deleted, from the image or as it was taken up."""
+        if name in self._state.deleting:
             return None
         changed = self._changed.get(name)
         return self.image.topics.get(name) if changed is None else changed[0]
 
     def topics(self) -> Iterator[TopicImage]:
-        """Those that are to stay."""
-        deleting = self._office.deleting
+        """The topics that are not being deleted."""
+        deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name not in deleting)
 
     def topics_to_go(self) -> Iterator[TopicImage]:
-        """Those that the image keeps without leaders, for as long as their names are taken."""
-        deleting = self._office.deleting
+        """The topics being deleted, which the image keeps while their names are taken."""
+        deleting = self._state.deleting
         return (topic for topic in self.image.topics.values() if topic.name in deleting)
 
     def get(self, name: TopicPartition) -> PartitionImage | None:
-        """A partition as it is by now, of a topic that is to stay."""
+        """A partition in its current draft, unless its topic is being deleted."""
         topic = self.topic(name.topic)
         if topic is None:
             return None
@@ -122,11 +122,11 @@ class Draft:
         return (topic.partitions if changed is None else changed[1]).get(name.partition)
 
     def take_up(self, topic: TopicImage) -> None:
-        """A topic that is another one now than in the image, or that is to be told again."""
+        """Add a topic that differs from the image, or that is to be sent again."""
         self._changed[topic.name] = (topic, dict(topic.partitions))
 
     def put(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """Something about a partition has changed that its state node does not have."""
+        """Change something of a partition that is not in its state node."""
         changed = self._changed.get(name.topic)
         if changed is None:
             topic = self.image.topics[name.topic]
@@ -136,32 +136,32 @@ class Draft:
     def write(
         self, name: TopicPartition, partition: PartitionImage, *, unclean: bool = False
     ) -> None:
-        """The partition takes one step. `unclean`: its leader may lack what was acknowledged."""
+        """Write one step. `unclean`: the leader may lack acknowledged records."""
         version = partition.partition_epoch
         if version == NEVER_LED + 1:
             self._begin(name, partition)
         else:
             data = self._encode(partition)
             if unclean:
-                # Kafka's mark, until the ISR changes next; nobody there acts on it, nor do we.
+                # Kafka's mark, until the ISR changes next; nothing there acts on it, nor do we.
                 data = data.replace(b'"version":1,', _RECOVERING, 1)
             written = store.Set(layout.state_path(*name), data, version - 1)
             self._operations.append(written)
         self.put(name, partition)
 
     def change(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """As `write`; and its replicas are told who leads."""
+        """As `write`; its replicas are notified (LeaderAndIsr)."""
         self.write(name, partition)
-        self._told[name] = None
+        self._notified[name] = None
 
-    def tell(self, name: TopicPartition, new: Container[int] = ()) -> None:
-        """Its replicas are told who leads; those in `new` cannot have records of it yet."""
-        self._told[name] = None
+    def notify(self, name: TopicPartition, new: Container[int] = ()) -> None:
+        """Notify the replicas (LeaderAndIsr); those in `new` cannot have records of it yet."""
+        self._notified[name] = None
         if new:
             self._new[name] = new
 
     def write_topic(self, name: str, *, first: bool = False) -> None:
-        """A topic's node as its partitions are now; `first`: before all that has been written."""
+        """Write a topic's node from its partitions; `first`: before all other operations."""
         topic, partitions = self._changed[name]
         node = layout.TopicNode(
             topic.topic_id,
@@ -169,10 +169,10 @@ class Draft:
             {number: each.adding for number, each in partitions.items() if each.adding},
             {number: each.removing for number, each in partitions.items() if each.removing},
         )
-        version = self._office.topic_versions.get(name, store.ANY_VERSION)
+        version = self._state.topic_versions.get(name, store.ANY_VERSION)
         path = layout.topic_path(name)
         written = store.Set(path, layout.encode_topic_node(node), version)
-        # Once in a decision, as it is at last: a second one would not find the version it names.
+        # Once per decision, in its last state: a second write would miss the version it names.
         self._operations = [
             each
             for each in self._operations
@@ -181,9 +181,9 @@ class Draft:
         self._operations.insert(0 if first else len(self._operations), written)
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:
-        """Elect somebody if nobody leads, or a dead one; whether it has a leader now.
+        """Elect a leader unless a live one leads; whether there is a leader now.
 
-        One of the ISR, else any live replica where the topic allows it, or with `unclean`.
+        From the ISR, else any live replica where the topic allows it, or with `unclean`.
         """
         topic, partition = self.topic(name.topic), self.get(name)
         assert topic is not None and partition is not None
@@ -200,16 +200,16 @@ class Draft:
         if partition.partition_epoch == NEVER_LED == partition.leader_epoch:
             self._new[name] = partition.replicas
         if in_doubt:
-            self.note("led by the last that was in sync, which may have lost records", name)
+            self.note("led by the last in-sync replica, which may have lost records", name)
         return True
 
     def _lead_uncleanly(self, name: TopicPartition, partition: PartitionImage) -> bool:
-        """Elect a replica that is not in sync; whether one of them lives."""
+        """Elect a replica that is not in sync; whether one is live."""
         elected = elect_unclean(partition, self.electable, self.epoch)
         if elected is None:
             return False
         self.write(name, elected, unclean=True)
-        self.tell(name)
+        self.notify(name)
         self.unclean_elections += 1
         what = "led by a replica that was not in sync (unclean election), records may be lost"
         self.note(what, name)
@@ -217,41 +217,41 @@ class Draft:
 
     @property
     def has_changed(self) -> bool:
-        """Whether there is anything to tell."""
+        """Whether any partition has changed or is to be stopped."""
         return bool(self._changed or self._stopped)
 
     def has_leader(self, partition: PartitionImage) -> bool:
-        """Whether its leader lives, and its replica is not offline."""
+        """Whether its leader is live, and the leader's replica not offline."""
         leader = partition.leader
         return leader in self.brokers and leader not in partition.offline_replicas
 
     def stop(self, broker_id: int, name: TopicPartition, *, delete: bool) -> None:
-        """A broker is to host a partition no longer."""
+        """Have a broker stop hosting a partition."""
         if broker_id in self.brokers:
             self._stopped.setdefault((broker_id, delete), []).append(name)
 
     def note(self, what: str, name: TopicPartition) -> None:
-        """Say of a partition what a person should know."""
+        """Add a note on a partition, for the log."""
         self._notes.setdefault(what, []).append(name)
 
     def operate(self, operations: Iterable[store.Operation]) -> None:
-        """Write what is no partition's state."""
+        """Add operations on other nodes than partitions' states."""
         self._operations += operations
 
     def decision(
         self,
         *,
-        newcomers: Set[int] = _NOBODY,
+        newcomers: Set[int] = _NO_BROKERS,
         silent: Container[int] = (),
     ) -> Decision:
-        """All of it. Newcomers are told everything; `silent` ones nothing of their roles.
+        """The whole decision. Newcomers get everything; `silent` brokers no LeaderAndIsr.
 
-        Whoever leads is told before everybody else, so that it knows it before clients ask. The
-        others know before that where brokers are that they shall follow; and a newcomer of all
-        topics, since what it has not heard of is unknown to its clients. Of topics that are to go
-        nobody is told.
+        LeaderAndIsr goes before the update of all, so that leaders know of it before clients ask.
+        Before that, known brokers get the addresses of newcomers, which they may have to follow;
+        and newcomers get all topics, as others are unknown to their clients. Topics that are being
+        deleted are not sent.
         """
-        changed, deleting = self._topics(), self._office.deleting
+        changed, deleting = self._topics(), self._state.deleting
         image = self.image.apply(self._update(changed))
         topics = [topic for topic in changed if topic.name not in deleting]
         update = self._update(topics)
@@ -259,8 +259,8 @@ class Draft:
         requests: list[Send] = []
         if newcomers:
             requests += to_all(known, self._update([]))
-        hearing = [broker_id for broker_id in known if broker_id not in silent]
-        hosted = roles(self._changed, self._told, self._new, hearing)
+        notified = [broker_id for broker_id in known if broker_id not in silent]
+        hosted = roles(self._changed, self._notified, self._new, notified)
         if newcomers:
             staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))
@@ -268,25 +268,25 @@ class Draft:
         for broker_id in self.brokers:
             states = tuple(hosted.get(broker_id, ()))
             if states:
-                told = LeaderAndIsr(self.image.controller_id, self.epoch, states)
-                requests.append(Send(broker_id, told))
+                request = LeaderAndIsr(self.image.controller_id, self.epoch, states)
+                requests.append(Send(broker_id, request))
         requests += self._stops()
         if topics or not newcomers:
             requests += to_all(known, update)
         return self._fenced(image, requests)
 
     def nothing(self) -> Decision:
-        """Nothing changes, and nobody needs to be told."""
+        """A decision that changes nothing and notifies no broker."""
         return Decision((), self.image, ())
 
     def removal(self, names: Sequence[str]) -> Decision:
-        """All of it, where these topics are on their way out: nobody shall know them any more."""
+        """The whole decision, with these topics removed from the brokers' metadata."""
         gone = self._update([], tuple(names))
         image = self.image.apply(self._update(self._topics()))
         return self._fenced(image, [*to_all(self.brokers, gone), *self._stops()])
 
     def forgotten(self, names: Sequence[str]) -> Decision:
-        """All of it, where these topics are gone; the brokers have been told before."""
+        """The whole decision, with these topics removed; brokers were notified before."""
         return self._fenced(self.image.apply(self._update([], tuple(names))), [])
 
     def _topics(self) -> list[TopicImage]:
@@ -306,8 +306,8 @@ class Draft:
             )
 
     def _epoch_of(self, name: TopicPartition) -> int:
-        """The leader epoch in which a replica is stopped; a deletion does not let it grow."""
-        if name.topic in self._office.deleting:
+        """The leader epoch in which a replica is stopped; a deletion does not raise it."""
+        if name.topic in self._state.deleting:
             return WHILE_DELETING
         partition = self.get(name)
         return NO_EPOCH if partition is None else partition.leader_epoch
@@ -315,7 +315,7 @@ class Draft:
     def _fenced(self, image: ClusterImage, requests: Sequence[Send]) -> Decision:
         fenced: tuple[store.Operation, ...] = ()
         if self._operations:
-            fence = store.Check(layout.CONTROLLER_EPOCH, self._office.epoch_version)
+            fence = store.Check(layout.CONTROLLER_EPOCH, self._state.epoch_version)
             fenced = (fence, *self._operations)
         notes = tuple(note(what, names) for what, names in self._notes.items())
         return Decision(fenced, image, tuple(requests), self.unclean_elections, notes)
@@ -334,7 +334,7 @@ class Draft:
         )
 
     def _begin(self, name: TopicPartition, partition: PartitionImage) -> None:
-        """The nodes of a partition that begins, and above them those of its topic's first one."""
+        """Create the nodes of a new partition, and the topic's own before its first one."""
         topic = self._changed.get(name.topic)
         partitions = self.image.topics[name.topic].partitions if topic is None else topic[1]
         if all(each.partition_epoch == NEVER_LED for each in partitions.values()):

@@ -1,4 +1,4 @@
-"""Where logs end, as far as it is known, of partitions whose leader depends on it."""
+"""The known log ends of partitions whose election depends on them."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from barnabas.types import TopicPartition
 
 
 class KnownEnds:
-    """What replicas have said; each counts while nobody leads and its broker is registered so."""
+    """Log ends by replica; each is valid until a leader is elected or its broker re-registers."""
 
     __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        # With the leader epoch in which nobody leads: after it logs have grown.
+        # With the leader epoch, which has no leader: after it logs have grown.
         self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
 
-    def add(self, draft: Draft, name: TopicPartition, said: Mapping[int, LogEnd]) -> None:
-        """Remember what these brokers say, unless they said it in another registration."""
+    def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
+        """Keep these brokers' log ends, unless they are of another registration."""
         partition = draft.get(name)
         assert partition is not None
         epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))
         if epoch != partition.leader_epoch:
             ends = {}
-        for broker_id, end in said.items():
+        for broker_id, end in reported.items():
             broker = draft.brokers.get(broker_id)
             if broker is not None and end.broker_epoch in (-1, broker.epoch):
                 ends[broker_id] = end._replace(broker_epoch=broker.epoch)
         self._ends[name] = (partition.leader_epoch, ends)
 
     def lead_by(self, draft: Draft, name: TopicPartition) -> None:
-        """Elect the replica whose log ends last, if all have said where."""
+        """Elect the replica whose log ends last, if all ends are known."""
         partition = draft.get(name)
         assert partition is not None
         _, ends = self._ends[name]

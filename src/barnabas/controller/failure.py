@@ -1,9 +1,9 @@
-"""Brokers that go and come, and what a new controller finds: who leads then, who is in sync.
+"""Leaders and ISRs after brokers fail or start, and after a controller failover.
 
-A broker that goes leaves every ISR but those of which it is the last member; what it led is led by
-another member. One that is back follows, until leaders take it into their ISRs again. A broker
-whose registration is another one has gone and come, even if nobody saw it: it may have lost what
-the ISR says that it has (KIP-903).
+A failed broker leaves every ISR but those of which it is the last member, and another member leads
+in its place. A restarted one follows until leaders take it into their ISRs again. A broker with a
+changed registration has restarted, even if that went unseen: it may have lost what the ISR implies
+that it has (KIP-903).
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from barnabas.types import TopicPartition
 
 
 def brokers_changed(draft: Draft, gone: Set[int], come: Set[int]) -> None:
-    """These registrations are over, these are new; the draft's brokers are those that live now."""
+    """Some registrations ended (`gone`), some are new (`come`); the draft has the live brokers."""
     staying = draft.electable - come
     touched = gone | come
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            # What is known of directories outlasts a move to other brokers, and ends as all does.
+            # Offline replicas stay listed after a move to other brokers, until theirs is gone.
             if touched.isdisjoint((*partition.replicas, *partition.offline_replicas)):
                 continue
             name = TopicPartition(topic.name, number)
             if gone:
                 partition = _fail(draft, name, partition, gone, staying)
             if partition.leader == NO_LEADER:
-                draft.lead(name)  # by who has come, or uncleanly, if that is allowed
+                draft.lead(name)  # from the new brokers, or uncleanly if allowed
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
     for topic in draft.topics_to_go():
-        # Their replicas are deleted when the broker is back, with its directories.
+        # Their replicas are deleted when the broker is back with its directories.
         for number, partition in topic.partitions.items():
             _reach_again(draft, TopicPartition(topic.name, number), partition, gone)
 
 
-def take_office(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
-    """One partition as a new controller finds it: what happened while there was none."""
+def fail_over(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
+    """Bring one partition up to date under a new controller."""
     partition = draft.get(name)
     assert partition is not None
     trusted = distrust(partition, doubtful, draft.epoch)
@@ -62,7 +62,7 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
     for name in names:
         partition = draft.get(name)
         if partition is None or broker_id in partition.offline_replicas:
-            continue  # deleted in the meantime, or said before
+            continue  # deleted in the meantime, or reported before
         offline = (*partition.offline_replicas, broker_id)
         partition = partition._replace(offline_replicas=offline)
         draft.put(name, partition)
@@ -70,7 +70,7 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
             continue
         elected = elect(partition, draft.electable, draft.epoch)
         draft.change(name, elected or without(partition, broker_id, draft.epoch))
-        draft.lead(name)  # uncleanly, if that is allowed
+        draft.lead(name)  # uncleanly if allowed
 
 
 def _fail(
@@ -80,7 +80,7 @@ def _fail(
     gone: Set[int],
     staying: Set[int],
 ) -> PartitionImage:
-    """The partition when these brokers are gone, and who stays leads it."""
+    """The partition without these brokers, led by one that stays."""
     partition = _reach_again(draft, name, partition, gone)
     if partition.leader in gone:
         elected = elect(partition, staying, draft.epoch)
@@ -90,7 +90,7 @@ def _fail(
     elif gone.isdisjoint(partition.isr):
         return partition
     if partition.leader == NO_LEADER and len(partition.isr) == 1:
-        return partition  # it has been waited for, and is gone again
+        return partition  # it was waited for, and has failed again
     leaving = [replica for replica in partition.isr if replica in gone]
     for replica in leader_last(partition, leaving):
         partition = without(partition, replica, draft.epoch)
@@ -101,7 +101,7 @@ def _fail(
 def _reach_again(
     draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
 ) -> PartitionImage:
-    """The partition without what was known of log directories in lives that are over."""
+    """The partition without the offline replicas of registrations that ended."""
     if gone.isdisjoint(partition.offline_replicas):
         return partition
     offline = tuple([each for each in partition.offline_replicas if each not in gone])

@@ -1,12 +1,12 @@
-"""Brokers that may have lost the end of their logs, and why the ISR does not make them leaders.
+"""Guards elections against brokers that may have lost the end of their logs.
 
-The ISR names who had everything that was acknowledged. A broker that ended with its machine (a
-power cut, a crash of the kernel) may have lost what it had not flushed, and says so when it
-registers. From then on, until a leader has taken it into the ISR again:
+The ISR lists the replicas that had everything acknowledged. A broker whose machine went down (a
+power cut, a kernel crash) may have lost what it had not flushed, and registers with a mark of it.
+From then on, until a leader has taken it into the ISR again:
 
     others in the ISR      it leaves; if they are all dead, one of them is waited for
-    alone in the ISR       where two replicas had every committed record, all are asked where their
-                           logs end, and the largest (epoch, end offset) leads
+    alone in the ISR       where two replicas had every committed record, all are asked for their
+                           log ends, and the largest (epoch, end offset) leads
                            else it leads at once, as in Kafka
 
 The argument is in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
@@ -29,14 +29,14 @@ from barnabas.types import TopicPartition
 
 
 class Settings(NamedTuple):
-    """The cluster's defaults, where a topic's own config says nothing."""
+    """The cluster's defaults for what a topic's own configs do not set."""
 
     min_insync_replicas: int = 1
     is_unclean_allowed: bool = False
 
     def min_insync_of(self, topic: TopicImage) -> int:
         own = topic.config.get("min.insync.replicas", "").strip()
-        # What was written by hand may be no number; the brokers leave it out, too.
+        # Written by hand it may be no number; the brokers ignore it then, too.
         return int(own) if own.isdecimal() else self.min_insync_replicas
 
     def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
@@ -45,10 +45,10 @@ class Settings(NamedTuple):
 
 
 class LogEnd(NamedTuple):
-    """Where a replica's log ends: the epoch of its last batch (-1: it is empty), and its LEO.
+    """A replica's log end: the epoch of its last batch (-1: it is empty), and its LEO.
 
     `broker_epoch`: the registration of the broker that was asked, -1 if that is not known. A broker
-    that has registered anew since may have lost what it told.
+    that has registered again since may have lost these records.
     """
 
     epoch: int
@@ -63,7 +63,7 @@ Ends = Mapping[TopicPartition, Mapping[int, LogEnd]]
 def distrust(
     partition: PartitionImage, doubtful: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The partition when these members' word no longer counts; None: it is as it was.
+    """The partition without these members in the ISR; None: it is as it was.
 
     If all are doubtful one of them stays in the ISR, but does not lead by it.
     """
@@ -80,7 +80,7 @@ def distrust(
 
 
 def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
-    """Whether nobody leads, and the last of the ISR is there and may have lost its log's end."""
+    """Whether no replica leads, and the ISR's last one is live but may have lost its log's end."""
     if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
         return False
     if len(partition.isr) != 1 or len(partition.replicas) == 1:
@@ -90,12 +90,12 @@ def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -
 
 
 def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
-    """Whether a partition in doubt has a leader only when every replica has said its end."""
+    """Whether a partition in doubt gets a leader only when every replica's end is known."""
     return settings.min_insync_of(topic) >= 2 and not settings.is_unclean_allowed_for(topic)
 
 
 def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None:
-    """The replica whose log ends last, the first assigned of several; None: not all have said."""
+    """The replica whose log ends last, the first assigned of several; None: not all are known."""
     if any(replica not in ends for replica in partition.replicas):
         return None
     return max(partition.replicas, key=lambda replica: ends[replica][:2])

@@ -1,11 +1,12 @@
-"""What leaders propose as the ISR (AlterPartition), and when the controller agrees.
+"""The controller's decisions on proposed ISRs (AlterPartition).
 
-Leaders below inter.broker.protocol.version 2.7 do not ask: they have written what they say (RE-9).
+Leaders below inter.broker.protocol.version 2.7 write ISRs themselves (RE-9).
 
-Only the leader of the present epoch may propose, on the partition as it is now, and only replicas
-whose brokers live in the registration that the leader means (KIP-903): one that has registered
-anew since may have lost what made it eligible. The order of the checks is Kafka's; that a proposal
-which is fulfilled already is answered before its age is looked at makes a repeated one harmless.
+Only the leader of the current epoch may propose, on the partition's current state, and only
+replicas whose brokers are live in the registration that the leader sends (KIP-903): one that has
+registered again since may have lost what made it eligible. The order of the checks is Kafka's: a
+proposal that is fulfilled already is answered before its age is checked, so a repeated one is
+harmless.
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 
 _NO_TOPIC_ID = bytes(16)
-_NOT_SAID = -1
+_NOT_SENT = -1
 
 
 class Written(NamedTuple):
-    """What a state node says, and in which data version."""
+    """The content of a state node, and its data version."""
 
     state: StateNode
     version: int
 
 
 def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
-    """The ISRs that leaders have written are so; whether any of that is news.
+    """Take over the ISRs that leaders have written; whether any has changed.
 
-    More than its ISR a leader does not change. What differs otherwise is left alone: who wants to
-    write there finds another version, and reads everything.
+    A leader changes only its ISR. Other differences are left alone: the next write of such a node
+    finds another version, and everything is read again.
     """
-    has_news = False
+    has_changed = False
     for name, (state, version) in written.items():
         topic = draft.image.topics.get(name.topic)
         before = None if topic is None else topic.partitions.get(name.partition)
@@ -57,12 +58,12 @@ def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
             continue
         if (state.leader, state.leader_epoch) == (before.leader, before.leader_epoch):
             draft.put(name, before._replace(isr=state.isr, partition_epoch=version))
-            has_news = True
-    return has_news
+            has_changed = True
+    return has_changed
 
 
-def tell(draft: Draft, names: Iterable[TopicPartition]) -> None:
-    """Every broker hears of these, and what waits for one to join is completed."""
+def notify(draft: Draft, names: Iterable[TopicPartition]) -> None:
+    """Send these to every broker, and complete moves that waited for a replica to join."""
     for name in names:
         partition = draft.get(name)
         if partition is None:
@@ -75,7 +76,7 @@ def tell(draft: Draft, names: Iterable[TopicPartition]) -> None:
 def decide(
     draft: Draft, broker_id: int, proposals: Mapping[TopicPartition, IsrProposal]
 ) -> dict[TopicPartition, IsrAnswer]:
-    """Write what is agreed to; an answer for each proposal of this broker."""
+    """Write what is accepted; an answer for each proposal of this broker."""
     return {name: _answer(draft, broker_id, proposal) for name, proposal in proposals.items()}
 
 
@@ -90,15 +91,15 @@ def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
         _check_isr(draft, before, broker_id, proposal)
     except KafkaError as error:
         return IsrAnswer(error.code)
-    agreed = before._replace(
+    accepted = before._replace(
         isr=isr, partition_epoch=before.partition_epoch + 1, controller_epoch=draft.epoch
     )
-    draft.write(name, agreed)
-    if (agreed.adding or agreed.removing) and reassignment.complete(draft, name):
+    draft.write(name, accepted)
+    if (accepted.adding or accepted.removing) and reassignment.complete(draft, name):
         after = draft.get(name)
         if after is not None and after.leader != broker_id:
             return IsrAnswer(NewLeaderElected.code)
-    return _as_it_is(agreed)
+    return _as_it_is(accepted)
 
 
 def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
@@ -119,7 +120,7 @@ def _check_epochs(before: PartitionImage, proposal: IsrProposal) -> None:
         proposal.partition_epoch > before.partition_epoch
         or proposal.leader_epoch > before.leader_epoch
     ):
-        raise NotController  # who says so knows more, so a newer controller has told it
+        raise NotController  # the leader knows more, so from a newer controller
     if proposal.leader_epoch < before.leader_epoch:
         raise FencedLeaderEpoch
 
@@ -140,11 +141,11 @@ def _check_isr(draft: Draft, before: PartitionImage, broker_id: int, proposal: I
 
 
 def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> bool:
-    """Whether it lives in that registration; who is to join must not be about to go, either."""
+    """Whether it is live in that registration; one that joins must not be shutting down, either."""
     broker = draft.brokers.get(member.broker_id)
     if broker is None or member.broker_id in before.offline_replicas:
         return False
-    if member.broker_epoch not in (_NOT_SAID, broker.epoch):
+    if member.broker_epoch not in (_NOT_SENT, broker.epoch):
         return False
     return member.broker_id in before.isr or member.broker_id in draft.electable
 

@@ -1,10 +1,10 @@
-"""Who leads a partition when it begins, when its leader is gone, or when somebody asks for it.
+"""Election of a partition's leader: at its creation, after a failure, or on request.
 
-The first replica in the assigned order that may: at the beginning any live one, since there are no
-records yet; later only a live one that is in sync (RE-10), because it alone has everything that
-was acknowledged. A replica whose log directory has failed counts as dead, though its broker lives.
-The ISR never becomes empty: its last members are those to wait for. Each function gives the
-partition as it is one write later: with the next partition epoch, and the next leader epoch.
+The first eligible replica in the assigned order leads: at creation any live one, since there are no
+records yet; later only a live one that is in sync (RE-10), because only that has everything
+acknowledged. A replica whose log directory has failed counts as dead, though its broker is live.
+The ISR never becomes empty: its last members are waited for. Each function returns the partition
+one write later: with the next partition epoch, and the next leader epoch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def succeed(
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The partition with a new leader, or None: it has a live one, or nobody may lead."""
+    """The partition with a new leader; None: it has a live one, or no replica is eligible."""
     offline = partition.offline_replicas
     if partition.leader in live and partition.leader not in offline:
         return None
@@ -50,7 +50,7 @@ def elect(
 def elect_unclean(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The first live replica leads and is the ISR, whatever it lacks (RE-11); None: none lives."""
+    """The first live replica leads, alone in the ISR, whatever it lacks (RE-11); None: none is."""
     for replica in partition.replicas:
         if replica in live and replica not in partition.offline_replicas:
             return succeed(partition, replica, (replica,), controller_epoch)
@@ -60,7 +60,7 @@ def elect_unclean(
 def prefer(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """The first replica leads again; None: it does not live, or is not in sync."""
+    """The first replica leads again; None: it is not live, or not in sync."""
     preferred = partition.replicas[0]
     if preferred not in live or preferred in partition.offline_replicas:
         return None
@@ -72,7 +72,7 @@ def prefer(
 def hand_over(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
-    """Another member of the ISR leads, and who is not in `live` leaves it; None: there is none."""
+    """Another member of the ISR leads, and those not in `live` leave it; None: there is none."""
     isr = tuple([replica for replica in partition.isr if replica in live])
     leader = _first(partition.replicas, isr, but_not=partition.offline_replicas)
     if leader == NO_LEADER:
@@ -81,14 +81,14 @@ def hand_over(
 
 
 def without(partition: PartitionImage, broker_id: int, controller_epoch: int) -> PartitionImage:
-    """This member leaves the ISR, unless it is the last one; if it led, nobody leads."""
+    """This member leaves the ISR, unless it is the last one; if it led, there is no leader."""
     leader = NO_LEADER if partition.leader == broker_id else partition.leader
     isr = tuple([replica for replica in partition.isr if replica != broker_id])
     return succeed(partition, leader, isr or partition.isr, controller_epoch)
 
 
 def leader_last(partition: PartitionImage, leaving: list[int]) -> list[int]:
-    """In which order these leave the ISR: if it must keep one, then the last leader."""
+    """The order in which these leave the ISR: if it must keep one, then the last leader."""
     if len(leaving) <= 1:
         return leaving
     return sorted(leaving, key=lambda replica: replica == partition.leader)

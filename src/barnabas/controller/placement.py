@@ -1,15 +1,14 @@
-"""Which brokers hold a topic's replicas (TP-7).
+"""Placement of a topic's replicas on brokers (TP-7).
 
-Brokers stand in a ring. Partition i has its first replica on broker (start + i) of the ring, so
-leaders spread. Its other replicas follow in the ring's order from a distance that grows each time
-the partitions have gone round, so that the load of a broker that fails falls on all the others and
-not on its neighbour alone. `start` and `shift` are random numbers in production, lest all small
-topics begin on the same broker. A topic that grows goes on where its first partition says that it
-began.
+Brokers form a ring. Partition i has its first replica on broker (start + i) of the ring, so leaders
+spread. Its other replicas follow in the ring's order from a distance that grows with each round of
+partitions, so that the load of a failed broker falls on all the others and not on the next one
+alone. `start` and `shift` are random numbers in production, lest all small topics begin on the same
+broker. A topic that grows takes its start from its first partition.
 
-With racks (all brokers have one, or they do not count) the ring alternates between them, and each
-further replica goes to a rack that has none of this partition yet, while there is one. Without
-racks each broker is a rack of its own, and the same rule holds.
+With racks (of all brokers, or they are ignored) the ring alternates between them, and each further
+replica goes to a rack that has none of this partition yet, while there is one. Without racks each
+broker is a rack of its own, and the same rule holds.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Assignment = dict[int, list[int]]
 
 
 class _Ring(NamedTuple):
-    """The brokers in the order in which replicas go round, and the rack of each."""
+    """The brokers in the order of placement, and the rack of each."""
 
     brokers: Sequence[int]
     rack_of: Mapping[int, object]
@@ -39,7 +38,7 @@ def place(
     start: int,
     shift: int,
 ) -> Assignment:
-    """Replicas for partitions 0, 1, ...; `racks` names the live brokers and where they stand.
+    """Replicas for partitions 0, 1, ...; `racks` has the live brokers with their racks.
 
     Raises InvalidPartitions, or InvalidReplicationFactor (TP-5: more replicas than live brokers).
     """
@@ -52,11 +51,11 @@ def place(
 def place_more(
     racks: Mapping[int, str | None], existing: Mapping[int, Sequence[int]], partitions: int
 ) -> Assignment:
-    """Replicas for those that a topic lacks of `partitions`; as many for each as partition 0 has.
+    """Replicas for a topic's partitions up to `partitions`, as many for each as partition 0 has.
 
-    As Kafka does it, the new ones go round from partition 0's first replica: that is where a topic
-    began that was placed by this rule, and each partition gets the leader that it would have had.
-    The distance of the others begins anew. Raises InvalidReplicationFactor.
+    As in Kafka, the new ones go round from partition 0's first replica: where a topic that was
+    placed by this rule began, so each partition gets the leader that it would have had. The
+    distance of the others starts over. Raises InvalidReplicationFactor.
     """
     _check_replication_factor(len(existing[0]), len(racks))
     at_or_after = [i for i, broker in enumerate(sorted(racks)) if broker >= existing[0][0]]
@@ -96,20 +95,20 @@ def _ring(racks: Mapping[int, str | None]) -> _Ring:
     by_rack: dict[str, list[int]] = {}
     for broker in brokers:
         by_rack.setdefault(str(racks[broker]), []).append(broker)
-    # One of each rack in turn; a rack that has run out is passed over.
+    # One of each rack in turn; an exhausted rack is skipped.
     turns = [(turn, rack) for rack, members in by_rack.items() for turn in range(len(members))]
     return _Ring([by_rack[rack][turn] for turn, rack in sorted(turns)], racks, len(by_rack))
 
 
 def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
-    """The brokers after the first one, round and round, `distance` of them passed over."""
+    """The brokers after the first one, endlessly, `distance` of them skipped."""
     others = [*brokers[first + 1 :], *brokers[:first]]
     skipped = distance % len(others) if others else 0
     return cycle(others[skipped:] + others[:skipped])
 
 
 def _spread(ring: _Ring, first: int, others: Iterator[int], replication_factor: int) -> list[int]:
-    """The first one, and those of the others that come first and bring in a new rack."""
+    """The first one, and the next of the others that add a new rack."""
     rack_of = ring.rack_of
     replicas = [ring.brokers[first]]
     used = {rack_of[replicas[0]]}

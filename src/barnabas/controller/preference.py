@@ -1,7 +1,7 @@
-"""Elections that somebody asks for (KIP-460), and the ones that bring leaders home by themselves.
+"""Preferred leaders: elections on request (KIP-460), and automatic rebalancing.
 
-The first replica of a partition is its preferred leader: with all of those in place the load is as
-it was planned. A partition whose topic is being deleted, or that is being moved, is left alone.
+The first replica of a partition is its preferred leader: with all of those leading, the load is as
+planned. A partition that is being deleted or moved is left alone.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 
 
-class _Home(NamedTuple):
-    """The partitions that prefer one broker: how many, and those that it does not lead."""
+class _Balance(NamedTuple):
+    """The partitions that prefer one broker: all, and those that it does not lead."""
 
     total: list[int]
-    away: list[TopicPartition]
+    not_led: list[TopicPartition]
 
 
 def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """The first replica shall lead; the error where that is not possible or not needed."""
+    """Elect the first replica; the error where that is not possible or not needed."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -39,14 +39,14 @@ def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
     elected = _preferred(draft, partition)
     if elected is None:
         return PreferredLeaderNotAvailable(
-            f"broker {partition.replicas[0]} is not alive, or not in sync for {name}"
+            f"broker {partition.replicas[0]} is not live, or not in sync for {name}"
         )
     draft.change(name, elected)
     return None
 
 
 def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
-    """Somebody shall lead, one who is not in sync too; not where a live broker leads."""
+    """Elect any live replica, even one not in sync, unless a live broker leads."""
     partition = draft.get(name)
     if partition is None:
         return UnknownTopicOrPartition(f"partition {name} does not exist")
@@ -54,15 +54,15 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
         return ElectionNotNeeded(f"partition {name} has a leader")
     if draft.lead(name, unclean=True):
         return None
-    return EligibleLeadersNotAvailable(f"no replica of {name} lives")
+    return EligibleLeadersNotAvailable(f"no replica of {name} is live")
 
 
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
-    """Bring leaders home to each broker that leads too few of the partitions that prefer it."""
-    for home in _homes(draft).values():
-        if 100 * len(home.away) <= max_imbalance_percent * len(home.total):
+    """Elect preferred leaders for each broker that leads too few of its own partitions."""
+    for balance in _balances(draft).values():
+        if 100 * len(balance.not_led) <= max_imbalance_percent * len(balance.total):
             continue
-        for name in home.away:
+        for name in balance.not_led:
             partition = draft.get(name)
             assert partition is not None
             if partition.adding or partition.removing:
@@ -73,22 +73,22 @@ def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
 
 
 def all_partitions(draft: Draft) -> Iterable[TopicPartition]:
-    """Each of every topic that is to stay."""
+    """All partitions of topics that are not being deleted."""
     for topic in draft.topics():
         for number in topic.partitions:
             yield TopicPartition(topic.name, number)
 
 
-def _homes(draft: Draft) -> dict[int, _Home]:
-    homes: dict[int, _Home] = {}
+def _balances(draft: Draft) -> dict[int, _Balance]:
+    balances: dict[int, _Balance] = {}
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
             preferred = partition.replicas[0]
-            home = homes.setdefault(preferred, _Home([], []))
-            home.total.append(number)
+            balance = balances.setdefault(preferred, _Balance([], []))
+            balance.total.append(number)
             if partition.leader != preferred:
-                home.away.append(TopicPartition(topic.name, number))
-    return homes
+                balance.not_led.append(TopicPartition(topic.name, number))
+    return balances
 
 
 def _preferred(draft: Draft, partition: PartitionImage) -> PartitionImage | None:

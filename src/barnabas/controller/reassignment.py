@@ -1,12 +1,12 @@
-"""Moving a partition to other brokers (KIP-455).
+"""Reassignment: moving a partition to other brokers (KIP-455).
 
-    begin      the topic's node gets all replicas, the coming ones (`adding`) and the going ones
-               (`removing`); the leader gets a new epoch, in which the coming ones fetch
-    complete   when all targets are in sync: one of them leads, the going ones leave the ISR, the
-               topic's node has the targets alone, and the going ones delete what they have
+    begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
+               (`removing`); the leader gets a new epoch, in which the new ones fetch
+    complete   when all targets are in sync: one of them leads, the old ones leave the ISR, the
+               topic's node has the targets alone, and the old ones delete their logs
 
-In between nothing differs from any other partition: any controller can complete it, or give it
-other targets, or take it back. The replicas' order is that of the wish, so its first leads one day.
+In between it is like any other partition: any controller can complete the move, change its targets
+or cancel it. The replicas' order is the requested one, so the first target is the preferred leader.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 
 
-def wish(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None) -> None:
-    """Begin to move a partition there, or (None) take back what has begun.
+def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None) -> None:
+    """Begin to move a partition to the targets, or (None) cancel its move.
 
     Raises UnknownTopicOrPartition, NoReassignmentInProgress, InvalidReplicaAssignment; then the
     draft is as it was.
@@ -58,7 +58,7 @@ def wish(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None) ->
 def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -> bool:
     """Finish the move, if all of its targets are in sync and one of them can lead.
 
-    Where nobody leads, an election comes first: it knows whom the ISR makes a leader, and whom not.
+    Not without a leader: an election comes first, as it knows which of the ISR may lead.
     """
     partition = draft.get(name)
     assert partition is not None
@@ -91,23 +91,23 @@ def _check(draft: Draft, targets: tuple[int, ...], origin: tuple[int, ...]) -> N
     if len(set(targets)) < len(targets):
         raise InvalidReplicaAssignment("a broker is named twice")
     if min(targets) < 0:
-        raise InvalidReplicaAssignment(f"{min(targets)} is no id of a broker")
+        raise InvalidReplicaAssignment(f"{min(targets)} is not a broker id")
     missing = sorted(set(targets).difference(origin).difference(draft.electable))
     if missing:
-        raise InvalidReplicaAssignment(f"brokers {missing} do not live")
+        raise InvalidReplicaAssignment(f"brokers {missing} are not live")
 
 
 def _begin(
     draft: Draft, name: TopicPartition, moving: PartitionImage, unneeded: tuple[int, ...]
 ) -> None:
-    """Replicas that an older wish had brought are no longer needed, and leave first."""
+    """Replicas added by an earlier request are no longer needed, and leave first."""
     partition = moving
     leader = moving.leader
     if leader in unneeded or not _difference(moving.isr, unneeded):
         leader = _leader_among(draft, moving, moving.replicas)
         if leader == NO_LEADER:
             raise InvalidReplicaAssignment(
-                f"of partition {name} only {list(moving.isr)} are in sync: they cannot go yet"
+                f"partition {name} has only {list(moving.isr)} in sync, which cannot be removed yet"
             )
     draft.put(name, partition)
     if leader != partition.leader:
@@ -119,11 +119,11 @@ def _begin(
             draft.change(name, partition)
     if not complete(draft, name, writes_topic=False):
         draft.change(name, succeed(partition, partition.leader, partition.isr, draft.epoch))
-        draft.tell(name, new=moving.adding)
+        draft.notify(name, new=moving.adding)
 
 
 def _leader_among(draft: Draft, partition: PartitionImage, targets: tuple[int, ...]) -> int:
-    """Who leads it now, if it is one of these and lives; else the first of them that may."""
+    """The current leader if it is a live target; else the first target that may lead."""
     if partition.leader in targets and draft.has_leader(partition):
         return partition.leader
     for replica in targets:

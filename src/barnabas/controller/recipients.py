@@ -1,4 +1,4 @@
-"""Whom a decision is told: each broker its own roles, all of them where the others are."""
+"""The recipients of a decision: each broker's partitions, and updates for all brokers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.controller.decision import Send
 from barnabas.types import TopicPartition
 
 Changed = dict[str, tuple[TopicImage, dict[int, PartitionImage]]]
-"""Topics by name as they were taken up, and their partitions as they are by now."""
+"""Topics by name as they were taken up, and the current draft of their partitions."""
 
 New = dict[TopicPartition, Container[int]]
 """The replicas that cannot have records of a partition yet."""
@@ -21,7 +21,7 @@ _NAMED_AT_MOST = 5
 def roles(
     changed: Changed, names: Iterable[TopicPartition], new: New, brokers: Iterable[int]
 ) -> dict[int, list[PartitionState]]:
-    """For each of these brokers what of these partitions it hosts."""
+    """The states, among these partitions, that each of these brokers hosts."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for name in names:
         topic, partitions = changed[name.topic]
@@ -38,7 +38,7 @@ def roles(
 def all_roles(
     topics: Iterable[TopicImage], new: New, brokers: Set[int]
 ) -> dict[int, list[PartitionState]]:
-    """For each of these brokers all that it hosts of these topics."""
+    """The states of these topics' partitions that each of these brokers hosts."""
     hosted: dict[int, list[PartitionState]] = {broker_id: [] for broker_id in brokers}
     for topic in topics:
         for number, partition in topic.partitions.items():
@@ -53,12 +53,12 @@ def all_roles(
 
 
 def to_all(broker_ids: Iterable[int], update: UpdateMetadata) -> list[Send]:
-    """The same news for each."""
+    """The same update for each broker."""
     return [Send(broker_id, update) for broker_id in broker_ids]
 
 
 def note(what: str, names: Sequence[TopicPartition]) -> str:
-    """Of so many partitions this is to be said; the first few of them by name."""
+    """A note on how many partitions it concerns, and the first few of them by name."""
     shown = ", ".join(map(str, names[:_NAMED_AT_MOST]))
     more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
     return f"{len(names)} partition{'s' * (len(names) > 1)} {what}: {shown}{more}"

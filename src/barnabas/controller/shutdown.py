@@ -1,4 +1,4 @@
-"""A broker that wants to stop: others lead before it goes, and nobody waits for it in an ISR."""
+"""Controlled shutdown of a broker: others lead before it stops, and no ISR waits for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.types import TopicPartition
 
 
 def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
-    """Move what can be moved; the partitions of several replicas that it still leads."""
+    """Move what can be moved; returns the partitions of several replicas that it still leads."""
     remaining = []
     for topic in draft.topics():
         for number, partition in topic.partitions.items():

@@ -1,7 +1,7 @@
-"""What may be created as a topic: its name, its replicas, its settings; and how it may grow.
+"""Validation of topics: name, replicas and configs of new ones, and added partitions.
 
-Everything is checked before anything is written, so a refusal leaves no trace. What is refused,
-and with which error, is Kafka's; the limit on partitions is that of its KRaft controllers.
+Everything is checked before anything is written, so a refusal leaves no trace. The rules and errors
+are Kafka's; the limit on partitions is that of its KRaft controllers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.errors import (
 
 MAX_NAME_LENGTH = 249  # so that `<topic>-<partition>.<32 hex>-delete` stays a possible file name
 MAX_NEW_PARTITIONS = 10_000
-"""At once, in one topic: each is a directory, and no request shall be able to fill the disk."""
+"""At once, in one topic: each is a directory, and no request may fill the disk."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
@@ -33,7 +33,7 @@ _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 
 class NewTopic(NamedTuple):
-    """A topic that somebody wants. `assignment`, where given, takes the place of the numbers."""
+    """A topic to create. `assignment`, if given, takes precedence over the numbers."""
 
     name: str
     partitions: int = 1
@@ -43,18 +43,18 @@ class NewTopic(NamedTuple):
 
 
 def check_topic_name(name: str) -> None:
-    """Raises InvalidTopic with what is wrong; a name is a directory's name, too."""
+    """Raises InvalidTopic with the reason; a topic's name is a directory's name, too."""
     if not name:
         raise InvalidTopic("a topic needs a name")
     if name in (".", ".."):
-        raise InvalidTopic(f"a topic cannot be called {name!r}")
+        raise InvalidTopic(f"topic name {name!r} is not allowed")
     if len(name) > MAX_NAME_LENGTH:
         raise InvalidTopic(
-            f"topic name of {len(name)} characters: at most {MAX_NAME_LENGTH} are possible"
+            f"topic name of {len(name)} characters: at most {MAX_NAME_LENGTH} are allowed"
         )
     if not _LEGAL_NAME.match(name):
         raise InvalidTopic(
-            f"topic name {name!r}: only ASCII letters, digits, '.', '_' and '-' are possible"
+            f"topic name {name!r}: only ASCII letters, digits, '.', '_', '-' are allowed"
         )
 
 
@@ -79,40 +79,42 @@ def check_collision(name: str, existing: Iterable[str]) -> None:
 
 
 def check_new_partitions(count: int) -> None:
-    """Raises PolicyViolation for more than can be made at once."""
+    """Raises PolicyViolation for more than can be created at once."""
     if count > MAX_NEW_PARTITIONS:
         raise PolicyViolation(
-            f"{count} partitions at once: at most {MAX_NEW_PARTITIONS} are possible, "
+            f"{count} partitions at once: at most {MAX_NEW_PARTITIONS} are allowed, "
             "create more in several steps"
         )
 
 
 def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> None:
-    """A replica assignment that the client made; raises InvalidReplicaAssignment."""
+    """Check a client's replica assignment; raises InvalidReplicaAssignment."""
     live = set(live_brokers)
     check_new_partitions(len(assignment))
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise InvalidReplicaAssignment("partitions must be numbered from 0 without a gap")
     factors = {len(replicas) for replicas in assignment.values()}
     if factors == {0} or len(factors) > 1:
-        raise InvalidReplicaAssignment("each partition needs the same number of replicas, over 0")
+        raise InvalidReplicaAssignment(
+            "all partitions need the same number of replicas, at least 1"
+        )
     for partition, replicas in sorted(assignment.items()):
         if len(set(replicas)) < len(replicas):
             raise InvalidReplicaAssignment(f"partition {partition} names a broker twice")
         missing = sorted(set(replicas) - live)
         if missing:
-            raise InvalidReplicaAssignment(f"partition {partition}: brokers {missing} do not live")
+            raise InvalidReplicaAssignment(f"partition {partition}: brokers {missing} are not live")
 
 
 def check_growth(topic: str, existing: int, total: int) -> None:
-    """May a topic with so many partitions have `total`? Raises InvalidPartitions (TP-5)."""
+    """Check a growth to `total` partitions; raises InvalidPartitions (TP-5)."""
     if total < existing:
         raise InvalidPartitions(
-            f"topic {topic} has {existing} partitions, which is more than {total}: "
+            f"topic {topic} has {existing} partitions, more than {total}: "
             "their number can only be increased"
         )
     if total == existing:
-        raise InvalidPartitions(f"topic {topic} has {existing} partitions already")
+        raise InvalidPartitions(f"topic {topic} already has {existing} partitions")
     check_new_partitions(total - existing)
 
 
@@ -122,13 +124,13 @@ def check_added_replicas(
     total: int,
     live_brokers: Iterable[int],
 ) -> Assignment:
-    """What a client wants of the partitions that a topic gets; raises InvalidReplicaAssignment."""
+    """Check a client's replicas for added partitions; raises InvalidReplicaAssignment."""
     missing = sorted({broker for replicas in added for broker in replicas}.difference(live_brokers))
     if missing:
-        raise InvalidReplicaAssignment(f"brokers {missing} do not live")
+        raise InvalidReplicaAssignment(f"brokers {missing} are not live")
     if len(added) != total - len(existing):
         raise InvalidReplicaAssignment(
-            f"{total - len(existing)} partitions are to be added, and replicas are given for "
+            f"{total - len(existing)} partitions are to be added, but replicas are given for "
             f"{len(added)}"
         )
     factor = len(existing[0])
@@ -137,13 +139,13 @@ def check_added_replicas(
             raise InvalidReplicaAssignment(f"partition {partition} names a broker twice")
         if len(replicas) != factor:
             raise InvalidReplicaAssignment(
-                f"partition {partition} has {len(replicas)} replicas, and partition 0 has {factor}"
+                f"partition {partition} has {len(replicas)} replicas, but partition 0 has {factor}"
             )
     return {number: list(replicas) for number, replicas in enumerate(added, len(existing))}
 
 
 def check_config(configs: Mapping[str, str]) -> None:
-    """A new topic's own settings; raises InvalidConfig with the key and what is allowed."""
+    """Check a new topic's configs; raises InvalidConfig with the key and the allowed values."""
     try:
         LogConfig().with_overrides(configs)
     except ConfigError as error:

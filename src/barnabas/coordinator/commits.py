@@ -1,4 +1,4 @@
-"""Who may commit offsets of a group, which are in use, and how long they are kept."""
+"""Rules on offsets of a group: who may commit, which topics are in use, how long they are kept."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Commit = OffsetCommitRequest | TxnOffsetCommitRequest
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[KafkaError] | None:
-    """What is wrong with this OffsetCommit; None: nothing.
+    """The error of an OffsetCommit; None: it is valid.
 
-    Without a generation it comes from a consumer that assigns itself its partitions, or from a
-    tool: fine, as long as there are no members whose progress it would overwrite.
+    Without a generation it comes from a consumer that assigns its own partitions, or from a tool:
+    valid as long as there are no members whose progress it would overwrite.
     """
     generation = request.generation_id_or_member_epoch
     if group is None:
@@ -33,7 +33,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
         return UnknownMemberId
     error = _check_member(group, request, generation)
     if error is None and group.state is GroupState.COMPLETING:
-        # It knows this generation, so it could sync; what it has read is another's by now.
+        # It knows this generation, so it could sync; its partitions are another member's by now.
         return RebalanceInProgress
     return error
 
@@ -41,7 +41,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[Kafk
 def check_transactional(
     group: Group | None, request: TxnOffsetCommitRequest
 ) -> type[KafkaError] | None:
-    """The same for TxnOffsetCommit, which below version 3 cannot name a member (KIP-447)."""
+    """The error of a TxnOffsetCommit, which below version 3 cannot name a member (KIP-447)."""
     generation = request.generation_id
     if not _names_a_member(request, generation):
         return None
@@ -62,8 +62,8 @@ def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaE
 
 
 def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
-    """Those of the topics that members read, or may read for all we know; None: not to be told,
-    since the members are no consumers."""
+    """Those of the topics that members read, or may read; None: unknown, as the members are not
+    consumers."""
     if group.state is GroupState.EMPTY:
         return ()
     if group.protocol_type != CONSUMER_PROTOCOL:
@@ -72,7 +72,7 @@ def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
 
 
 def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
-    """From when on the group's offsets are kept for so long, and the topics that are kept anyway.
+    """When the retention of the group's offsets starts, and topics that are kept regardless.
 
     (since, topics): since None counts from each commit; topics None keeps everything (KIP-211).
     """

@@ -1,19 +1,23 @@
-"""What a coordinator's machine wants done about an event: the value between deciding and doing.
+"""The decision of a coordinator's machine on an event, and its gathering in groups (`Turn`).
 
-Whoever runs the machine appends the records in one batch (very many tombstones in several, the
-first of which may be in the log when the next is refused), applies them in order when they are in
-the log, and then, when the high watermark has passed them, hands out the replies and starts the
-markers. If the append is refused nothing has happened, and every ticket among the replies gets the
-error instead. A request that is not answered by the decision on it stays parked in the machine:
-its ticket comes back in a later decision.
+The machine's driver appends the records in one batch (very many tombstones in several, the first of
+which may be in the log when the next is refused), applies them in order when they are in the log,
+and when the high watermark has passed them, sends the replies and starts the markers. If the append
+is refused nothing has happened, and every ticket among the replies gets the error instead. A
+request that its own decision does not answer stays parked in the machine: its ticket comes back in
+a later decision.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.message import Message
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.settings import GroupConfig
+    from barnabas.coordinator.timers import Timers
 
 NO_PRODUCER_ID = -1
 
@@ -24,7 +28,7 @@ class Now(NamedTuple):
     monotonic_ms: int
     """For sessions, timeouts and schedules."""
     wall_ms: int
-    """For what is written into records, and compared with what is there."""
+    """For what is written into records, or compared with them."""
 
 
 class StateRecord(NamedTuple):
@@ -36,14 +40,14 @@ class StateRecord(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The answer to the request that was given this ticket."""
+    """The response to the request with this ticket."""
 
     ticket: int
     message: Message
 
 
 class TransactionalBatch(NamedTuple):
-    """The records belong to this producer's open transaction (TxnOffsetCommit)."""
+    """The producer whose open transaction the records belong to (TxnOffsetCommit)."""
 
     transactional_id: str
     producer_id: int
@@ -51,7 +55,7 @@ class TransactionalBatch(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """A transaction's end, to be written to these partitions; told of to the machine as written."""
+    """A transaction's end, to be written to these partitions; see `markers_written`."""
 
     transactional_id: str
     producer_id: int
@@ -68,9 +72,39 @@ class Decision(NamedTuple):
     replies: tuple[Reply, ...] = ()
     markers: tuple[Markers, ...] = ()
     batch: TransactionalBatch | None = None
-    """Unless the records are plain ones."""
-    stories: tuple[str, ...] = ()
-    """One line each for the log, when the records are committed: what happened, for a person."""
+    """None: the records are not transactional."""
+    log_lines: tuple[str, ...] = ()
+    """Lines for the broker's log, once the records are committed."""
 
 
 NOTHING = Decision()
+
+
+class Turn:
+    """One event on its way through the machine of groups: the time, and the decision so far.
+
+    One event can answer many requests: the last member to join answers for all.
+    """
+
+    __slots__ = ("config", "log_lines", "now", "now_ms", "records", "replies", "timers")
+
+    def __init__(self, config: GroupConfig, timers: Timers, now: Now) -> None:
+        self.config = config
+        self.timers = timers
+        self.now = now
+        self.now_ms = now.monotonic_ms
+        self.records: list[StateRecord] = []
+        self.replies: list[Reply] = []
+        self.log_lines: list[str] = []
+
+    def reply(self, ticket: int, message: Message) -> None:
+        self.replies.append(Reply(ticket, message))
+
+    def decision(self) -> Decision:
+        if not (self.records or self.replies or self.log_lines):
+            return NOTHING
+        return Decision(
+            records=tuple(self.records),
+            replies=tuple(self.replies),
+            log_lines=tuple(self.log_lines),
+        )

@@ -1,16 +1,16 @@
-"""One group of the classic protocol: its members, what they agree on, and what is kept of it.
+"""One group of the classic protocol: its members, its state and generation, and its record.
 
     Empty ---------join---------> PreparingRebalance --all joined, or timeout--> CompletingRebalance
       ^                             ^            |                                       |
-      +------ nobody is left -------|------------+                               leader's SyncGroup
+      +----- no member is left -----|------------+                               leader's SyncGroup
                                     +--join, leave, session timeout-- Stable <-----------+
 
-Owns the state; `rebalance` moves it, `joining` and `membership` are the dialogue with members.
+Owns the state; `rebalance` moves it, `joining` and `membership` handle members' requests.
 
-Invariants: what the offsets topic says of the group is what `apply` was given last, and an
-assignment is handed out only after it was applied; a generation that nobody was assigned anything
-in is in memory alone, and gone with it. Every member is in `members`, and every protocol counted
-in `_support`, exactly once. The generation never falls while the group is in memory.
+Invariants: the group's record in the offsets topic is what `apply` was given last, and an
+assignment is handed out only after it was applied; a generation without an assignment exists in
+memory alone. Every member is in `members`, and every protocol counted in `_support`, exactly once.
+The generation never falls while the group is in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coordinator.decision import StateRecord
 from barnabas.coordinator.member import Member, Parked, Protocols
-from barnabas.coordinator.rebalance_log import KEPT_EVENTS, RebalanceStory
+from barnabas.coordinator.rebalance_log import KEPT_EVENTS, RebalanceLog
 from barnabas.coordinator.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from barnabas.coordinator.timers import Timer
 from barnabas.errors import CorruptData, FencedInstanceId, KafkaError, UnknownMemberId
@@ -44,7 +44,7 @@ class GroupState(Enum):
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
-    DEAD = "Dead"  # what is told of a group that is not there
+    DEAD = "Dead"  # reported for an unknown group
 
 
 class Group:
@@ -66,9 +66,9 @@ class Group:
         "pending",
         "protocol",
         "protocol_type",
+        "rebalance",
         "state",
         "state_since_ms",
-        "story",
         "timer",
         "unsynced",
     )
@@ -84,28 +84,28 @@ class Group:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.pending: dict[str, Timer] = {}
-        """Ids that were handed out and have not joined yet (KIP-394), with their timeouts."""
+        """Member ids handed out that have not joined yet (KIP-394), with their timeouts."""
         self.unsynced: set[str] = set()
         """Members of this generation that have not sent their SyncGroup."""
         self.timer = Timer(group_id)
-        """Of the phase: until when all have to join, or to sync."""
+        """The deadline of the phase: for all to join, or to sync."""
         self.initial_until_ms: int | None = None
         """The latest end of the initial delay, while it runs (KIP-134)."""
         self.has_newcomer = False
         self.is_stored = False
-        """The offsets topic has a record of the group."""
-        self.story: RebalanceStory | None = None
-        """Of the rebalance that goes on; none in Stable and, once that is in the log, Empty."""
+        """Whether the offsets topic has a record of the group."""
+        self.rebalance: RebalanceLog | None = None
+        """The rebalance under way; None in Stable and, once that is in the log, Empty."""
         self.ended: RebalanceEvent | None = None  # to be kept when its record is applied
         self.events: deque[RebalanceEvent] = deque(maxlen=KEPT_EVENTS)
         self._static_ids: dict[str, str] = {}
         self._support: Counter[str] = Counter()  # protocol -> how many members can do it
         self._joined_count = 0
 
-    # --- who is in it ----------------------------------------------------------------------------
+    # --- members ----------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
-        """A new member; the first one leads."""
+        """Add a member; the first one leads."""
         assert member.member_id not in self.members, f"{member.member_id} is a member already"
         if member.instance_id is not None:
             assert member.instance_id not in self._static_ids, "static members have one id each"
@@ -116,7 +116,7 @@ class Group:
         self._count(member.protocols, +1)
 
     def remove(self, member: Member) -> None:
-        """The member is gone. Its requests must have been answered."""
+        """Remove a member. Its requests must have been answered."""
         assert member.joining is None and member.syncing is None, "it would wait for ever"
         del self.members[member.member_id]
         if member.instance_id is not None:
@@ -127,12 +127,12 @@ class Group:
             self.leader_id = next(iter(self.members), None)
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """The member that has this instance id."""
+        """The member with this instance id."""
         member_id = None if instance_id is None else self._static_ids.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member has come back under another id; it keeps its place in the group."""
+        """Give a static member another member id; it keeps its place in the group."""
         old_id = member.member_id
         self.members = {
             member_id if key == old_id else key: value for key, value in self.members.items()
@@ -155,16 +155,16 @@ class Group:
         for name, _ in protocols:
             self._support[name] += change
             if not self._support[name]:
-                del self._support[name]  # names are the members' own: they must not add up
+                del self._support[name]  # names come from clients: they must not accumulate
 
     def park_join(self, member: Member, parked: Parked) -> None:
-        """The member waits for the others. Its former request must have been answered."""
+        """Have the member wait for the others. Its former request must have been answered."""
         assert member.joining is None, "one JoinGroup of a member waits at a time"
         member.joining = parked
         self._joined_count += 1
 
     def take_join(self, member: Member) -> Parked | None:
-        """The JoinGroup that waits, to be answered now."""
+        """Take out the parked JoinGroup, to be answered now."""
         parked = member.joining
         if parked is not None:
             member.joining = None
@@ -177,11 +177,11 @@ class Group:
 
     @property
     def have_all_joined(self) -> bool:
-        """Everybody who is known waits for the next generation."""
+        """Whether every known member waits for the next generation."""
         return self._joined_count == len(self.members) and not self.pending
 
     def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
-        """What is wrong with one who says to be this member; None: nothing."""
+        """The error of a request in this member's name; None: it is valid."""
         if instance_id is not None:
             current = self.static_member(instance_id)
             if current is None:
@@ -191,14 +191,14 @@ class Group:
         return None if member_id in self.members else UnknownMemberId
 
     def timers(self) -> list[Timer]:
-        """All of the group and its members."""
+        """All timers of the group and its members."""
         members = [member.timer for member in self.members.values()]
         return [self.timer, *self.pending.values(), *members]
 
-    # --- what they agree on ----------------------------------------------------------------------
+    # --- protocols ----------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether one who can do these may join: all members must have one in common with it."""
+        """Whether a client with these may join: it and all members must have one in common."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and protocols)
         size = len(self.members)
@@ -207,7 +207,7 @@ class Group:
         )
 
     def choose_protocol(self) -> str:
-        """The one with the most votes of those that everybody can do."""
+        """The protocol with the most votes among those that all members support."""
         size = len(self.members)
         candidates = {name for name, count in self._support.items() if count == size}
         votes = Counter(member.vote(candidates) for member in self.members.values())
@@ -215,16 +215,16 @@ class Group:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The slowest member's: so long everybody waits for the others."""
+        """The longest rebalance timeout of all members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members read the topic, or may do so for all that we know."""
+        """Whether members read the topic, or may read it."""
         topics = self.subscribed_topics()
         return topics is None or topic in topics
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """The topics of all members, if this is a group of consumers that we can read."""
+        """The topics of all members; None if subscriptions cannot be read."""
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         if self.members and self.protocol is None:
@@ -239,19 +239,19 @@ class Group:
             topics.update(subscription.topics)
         return frozenset(topics)
 
-    # --- what is kept of it ----------------------------------------------------------------------
+    # --- its record ----------------------------------------------------------------------
 
     @property
     def is_unused(self) -> bool:
-        """Nobody would miss it: neither in memory nor in the offsets topic is anything of it."""
+        """Whether neither memory nor the offsets topic has anything of the group."""
         return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
 
     def assignments(self) -> dict[str, bytes]:
-        """What each member has, by the name that outlives its member id."""
+        """Each member's assignment, by the name that outlives its member id."""
         return {member.name: member.assignment for member in self.members.values()}
 
     def record(self, assignments: dict[str, bytes]) -> StateRecord:
-        """The group as the offsets topic shall have it. `assignments`: by member id."""
+        """The group's record for the offsets topic. `assignments`: by member id."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -275,7 +275,7 @@ class Group:
         return StateRecord(GroupMetadataKey(group=self.group_id), value)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """The offsets topic says so: just decided, or read again. Members that are here stay."""
+        """Apply the group's record, just appended or replayed. Known members stay."""
         known = {member.name: member for member in self.members.values()}
         self.members, self._static_ids, self._support = {}, {}, Counter()
         self._joined_count = 0
@@ -285,7 +285,9 @@ class Group:
             )
             member = known.pop(name, None)
             self.add(self._settled(member, stored, value.protocol or ""))
-        assert not any(gone.joining or gone.syncing for gone in known.values()), "they would wait"
+        assert not any(gone.joining or gone.syncing for gone in known.values()), (
+            "their requests would wait for ever"
+        )
         self._joined_count = sum(member.joining is not None for member in self.members.values())
         self.protocol_type = value.protocol_type or None
         self.protocol = value.protocol
@@ -296,10 +298,10 @@ class Group:
         self.is_stored = True
         if self.ended is not None:
             self.events.append(self.ended)
-            self.ended = self.story = None
+            self.ended = self.rebalance = None
 
     def _settled(self, member: Member | None, stored: MemberMetadata, protocol: str) -> Member:
-        """The member with what its record says; the protocols it has beyond the chosen one stay."""
+        """The member updated from its record; its protocols beyond the chosen one stay."""
         if member is None:
             member = Member.of_record(self.group_id, protocol, stored)
         elif member.subscription(protocol) != stored.subscription:

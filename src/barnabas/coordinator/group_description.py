@@ -1,4 +1,4 @@
-"""What tools are told of groups: DescribeGroups and ListGroups. Reads state, changes none."""
+"""Answers to DescribeGroups and ListGroups. Reads state, changes none."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CLASSIC = "classic"
 
 
 def described(group_id: str, group: Group | None, *, with_events: bool) -> DescribedGroup:
-    """The group as it is now; None: there is no such group, which is no error but "Dead".
+    """The group's current state; None: an unknown group, which is not an error but "Dead".
 
-    What members are subscribed to and assigned is told of a stable group alone: in a rebalance it
-    is no longer, or not yet, true.
+    Subscriptions and assignments are included for a stable group alone: in a rebalance they are no
+    longer, or not yet, true.
     """
     if group is None:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
@@ -43,7 +43,7 @@ def described(group_id: str, group: Group | None, *, with_events: bool) -> Descr
 
 
 def listed(groups: Iterable[Group], wanted: ListGroupsRequest) -> list[ListedGroup]:
-    """Those in the states and of the types wanted, upper and lower case alike; no filter: all."""
+    """The groups that match the filters on state and type, ignoring case; no filter: all."""
     states = {state.lower() for state in wanted.states_filter}
     types = {kind.lower() for kind in wanted.types_filter}
     if types and CLASSIC not in types:

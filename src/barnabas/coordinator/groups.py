@@ -2,13 +2,13 @@
 
 A request or a deadline goes in, a `Decision` comes out. Hard state (the groups as they were last
 recorded, and all offsets) changes in `apply` and `end_transaction` alone. A decision must be
-carried out, or have been refused, before the machine is asked the next thing.
+carried out, or have been refused, before the machine gets the next event.
 
-Invariants: each ticket that is handed in is answered exactly once, by the decision on it or by a
-later one. What replaying the records gives is what the machine was when the last was applied.
+Invariants: each ticket is answered exactly once, by the decision on it or by a later one. Replaying
+the records restores the machine as it was when the last was applied.
 
 It does not promise that a rebalance survives the coordinator: members that were in the middle of
-one are told by their generation that they have to join again.
+one get an error for their generation and have to join again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from barnabas.coordinator.decision import (
     Now,
     Reply,
     StateRecord,
+    Turn,
 )
 from barnabas.coordinator.group import Group, GroupState
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.group_description import described, listed
 from barnabas.coordinator.joining import Attempt, Caller
 from barnabas.coordinator.member import Parked
@@ -40,8 +40,8 @@ from barnabas.coordinator.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.coordinator.timers import Timer, Timers
-from barnabas.coordinator.turn import Turn
 from barnabas.errors import (
     NONE,
     GroupIdNotFound,
@@ -69,7 +69,7 @@ __all__ = ["Caller", "Groups"]
 
 _SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version that names several members
 
-# What one call of `expire` does: the loop bears no long steps, and no append is unbounded.
+# The most that one call of `expire` does: steps are short, and no append is unbounded.
 _MOST_TIMERS = 200
 _MOST_EXAMINED = 200
 _MOST_TOMBSTONES = 1000
@@ -97,11 +97,11 @@ class Groups:
         """Replaced as a whole when the broker's configuration changes."""
         self.offsets = Offsets()
         self.groups: dict[str, Group] = {}
-        """Those with members, or with a record; for others to read."""
+        """The groups with members or with a record; for others to read."""
         self._timers = Timers()
-        self._examination = Timer("")  # when to look for what has expired
+        self._examination = Timer("")  # when to look for expired offsets
         self._to_examine: deque[str] = deque()
-        self._deleted_topics: set[str] = set()  # which those may still have offsets of
+        self._deleted_topics: set[str] = set()  # topics of which those may still have offsets
 
     # --- members ---------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Groups:
         return turn.decision()
 
     def heartbeat(self, ticket: int, request: HeartbeatRequest, now_ms: int) -> Decision:
-        """Heartbeat: prolongs the session, and tells of a rebalance."""
+        """Heartbeat: prolongs the session, and reports a rebalance."""
         group = self.groups.get(request.group_id)
         if group is not None:
             code = membership.heartbeat(group, request, self._timers, now_ms)
@@ -175,12 +175,12 @@ class Groups:
         return Decision(replies=(Reply(ticket, answer),))
 
     def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
-        """All groups that the request's filters let through, also those that only have offsets."""
+        """All groups that match the request's filters, also those that only have offsets."""
         found = listed(self._all(), request)
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found)),))
 
     def delete(self, ticket: int, group_ids: Sequence[str], now: Now) -> Decision:
-        """DeleteGroups: those without members are forgotten, with all their offsets."""
+        """DeleteGroups: removes groups without members, with all their offsets."""
         turn = self._turn(now)
         results = []
         for group_id in dict.fromkeys(group_ids):
@@ -200,7 +200,7 @@ class Groups:
     # --- offsets ---------------------------------------------------------------------------------
 
     def commit(self, ticket: int, request: OffsetCommitRequest, now: Now) -> Decision:
-        """OffsetCommit of a member, or of anybody while the group has no members."""
+        """OffsetCommit of a member, or of any client while the group has no members."""
         error = commits.check_commit(self._find(request.group_id), request)
         if error is not None:
             return Decision(replies=(Reply(ticket, commit_answer(request, error)),))
@@ -221,12 +221,12 @@ class Groups:
     def fetch(
         self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, now_ms: int
     ) -> Decision:
-        """The reply is an `OffsetFetchGroupResponse`; whoever asks, member or not, is told."""
+        """The reply is an `OffsetFetchGroupResponse`, to members and other clients alike."""
         answer = self.offsets.fetch(wanted, require_stable=require_stable)
         return Decision((), (Reply(ticket, answer),))
 
     def delete_offsets(self, ticket: int, request: OffsetDeleteRequest, now_ms: int) -> Decision:
-        """OffsetDelete: of topics that no member reads (KIP-496)."""
+        """OffsetDelete: for topics that no member reads (KIP-496)."""
         group = self._find(request.group_id)
         if group is None:
             error = GroupIdNotFound if request.group_id else InvalidGroupId
@@ -243,9 +243,9 @@ class Groups:
         return decision._replace(records=tuple(records))
 
     def topics_deleted(self, names: Iterable[str]) -> Decision:
-        """The topics are gone, and with them what was committed of their partitions.
+        """Remove the offsets of deleted topics.
 
-        That can be much, so `expire` does it, bit by bit; it wants to be called at once.
+        There can be many, so `expire` does it step by step; its deadline is now.
         """
         self._deleted_topics.update(names)
         self._to_examine.extend(self.offsets.groups_with(self._deleted_topics))
@@ -254,7 +254,7 @@ class Groups:
     # --- hard state ------------------------------------------------------------------------------
 
     def apply(self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """The record is in the log at that offset, in the producer's transaction if in one."""
+        """Apply a record in the log at that offset, in the producer's transaction if in one."""
         key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
@@ -280,7 +280,7 @@ class Groups:
     # --- time ------------------------------------------------------------------------------------
 
     def loaded(self, now: Now) -> Decision:
-        """Replay is over: every member has a whole session to be heard of again."""
+        """Replay is over: every member has a whole session to send a heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
             if len(group.members) > self.config.max_size:
@@ -292,13 +292,13 @@ class Groups:
         return turn.decision()
 
     def deadline_ms(self) -> int | None:
-        """When to call `expire`, or earlier than need be."""
+        """When to call `expire`; may be earlier than necessary."""
         return 0 if self._to_examine else self._timers.next_ms()
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """What the deadlines that have come bring about; more may be due right afterwards.
+        """The decisions of deadlines that have passed; more may be due right afterwards.
 
-        Without `may_forget` no offset expires: nobody knows how old they are.
+        Without `may_forget` no offset expires, as their age is not known.
         """
         decisions = []
         for _ in range(_MOST_TIMERS):
@@ -323,8 +323,8 @@ class Groups:
             rebalance.forget_pending(turn, group, timer.member_id)
         else:
             member = group.members[timer.member_id]
-            # Who waits for the others cannot heartbeat; only new members wait for so long and not
-            # longer. The session begins anew with the answer.
+            # A member that waits for the others cannot heartbeat; only new ones have a limit. The
+            # session restarts with the answer.
             if member.is_new or not (member.joining or member.syncing):
                 rebalance.expel(turn, group, member, cause(member, "session timed out"))
         self._drop_if_unused(group)
@@ -335,9 +335,9 @@ class Groups:
         self._timers.set(self._examination, now_ms + interval_ms)
 
     def _examine(self, wall_ms: int | None) -> Iterator[StateRecord]:
-        """What of the next groups has outlived its use; those with nothing left go themselves.
+        """Tombstones for expired offsets of the next groups, and for groups that lose their last.
 
-        It is written in this very step: an offset that is committed meanwhile must not be lost.
+        Written in this very step: an offset that is committed meanwhile must not be lost.
         """
         for _ in range(min(_MOST_EXAMINED, len(self._to_examine))):
             group_id = self._to_examine.popleft()
@@ -364,13 +364,13 @@ class Groups:
                 records[_place(record)] = record
         return list(records.values())
 
-    # --- what is here ----------------------------------------------------------------------------
+    # --- lookups ----------------------------------------------------------------------------
 
     def _turn(self, now: Now) -> Turn:
         return Turn(self.config, self._timers, now)
 
     def _find(self, group_id: str) -> Group | None:
-        """The group; one that has nothing but offsets is known as long as it has them."""
+        """The group; one with offsets alone exists as long as it has them."""
         group = self.groups.get(group_id)
         if group is None and group_id in self.offsets.groups:
             group = Group(group_id)
@@ -387,7 +387,7 @@ class Groups:
             self._timers.set(member.timer, now_ms + member.session_timeout_ms)
 
     def _forget(self, records: list[StateRecord], group: Group) -> None:
-        """The group is to be forgotten; if the log does not know it, that is all it takes."""
+        """Remove the group: by a tombstone if it has a record, else at once."""
         if group.is_stored:
             records.append(StateRecord(GroupMetadataKey(group=group.group_id), None))
         else:
@@ -396,7 +396,7 @@ class Groups:
                 self._timers.cancel(timer)
 
     def _forget_if_last(self, records: list[StateRecord], group: Group) -> None:
-        """These tombstones are of offsets: a group without members goes with its last offset."""
+        """Remove a group without members if these tombstones remove its last offset."""
         is_empty = group.state is GroupState.EMPTY and not group.pending
         if is_empty and len(records) == self.offsets.count(group.group_id):
             self._forget(records, group)
@@ -414,7 +414,7 @@ def _place(record: StateRecord) -> tuple[str, int]:
 
 
 def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]]:
-    """Tombstones in amounts that one append can take."""
+    """Tombstones in batches that one append can take."""
     batch: list[StateRecord] = []
     for record in records:
         batch.append(record)

@@ -1,9 +1,9 @@
-"""JoinGroup: who may enter a group, as whom, and whether that makes the group rebalance.
+"""JoinGroup: admission to a group, the member id, and whether the group rebalances.
 
-no member id, no instance id    version 4+ is sent away with an id and comes again (KIP-394)
+no member id, no instance id    version 4+ gets an id and has to join again with it (KIP-394)
 no member id, instance id       a static member, new, or back to take its old place (KIP-345)
-a member id that is pending     comes again: now it is a member
-a member id that is known       rejoins, and may have changed what it wants
+a pending member id             joins again: now it is a member
+a known member id               rejoins, maybe with another subscription
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from barnabas.errors import (
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 if TYPE_CHECKING:
+    from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.records import GroupMetadataValue
-    from barnabas.coordinator.turn import Turn
     from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 _OWN_REBALANCE_TIMEOUT: Final = 1  # JoinGroup versions from which these exist
@@ -49,15 +49,15 @@ _LONGEST_PREFIX_CHARACTERS: Final = 8_000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 """How long a new member waits for its first generation. It has no id to heartbeat with, and a lost
-connection is not noticed while it waits: clients that give up and come again must not add up."""
+connection is not noticed while it waits: clients that give up and retry must not accumulate."""
 
 
 class Caller(NamedTuple):
-    """Who sends a JoinGroup."""
+    """The sender of a JoinGroup."""
 
     client_id: str
     host: str
-    """As Kafka writes it: "/127.0.0.1"."""
+    """In Kafka's form: "/127.0.0.1"."""
     new_id: str
     """A fresh random UUID as text, for the member id if one is needed."""
     version: int
@@ -65,7 +65,7 @@ class Caller(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One JoinGroup, taken apart."""
+    """One JoinGroup, parsed."""
 
     parked: Parked
     request: JoinGroupRequest
@@ -81,7 +81,7 @@ class Attempt(NamedTuple):
         turn.reply(self.parked.ticket, refused_join(error, member_id, self.parked.version))
 
     def describe_to(self, member: Member) -> None:
-        """The member lives by these timeouts from now on."""
+        """Set the member's timeouts."""
         request = self.request
         has_own = self.caller.version >= _OWN_REBALANCE_TIMEOUT
         member.session_timeout_ms = request.session_timeout_ms
@@ -91,7 +91,7 @@ class Attempt(NamedTuple):
 
 
 def join(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """What becomes of it: an answer now, or when all the others have joined."""
+    """Answer the JoinGroup now, or park it until all the others have joined."""
     request = attempt.request
     member_id = request.member_id
     if not _has_room(group, member_id, turn.config.max_size):
@@ -100,7 +100,7 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
     elif not group.supports(request.protocol_type, attempt.protocols):
         attempt.refuse(turn, InconsistentGroupProtocol, member_id)
     elif not member_id:
-        _join_anew(turn, group, attempt)
+        _join_without_id(turn, group, attempt)
     elif member_id in group.pending:
         if request.group_instance_id is None:
             turn.timers.cancel(group.pending.pop(member_id))
@@ -113,7 +113,7 @@ def join(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """`group.max.size`. It can have shrunk below what is here: the last to rejoin have to go."""
+    """`group.max.size`. It may have been lowered: then the last to rejoin have to leave."""
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
@@ -132,8 +132,8 @@ def _turn_away(turn: Turn, group: Group, member_id: str) -> None:
         expel(turn, group, member, cause(member, "found the group full"))
 
 
-def _join_anew(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """A JoinGroup without a member id: it gets one."""
+def _join_without_id(turn: Turn, group: Group, attempt: Attempt) -> None:
+    """A JoinGroup without a member id gets one."""
     instance_id, caller = attempt.request.group_instance_id, attempt.caller
     prefix = caller.client_id if instance_id is None else instance_id
     member_id = f"{prefix[:_LONGEST_PREFIX_CHARACTERS]}-{caller.new_id}"
@@ -149,7 +149,7 @@ def _join_anew(turn: Turn, group: Group, attempt: Attempt) -> None:
 
 
 def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
-    """One more member, and so a rebalance."""
+    """Add a member, which begins a rebalance."""
     request = attempt.request
     member = Member(group.group_id, member_id, request.group_instance_id, attempt.protocols)
     member.client_id = attempt.caller.client_id
@@ -167,7 +167,7 @@ def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
 
 
 def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
-    """A JoinGroup of one who says to be a member."""
+    """A JoinGroup with a member id."""
     request = attempt.request
     error = group.check_member(request.member_id, request.group_instance_id)
     if error is not None:
@@ -180,24 +180,24 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "changed its subscription", request.reason))
     elif group.state is GroupState.STABLE and member.member_id == group.leader_id:
-        # The leader may know of something that its own subscription does not show: new partitions.
+        # The leader may know of a change that its subscription does not show: new partitions.
         _park(turn, group, attempt, member)
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
-        # The answer to its last JoinGroup was lost: it gets it again.
+        # The answer to its last JoinGroup was lost: send it again.
         turn.reply(attempt.parked.ticket, joined_answer(group, member))
 
 
 def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
-    """The member waits for the next generation, as whom the request says it is."""
-    refuse_join(turn, group, member, RebalanceInProgress)  # one that it has given up, then
+    """Park the JoinGroup until the next generation, with the request's settings."""
+    refuse_join(turn, group, member, RebalanceInProgress)  # an abandoned one
     group.change_protocols(member, attempt.protocols)
     attempt.describe_to(member)
     group.park_join(member, attempt.parked)
 
 
 def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """A static member is back, under a new id; who still uses the old one is fenced."""
+    """A static member is back under a new id; a client with the old one is fenced."""
     refuse_join(turn, group, member, FencedInstanceId)
     refuse_sync(turn, member, FencedInstanceId)
     prolong_session(turn, member)
@@ -214,7 +214,7 @@ def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, membe
 
 
 def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
-    """Nobody else notices: only the log has to know the new id, before it counts."""
+    """Replace the member id without a rebalance: it counts once it is in the log."""
     old_id = member.member_id
     group.unsynced.discard(old_id)
     record = group.record({one.member_id: one.assignment for one in group.members.values()})
@@ -227,18 +227,18 @@ def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_
     if value.leader == old_id:
         value.leader = member_id
     turn.records.append(record)
-    is_told = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
+    skips_assignment = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
     answer = JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
-        # Before version 9 a leader cannot be told to leave the assignment alone. So it is not told
-        # that it leads: the old id, which is nobody's now, is named as the leader's.
-        leader=(value.leader if is_told else group.leader_id) or "",
-        skip_assignment=is_told,
+        # Before version 9 there is no "skip assignment" for a leader. So the member is not named as
+        # the leader: the old id, which no member has any more, is.
+        leader=(value.leader if skips_assignment else group.leader_id) or "",
+        skip_assignment=skips_assignment,
         member_id=member_id,
     )
-    if is_told:
+    if skips_assignment:
         answer.members = [
             JoinGroupResponseMember(
                 member_id=one.member_id,

@@ -1,8 +1,8 @@
 """One member of a group of the classic protocol.
 
-Owns what the member said of itself when it joined, what it was assigned, and the requests of its
-own that wait for the rest of the group. A static member (KIP-345) has an instance id: it keeps its
-place and its assignment when it comes back under a new member id.
+Owns the settings from its JoinGroup, its assignment, and its requests that wait for the rest of the
+group. A static member (KIP-345) has an instance id: it keeps its place and its assignment when it
+comes back under a new member id.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.join_group import JoinGroupRequestProtocol
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""What a member can do, dearest first: a protocol's name, and the subscription under it."""
+"""A member's protocols, most preferred first: the name, and the subscription under it."""
 
 _UUID_CHARACTERS, _UUID_SHOWN = 36, 8
 _NAME_SHOWN = 80
 
 
 class Parked(NamedTuple):
-    """A request that waits in the machine, and the version in which it has to be answered."""
+    """A request that waits in the machine, and the version of its answer."""
 
     ticket: int
     version: int
 
 
 class Member:
-    """What the coordinator knows of one member."""
+    """The state of one member."""
 
     __slots__ = (
         "assignment",
@@ -60,15 +60,15 @@ class Member:
         self.protocols = protocols
         self.assignment = b""
         self.timer = Timer(group_id, member_id)
-        """Its session, which heartbeats prolong."""
+        """The session, which heartbeats prolong."""
         self.joining: Parked | None = None
         self.syncing: Parked | None = None
         self.is_new = False
-        """It has not been in any generation, so it knows no member id to heartbeat with."""
+        """It has not been in any generation, so it has no member id to heartbeat with."""
 
     @classmethod
     def of_record(cls, group_id: str, protocol: str, stored: MemberMetadata) -> Member:
-        """The member as the offsets topic has it: one protocol is all that is kept."""
+        """The member from its record, which keeps one protocol only."""
         subscription = bytes(stored.subscription)
         instance_id = stored.group_instance_id
         member = cls(group_id, stored.member_id, instance_id, ((protocol, subscription),))
@@ -78,24 +78,24 @@ class Member:
 
     @property
     def name(self) -> str:
-        """What stays the same when a static member comes back under another member id."""
+        """The name that a static member keeps under another member id."""
         return self.member_id if self.instance_id is None else self.instance_id
 
     def subscription(self, protocol: str) -> bytes:
-        """What the member said under this protocol; empty if it does not know it."""
+        """The member's subscription under this protocol; empty if it does not support it."""
         return next((data for name, data in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Container[str]) -> str:
-        """The protocol that it likes best of those that everybody can do."""
+        """The member's most preferred protocol of those that all members support."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def rename(self, member_id: str) -> None:
-        """The static member is back under a new id."""
+        """Give a static member a new member id."""
         self.member_id = self.timer.member_id = member_id
 
 
 def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """The protocols of a request, each name once, and no view of the request's frame."""
+    """The protocols of a request, each name once, copied out of the request's frame."""
     named: dict[str, bytes] = {}
     for protocol in wanted:
         named.setdefault(protocol.name, bytes(protocol.metadata))
@@ -103,7 +103,7 @@ def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
 
 
 def short_name(name: str) -> str:
-    """A member's name for people: of the random id at its end only the beginning."""
+    """A member's name for logs, with only the beginning of the random id at its end."""
     head, uuid = name[:-_UUID_CHARACTERS], name[-_UUID_CHARACTERS:]
     is_uuid = len(uuid) == _UUID_CHARACTERS and all(uuid[place] == "-" for place in (8, 13, 18, 23))
     return head[:_NAME_SHOWN] + uuid[:_UUID_SHOWN] if is_uuid else name[:_NAME_SHOWN]

@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup: what members of a generation say."""
+"""SyncGroup, Heartbeat and LeaveGroup: the requests of a generation's members."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from barnabas.protocol.messages.leave_group import MemberResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.member import Parked
     from barnabas.coordinator.timers import Timers
-    from barnabas.coordinator.turn import Turn
     from barnabas.protocol.messages.heartbeat import HeartbeatRequest
     from barnabas.protocol.messages.leave_group import MemberIdentity
     from barnabas.protocol.messages.sync_group import SyncGroupRequest
 
 
 def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) -> None:
-    """The member's assignment, now or when the leader has made it."""
+    """Answer with the member's assignment, now or when the leader has sent it."""
     error = _check_sync(group, request)
     if error is not None:
         turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code))
@@ -49,7 +49,7 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
         prolong_session(turn, member)
         turn.reply(parked.ticket, synced_answer(group, member.assignment))
         return
-    refuse_sync(turn, member, RebalanceInProgress)  # one that it has given up, then
+    refuse_sync(turn, member, RebalanceInProgress)  # an abandoned one
     member.syncing = parked
     if member.member_id == group.leader_id:
         settle(turn, group, {one.member_id: bytes(one.assignment) for one in request.assignments})
@@ -85,7 +85,7 @@ def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: i
 def leave(
     turn: Turn, group: Group | None, members: Sequence[MemberIdentity]
 ) -> list[MemberResponse]:
-    """Each of them goes, or is told why it does not."""
+    """Remove members, each with its own error code."""
     return [
         MemberResponse(
             member_id=one.member_id,

@@ -1,7 +1,7 @@
-"""What a rebalance moved: the partitions that another member has now than before.
+"""The movement of partitions in a rebalance: those whose member has changed.
 
 Only groups of consumers have assignments that can be read (`ConsumerProtocol`); of others it is
-known no more than whose bytes have changed. Pure arithmetic over two sets of assignments.
+only known whose bytes have changed. Pure arithmetic over two sets of assignments.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from barnabas.protocol.consumer_protocol import (
 from barnabas.types import TopicPartition
 
 MOST_COMPARED_BYTES: Final = 65_536
-"""Larger assignments are not taken apart: that would hold up the broker for milliseconds."""
+"""Larger assignments are not decoded: that would block the broker for milliseconds."""
 
 UNKNOWN: Final = -1
 
 Assignments = Mapping[str, bytes]
-"""Member's name to what it was assigned."""
+"""Member's name to assignment."""
 
 
 class Movement(NamedTuple):
-    """What became of the partitions; counts are of partitions."""
+    """The changes of a rebalance, in numbers of partitions."""
 
     moved: int
-    """That had an owner and have another one now; UNKNOWN if nobody could tell."""
+    """That had an owner and have another one now; or UNKNOWN."""
     taken: int
     """That had an owner and have none now: revoked, if rebalances are cooperative (KIP-429)."""
     given: int
@@ -39,7 +39,7 @@ class Movement(NamedTuple):
     moves: tuple[tuple[TopicPartition, str, str], ...]
     """(partition, from, to) of those that moved, by topic and number."""
     is_harmless: bool
-    """Whoever had something kept it, so nobody had to stop working for this."""
+    """No member lost a partition, so none had to stop working."""
 
 
 def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:

@@ -1,6 +1,6 @@
-"""Answers about offsets in which every partition is told the same: a refusal, mostly.
+"""Answers about offsets with the same result for every partition: a refusal, mostly.
 
-The requests of all these APIs name topics and partitions, and so must their answers.
+The requests of all these APIs name topics and partitions, as do their answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 
 NO_OFFSET = -1
-"""Of a partition for which nothing is committed, or of which nothing is told."""
+"""For a partition without a committed offset, or with an error."""
 
 Error = type[KafkaError] | KafkaError
 
@@ -82,7 +82,7 @@ def transactional_answer(
 def delete_answer(
     request: OffsetDeleteRequest, kept: Container[str], error: Error
 ) -> OffsetDeleteResponse:
-    """The offsets of the topics in `kept` stay, for that reason; the others are forgotten."""
+    """Offsets of topics in `kept` stay, with the error; the others are removed."""
     topics = []
     for topic in request.topics:
         code = error.code if topic.name in kept else NONE
@@ -97,9 +97,9 @@ def delete_answer(
 
 
 def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetFetchGroupResponse:
-    """No offset for any partition, since nothing is committed or for the reason given.
+    """No offset for any partition, as none is committed or because of the error.
 
-    The error stands at the group and at each partition: what the version has is sent.
+    The error is at the group and at each partition: the version decides which is sent.
     """
     code = NONE if error is None else error.code
     return OffsetFetchGroupResponse(
@@ -116,7 +116,7 @@ def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetF
 
 
 def no_offset(partition: int, code: int = NONE) -> OffsetFetchPartitionResponse:
-    """There is none for this partition, or none is told."""
+    """No committed offset for this partition, or an error."""
     return OffsetFetchPartitionResponse(
         partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=code
     )

@@ -1,10 +1,10 @@
-"""Offset commits as bytes, by hand: the records that groups write, and a start reads, most.
+"""A hand-written codec of offset commits, the most frequent records of groups.
 
     key, version 1      int16 version, string group, string topic, int32 partition
     value, version 3    int16 version, int64 offset, int32 leader epoch, string metadata, int64 time
                         (a string is its length in bytes as an int16, and UTF-8)
 
-What is of another layout or kind is left to `records`, which has them all and says what is wrong.
+Other layouts and kinds are left to `records`, which has them all and reports errors.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def encode_offset_value(
 
 
 def decode_offset_commit(key: bytes, value: bytes) -> OffsetCommit | None:
-    """The commit; None if the bytes are of another version, or cannot be right."""
+    """The commit; None if the bytes are of another version, or malformed."""
     try:
         kind, size = _KEY_BEGIN.unpack_from(key)
         group_end = _KEY_BEGIN.size + size

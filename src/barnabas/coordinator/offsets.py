@@ -1,15 +1,15 @@
-"""The offsets that the groups of one shard have committed, and those that wait for a transaction.
+"""The offsets of one shard's groups: committed ones, and those pending in transactions.
 
     commit                 a record; it counts when it is in the log
-    transactional commit   a record in a transactional batch; it is pending until the marker of its
-                           transaction is in this partition, and gone if that one aborts
-    tombstone              forgets the key, in whatever way it was committed before
+    transactional commit   a record in a transactional batch; pending until its transaction's marker
+                           is in this partition, and dropped if that aborts
+    tombstone              removes the key, however it was committed
 
-Of several records of one key the one that is latest in the log counts, wherever the marker of a
-transactional one stands (KIP-98). So what is replayed from a compacted log is what was before.
+Of several records of one key the latest in the log counts, wherever the marker of a transactional
+one is (KIP-98). So replaying a compacted log restores the same state.
 
-Owns what is committed, and decides what is written about it. Whether a member may commit and
-whether a group may be deleted is the group's to say.
+Owns the committed offsets, and decides which records are written. Whether a member may commit and
+whether a group may be deleted is up to the group.
 
 Invariant: `groups` holds exactly the groups of which something is committed or pending, and
 changes in `apply` and `end_transaction` alone.
@@ -67,32 +67,32 @@ class Committed(NamedTuple):
     commit_timestamp_ms: int
     expire_timestamp_ms: int
     log_offset: int
-    """Of the record that says so: decides between a plain and a transactional commit."""
+    """The record's offset: decides between a plain and a transactional commit."""
 
 
 Place = tuple[str, int]
 """A topic and a partition."""
 
 Stored = tuple[int, int, str, int, int, int]
-"""The fields of `Committed`. A plain tuple, and nothing else in it but numbers and text, is of no
-interest to the garbage collector; as objects of a class a million offsets would stop the broker for
-a third of a second whenever it looks at them all."""
+"""The fields of `Committed`. A plain tuple of numbers and text is not tracked by the garbage
+collector; as objects of a class, a million offsets would stop the broker for a third of a second at
+each full collection."""
 
 _LOG_OFFSET: Final = 5
 
 
 class GroupOffsets(NamedTuple):
-    """What one group has committed, and what it will have if transactions commit."""
+    """The offsets of one group, committed and pending in transactions."""
 
     committed: dict[Place, Stored]
     pending: dict[int, dict[Place, Stored]]  # by producer id
 
     def is_unstable(self, place: Place) -> bool:
-        """Whether an open transaction may still change what is committed here."""
+        """Whether an open transaction may still change this offset."""
         return any(place in pending for pending in self.pending.values())
 
     def places(self) -> list[Place]:
-        """Every partition of which something is committed or pending."""
+        """Every partition with a committed or pending offset."""
         places = dict.fromkeys(self.committed)
         for pending in self.pending.values():
             places.update(dict.fromkeys(pending))
@@ -114,9 +114,9 @@ class Offsets:
     def commit(
         self, ticket: int, request: OffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """What is to be written for a commit that the group allows.
+        """The records of a commit that the group allows.
 
-        `max_metadata`: `offset.metadata.max.bytes`, which Kafka takes for UTF-16 units. A group
+        `max_metadata`: `offset.metadata.max.bytes`, which Kafka takes for UTF-16 units. The group
         without a name may commit, as it always could.
         """
         group_id = request.group_id
@@ -151,7 +151,7 @@ class Offsets:
     def commit_transactional(
         self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
-        """What is to be written, in the producer's transaction, for a commit that is allowed."""
+        """The records of an allowed commit in the producer's transaction."""
         group_id = request.group_id
         if not group_id:
             return _reply(ticket, transactional_answer(request, InvalidGroupId))
@@ -180,7 +180,7 @@ class Offsets:
         )
         return Decision(tuple(records), (Reply(ticket, answer),), batch=batch if records else None)
 
-    # --- what is committed -----------------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------
 
     def fetch(self, wanted: OffsetFetchGroup, *, require_stable: bool) -> OffsetFetchGroupResponse:
         """The offsets of the partitions named, or of all that have one if no topics are given.
@@ -201,8 +201,8 @@ class Offsets:
             places = list(group.committed)
         topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
         for place in places:
-            told = _told(group, place, require_stable=require_stable)
-            topics.setdefault(place[0], []).append(told)
+            answer = _fetched(group, place, require_stable=require_stable)
+            topics.setdefault(place[0], []).append(answer)
         return OffsetFetchGroupResponse(
             group_id=wanted.group_id,
             topics=[
@@ -212,22 +212,22 @@ class Offsets:
         )
 
     def count(self, group_id: str) -> int:
-        """Of how many partitions the group has something committed or pending.
+        """The number of partitions with a committed or pending offset of the group.
 
-        A group without members whose every one is forgotten by the tombstones of a decision, and
-        these are never more than one a partition, is gone with them.
+        A group without members is removed when a decision has that many tombstones, as these are
+        never more than one per partition.
         """
         group = self.groups.get(group_id)
         if group is None:
             return 0
         return len(group.places()) if group.pending else len(group.committed)
 
-    # --- what is forgotten -----------------------------------------------------------------------
+    # --- tombstones -----------------------------------------------------------------------
 
     def delete(
         self, ticket: int, request: OffsetDeleteRequest, subscribed: Container[str] = ()
     ) -> Decision:
-        """Forget the partitions named, but not of topics that a member is `subscribed` to."""
+        """Remove the partitions named, except of topics that a member is `subscribed` to."""
         answer = delete_answer(request, subscribed, GroupSubscribedToTopic)
         group_id = request.group_id
         group = self.groups.get(group_id)
@@ -245,7 +245,7 @@ class Offsets:
     def tombstones(
         self, group_id: str, topics: Container[str] | None = None
     ) -> tuple[StateRecord, ...]:
-        """What forgets all of a group's offsets, or those of some topics; pending ones too."""
+        """Tombstones of all of a group's offsets, or those of some topics; pending ones too."""
         group = self.groups.get(group_id)
         if group is None:
             return ()
@@ -254,7 +254,7 @@ class Offsets:
         )
 
     def groups_with(self, topics: Container[str]) -> list[str]:
-        """The groups of which something is committed or pending in one of these topics."""
+        """The groups with a committed or pending offset in one of these topics."""
         return [
             group_id
             for group_id, group in self.groups.items()
@@ -269,11 +269,11 @@ class Offsets:
         empty_since_ms: int | None = None,
         subscribed: Container[str] = (),
     ) -> tuple[StateRecord, ...]:
-        """What forgets the offsets whose time is over (KIP-211).
+        """Tombstones of expired offsets (KIP-211).
 
-        An offset lives for `offsets.retention.minutes` after its commit, or after the group became
-        empty if `empty_since_ms` says when; one with an expiry of its own until then. Offsets of
-        `subscribed` topics are kept, and so are those that an open transaction may yet renew.
+        An offset is kept for `offsets.retention.minutes` after its commit, or after the group
+        became empty (`empty_since_ms`); one with its own expiry until then. Offsets of `subscribed`
+        topics are kept, and so are those that an open transaction may yet renew.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -295,7 +295,7 @@ class Offsets:
         offset: int,
         producer_id: int = NO_PRODUCER_ID,
     ) -> None:
-        """A record is in the log, at that offset, and in this producer's transaction if in one."""
+        """Apply a record in the log at that offset, in the producer's transaction if in one."""
         place = (intern(key.topic), key.partition)
         group = self.groups.get(key.group)
         if value is None:
@@ -319,7 +319,7 @@ class Offsets:
         self._open.setdefault(producer_id, {})[key.group] = None
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """The producer's marker is in the log: what it had pending counts now, or never."""
+        """The producer's marker is in the log: commit its pending offsets, or drop them."""
         for group_id in self._open.pop(producer_id, ()):
             group = self.groups[group_id]
             pending = group.pending.pop(producer_id)
@@ -331,7 +331,7 @@ class Offsets:
             self._drop_if_empty(group_id, group)
 
     def _forget(self, group_id: str, group: GroupOffsets, place: Place, producer_id: int) -> None:
-        """A tombstone. One in a transaction takes back only what was committed in it, as Kafka
+        """Apply a tombstone. One in a transaction removes only what was committed in it, as Kafka
         reads it, which never writes such a one."""
         producers = list(group.pending)
         if producer_id == NO_PRODUCER_ID:
@@ -353,7 +353,7 @@ class Offsets:
             del self.groups[group_id]
 
 
-def _told(
+def _fetched(
     group: GroupOffsets, place: Place, *, require_stable: bool
 ) -> OffsetFetchPartitionResponse:
     if require_stable and group.pending and group.is_unstable(place):
@@ -383,7 +383,7 @@ def _tombstone(group_id: str, place: Place) -> StateRecord:
 
 
 def _is_too_large(metadata: str, limit: int) -> bool:
-    """Whether it is longer than that, in UTF-16 units, of which a character has one or two."""
+    """Whether it is longer than `limit` UTF-16 units, of which a character has one or two."""
     return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) // 2 > limit
 
 

@@ -1,13 +1,13 @@
-"""How a group comes from one generation to the next.
+"""A group's rebalance: from one generation to the next.
 
-    begin       something changed: all members shall join again, and those who wait for an
-                assignment are sent back to do so
-    complete    all have joined, or time is up: who did not join is out, the rest is the next
-                generation, and its leader learns who is in it
-    settle      the leader has assigned: everybody gets their part, once it is in the log
+    begin       something changed: all members have to join again, also those that wait for an
+                assignment
+    complete    all have joined, or time is up: members that did not join are removed, the rest is
+                the next generation, and its leader gets the list of members
+    settle      the leader has assigned: every member gets its part, once it is in the log
 
-Timeouts are those of Kafka 3.9: the rebalance timeout bounds joining, and once more syncing; the
-initial delay of a new group ends early for nobody, and grows with each newcomer (KIP-134).
+Timeouts are those of Kafka 3.9: the rebalance timeout bounds joining, and again syncing; the
+initial delay of a new group never ends early, and grows with each new member (KIP-134).
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.coordinator.group import Group, GroupState
 from barnabas.coordinator.movement import movement
-from barnabas.coordinator.rebalance_log import Cause, RebalanceStory, cause
+from barnabas.coordinator.rebalance_log import Cause, RebalanceLog, cause
 from barnabas.errors import KafkaError, RebalanceInProgress, UnknownMemberId
 from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.member import Member, Parked
-    from barnabas.coordinator.turn import Turn
 
-_NULLABLE_PROTOCOL: Final = 7  # the first JoinGroup version that can say "no protocol"
+_NULLABLE_PROTOCOL: Final = 7  # the first JoinGroup version that can express "no protocol"
 
 
 def begin(turn: Turn, group: Group, why: Cause) -> None:
-    """All members shall join again; or one more reason for it, if they are about to."""
-    tell(turn, group, why)
+    """Have all members join again; or add a cause to the rebalance under way."""
+    note_cause(turn, group, why)
     _prepare(turn, group)
 
 
-def tell(turn: Turn, group: Group, why: Cause) -> None:
-    """A reason for the rebalance that is going on, or that begins with it."""
-    if group.story is None:
-        group.story = RebalanceStory(turn.now_ms, group.generation, group.assignments())
-    group.story.add(why)
+def note_cause(turn: Turn, group: Group, why: Cause) -> None:
+    """Add a cause to the rebalance under way, or begin its log."""
+    if group.rebalance is None:
+        group.rebalance = RebalanceLog(turn.now_ms, group.generation, group.assignments())
+    group.rebalance.add(why)
 
 
 def _prepare(turn: Turn, group: Group) -> None:
@@ -59,15 +59,15 @@ def _prepare(turn: Turn, group: Group) -> None:
 
 
 def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
-    """The member is out, and the others share what it had."""
-    tell(turn, group, why)
+    """Remove the member, and rebalance."""
+    note_cause(turn, group, why)
     _drop(turn, group, member)
     _prepare(turn, group)
     complete_if_all_joined(turn, group)
 
 
 def _drop(turn: Turn, group: Group, member: Member) -> None:
-    """The member is no more. If it waits, it is told to come again as a new one."""
+    """Remove the member. If it waits, it gets UNKNOWN_MEMBER_ID and has to join as a new one."""
     refuse_join(turn, group, member, UnknownMemberId)
     refuse_sync(turn, member, UnknownMemberId)
     turn.timers.cancel(member.timer)
@@ -75,7 +75,7 @@ def _drop(turn: Turn, group: Group, member: Member) -> None:
 
 
 def complete_if_all_joined(turn: Turn, group: Group) -> None:
-    """To be called after whatever may have been the last thing that was waited for."""
+    """Complete if nothing is waited for any more; to be called after each change."""
     if (
         group.state is GroupState.PREPARING
         and group.initial_until_ms is None
@@ -85,7 +85,7 @@ def complete_if_all_joined(turn: Turn, group: Group) -> None:
 
 
 def phase_expired(turn: Turn, group: Group) -> None:
-    """The group's own timer has run out."""
+    """The group's own timer has expired."""
     if group.state is GroupState.PREPARING:
         until_ms = group.initial_until_ms
         if until_ms is not None and group.has_newcomer and turn.now_ms < until_ms:
@@ -97,24 +97,24 @@ def phase_expired(turn: Turn, group: Group) -> None:
     elif group.unsynced:
         for member_id in sorted(group.unsynced):
             member = group.members[member_id]
-            tell(turn, group, cause(member, "did not send its SyncGroup in time"))
+            note_cause(turn, group, cause(member, "did not send its SyncGroup in time"))
             _drop(turn, group, member)
         _prepare(turn, group)
         complete_if_all_joined(turn, group)
 
 
 def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
-    """Who was given this id will not come."""
+    """Drop a member id that was handed out and not used."""
     turn.timers.cancel(group.pending.pop(member_id))
     complete_if_all_joined(turn, group)
 
 
 def _complete(turn: Turn, group: Group) -> None:
-    """The next generation, of those who are here. Static members may be late (KIP-345)."""
+    """Begin the next generation with the joined members. Static ones may be late (KIP-345)."""
     group.initial_until_ms = None
     for member in [one for one in group.members.values() if one.joining is None]:
         if member.instance_id is None:
-            tell(turn, group, cause(member, "did not rejoin in time"))
+            note_cause(turn, group, cause(member, "did not rejoin in time"))
             _drop(turn, group, member)
     if not group.members:
         _become_empty(turn, group)
@@ -123,7 +123,7 @@ def _complete(turn: Turn, group: Group) -> None:
     if leader.joining is None:
         joined = next((one for one in group.members.values() if one.joining), None)
         if joined is None:
-            # All that is left are static members that are away: their sessions will end it.
+            # Only absent static members are left: their sessions will end it.
             turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
             return
         group.leader_id = joined.member_id
@@ -150,9 +150,9 @@ def _become_empty(turn: Turn, group: Group) -> None:
 
 
 def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-    """The leader has assigned, by member id; who is not named gets nothing.
+    """The leader has assigned, by member id; a member not named gets nothing.
 
-    What changes the group's state is the record, once it is in the log.
+    The group's state changes by the record, once it is in the log.
     """
     turn.records.append(group.record(assignments))
     for member in group.members.values():
@@ -166,13 +166,13 @@ def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
 
 
 def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
-    """The rebalance is over, if the log takes the record: tell it."""
-    story = group.story
-    assert story is not None, "no rebalance without a cause"
-    moved = movement(group.protocol_type == CONSUMER_PROTOCOL, story.before, after)
-    event = story.end(turn.now, group.group_id, group.generation, len(after), moved)
+    """Log the rebalance, which is over if the record is appended."""
+    rebalance = group.rebalance
+    assert rebalance is not None, "no rebalance without a cause"
+    moved = movement(group.protocol_type == CONSUMER_PROTOCOL, rebalance.before, after)
+    event = rebalance.end(turn.now, group.group_id, group.generation, len(after), moved)
     group.ended = event
-    turn.stories.append(event.story)
+    turn.log_lines.append(event.story)
 
 
 def _enter(turn: Turn, group: Group, state: GroupState) -> None:
@@ -181,7 +181,7 @@ def _enter(turn: Turn, group: Group, state: GroupState) -> None:
 
 
 def prolong_session(turn: Turn, member: Member) -> None:
-    """The member has shown that it lives."""
+    """Restart the member's session timeout."""
     turn.timers.set(member.timer, turn.now_ms + member.session_timeout_ms)
 
 
@@ -189,7 +189,7 @@ def prolong_session(turn: Turn, member: Member) -> None:
 
 
 def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
-    """The member is in this generation; the leader is told who else is."""
+    """A JoinGroup's success; for the leader with all members of the generation."""
     protocol = group.protocol or ""
     is_leader = member.member_id == group.leader_id
     members = [
@@ -213,7 +213,7 @@ def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
 def refused_join(
     error: type[KafkaError] | KafkaError, member_id: str, version: int
 ) -> JoinGroupResponse:
-    """A JoinGroup's refusal. Below version 7 "no protocol" can only be said as an empty name."""
+    """A JoinGroup's refusal. Below version 7 "no protocol" is an empty name."""
     return JoinGroupResponse(
         error_code=error.code,
         member_id=member_id,
@@ -228,7 +228,7 @@ def synced_answer(group: Group, assignment: bytes) -> SyncGroupResponse:
 
 
 def refuse_join(turn: Turn, group: Group, member: Member, error: type[KafkaError]) -> None:
-    """If a JoinGroup of the member waits, this is its answer."""
+    """Answer the member's parked JoinGroup, if any, with the error."""
     parked: Parked | None = group.take_join(member)
     if parked is not None:
         member_id = "" if error is UnknownMemberId else member.member_id
@@ -236,7 +236,7 @@ def refuse_join(turn: Turn, group: Group, member: Member, error: type[KafkaError
 
 
 def refuse_sync(turn: Turn, member: Member, error: type[KafkaError]) -> None:
-    """If a SyncGroup of the member waits, this is its answer."""
+    """Answer the member's parked SyncGroup, if any, with the error."""
     parked, member.syncing = member.syncing, None
     if parked is not None:
         turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code))

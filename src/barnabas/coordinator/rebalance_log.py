@@ -1,13 +1,13 @@
-"""A rebalance told to people: who caused it, by what, what moved, how long it took.
+"""The log line of a rebalance: its causes, what moved, how long it took.
 
     group orders: generation 4 -> 5 in 3012 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) joined;
     moved 2 of 12 partitions: orders-4, orders-5 from app-09c7d1e2 to web-5f3ab2c1
     group orders: generation 5 -> 6 in 8 ms, 3 members: web-5f3ab2c1 (/10.0.0.7) rejoined as leader;
     harmless: nothing moved
 
-A story begins with the first cause and ends when the group is stable again, or empty; causes that
-come in between belong to it, even if a generation was given up for them. Soft state: what was told
-before the coordinator moved is in the old broker's log.
+A rebalance begins with the first cause and ends when the group is stable again, or empty; causes in
+between belong to it, even if a generation was abandoned for them. Soft state: earlier rebalances of
+a group whose coordinator moved are in the old broker's log.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from barnabas.coordinator.member import Member
 
 KEPT_EVENTS: Final = 20
-_CAUSES_TOLD = 3
-_MOVES_TOLD = 8
-_REASON_CHARACTERS, _STORY_CHARACTERS = 80, 2_000
+_CAUSES_SHOWN = 3
+_MOVES_SHOWN = 8
+_REASON_CHARACTERS, _LINE_CHARACTERS = 80, 2_000
 
 
 class Cause(NamedTuple):
-    """Why a group rebalances."""
+    """A cause of a rebalance."""
 
     who: str
     what: str
@@ -40,22 +40,22 @@ class Cause(NamedTuple):
         return f"{self.who} {self.what}"
 
 
-class RebalanceStory:
-    """The rebalance that is going on."""
+class RebalanceLog:
+    """The rebalance under way."""
 
     __slots__ = ("_causes", "_more", "before", "begun_ms", "generation")
 
     def __init__(self, begun_ms: int, generation: int, before: Assignments) -> None:
         self.begun_ms = begun_ms
         self.generation = generation
-        """The one that ends with it."""
+        """The generation that ends with it."""
         self.before = before
         self._causes: list[Cause] = []
         self._more = 0
 
     def add(self, cause: Cause) -> None:
-        """Something has begun the rebalance, or has come to it."""
-        if len(self._causes) < _CAUSES_TOLD:
+        """Add a cause."""
+        if len(self._causes) < _CAUSES_SHOWN:
             self._causes.append(cause)
         else:
             self._more += 1
@@ -63,15 +63,15 @@ class RebalanceStory:
     def end(
         self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
-        """What there is to tell, now that the group has settled."""
+        """The event to keep and to log, now that the group is stable or empty."""
         duration_ms = now.monotonic_ms - self.begun_ms
         causes = ", ".join(map(str, self._causes))
         if self._more:
             causes += f" and {self._more} more"
         count = "empty" if not members else "1 member" if members == 1 else f"{members} members"
-        story = (
+        line = (
             f"group {group_id}: generation {self.generation} -> {generation}"
-            f" in {duration_ms} ms, {count}: {causes}; {_told(moved)}"
+            f" in {duration_ms} ms, {count}: {causes}; {_movement(moved)}"
         )
         return RebalanceEvent(
             ended_at_ms=now.wall_ms,
@@ -80,36 +80,36 @@ class RebalanceStory:
             member_count=members,
             moved_partitions=moved.moved,
             is_harmless=moved.is_harmless,
-            story=_one_line(story),
+            story=_one_line(line),
         )
 
 
-def _one_line(story: str) -> str:
-    """Names and reasons come from the network, and the story goes to a log and over the wire."""
-    return "".join(c if c.isprintable() else " " for c in story[:_STORY_CHARACTERS])
+def _one_line(line: str) -> str:
+    """Names and reasons come from the network, and the line goes to a log and over the wire."""
+    return "".join(c if c.isprintable() else " " for c in line[:_LINE_CHARACTERS])
 
 
 def cause(member: Member, what: str, reason: str | None = None) -> Cause:
-    """A member as the cause, with what it says of it itself (KIP-800)."""
+    """A member as the cause, with the reason that it sent (KIP-800)."""
     who = f"{short_name(member.name)} ({member.client_host})"
     if reason:
         what = f"{what} ({reason[:_REASON_CHARACTERS]})"
     return Cause(who, what)
 
 
-def _told(moved: Movement) -> str:
+def _movement(moved: Movement) -> str:
     if moved.moved == UNKNOWN:
-        return "harmless: nobody lost anything" if moved.is_harmless else "assignments changed"
+        return "harmless: no member lost anything" if moved.is_harmless else "assignments changed"
     parts = []
     if moved.moves:
-        told = "; ".join(_moves(moved.moves[:_MOVES_TOLD]))
-        if moved.moved > _MOVES_TOLD:
-            told += f"; and {moved.moved - _MOVES_TOLD} more"
-        parts.append(f"moved {moved.moved} of {_partitions(moved.total)}: {told}")
+        moves = "; ".join(_moves(moved.moves[:_MOVES_SHOWN]))
+        if moved.moved > _MOVES_SHOWN:
+            moves += f"; and {moved.moved - _MOVES_SHOWN} more"
+        parts.append(f"moved {moved.moved} of {_partitions(moved.total)}: {moves}")
     if moved.taken:
-        parts.append(f"{_partitions(moved.taken)} left without an owner")
+        parts.append(f"{_partitions(moved.taken)} unassigned")
     if moved.given:
-        parts.append(f"{_partitions(moved.given)} found an owner")
+        parts.append(f"{_partitions(moved.given)} newly assigned")
     what = ", ".join(parts) or "nothing moved"
     return f"harmless: {what}" if moved.is_harmless else what
 

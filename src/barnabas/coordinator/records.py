@@ -1,15 +1,14 @@
-"""The records of Kafka's two internal topics: what groups committed, which transactions are open.
+"""The records of Kafka's two internal topics: groups with their offsets, and transactions.
 
-    __consumer_offsets     key: version int16, which says what the record is, then its body
+    __consumer_offsets     key: version int16, which is the record's type, then its body
                                0, 1  an offset that a group committed (0 is only read)
                                2     a group of the classic protocol, with its members
                            value: version int16, body; null deletes
     __transaction_state    key: version int16 (0), transactional id
                            value: version int16 (0; 1 from Kafka 4), body; null deletes
 
-Owns these layouts, in the notation of the wire's messages, encoding and decoding.
-Whatever the bytes are, the outcome is a record, `UnknownRecordType` for a kind that we do not
-know, or `CorruptData`.
+Owns these layouts, in the notation of the wire's messages, encoding and decoding. Any bytes give a
+record, `UnknownRecordType` or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ class UnknownRecordType(CorruptData):
 
 
 class InternalRecord(NamedTuple):
-    """A record of an internal topic; without a value it deletes what its key names."""
+    """A record of an internal topic; without a value it is a tombstone."""
 
     type: int  # the key's version
     key: Message
@@ -156,7 +155,7 @@ _WITH_EXPIRY = 1  # an offset with a time of its own at which it expires
 
 
 def encode_record(key: Message, value: Message | None) -> KeyValue:
-    """A record as Kafka 3.9 writes it; None deletes what the key names. Raises ValueError."""
+    """A record as Kafka 3.9 writes it; a value of None is a tombstone. Raises ValueError."""
     if isinstance(key, OffsetCommitKey):
         return _encode_offset(key, value)
     name = _encode(key, _WRITTEN[type(key)])
@@ -164,7 +163,7 @@ def encode_record(key: Message, value: Message | None) -> KeyValue:
 
 
 def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
-    """By hand, for nothing is written as often; but one that says when it expires is rare."""
+    """By hand, as nothing is written as often, except the rare ones with an expiry."""
     name = encode_offset_key(key.group, key.topic, key.partition)
     if value is None:
         return KeyValue(name, None)
@@ -188,7 +187,7 @@ def _encode(message: Message, version: int) -> bytes:
 def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecord:
     """A record of `__consumer_offsets`. Raises UnknownRecordType, CorruptData."""
     if key is not None and value is not None:
-        commit = decode_offset_commit(key, value)  # of the kind that a broker has most of
+        commit = decode_offset_commit(key, value)  # the most frequent kind
         if commit is not None:
             return _offset_record(commit)
     kind, body = _versioned(key)
@@ -227,7 +226,7 @@ def _record(kind: int, key: Message, cls: type[Message], value: bytes | None) ->
         return InternalRecord(kind, key, -1, None)
     version, body = _versioned(value)
     if not 0 <= version <= _NEWEST[cls]:
-        raise CorruptData(f"{cls.__name__} has the unknown version {version}")
+        raise CorruptData(f"{cls.__name__} has unknown version {version}")
     return InternalRecord(kind, key, version, decode(cls, body, version))
 
 

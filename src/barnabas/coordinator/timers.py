@@ -1,11 +1,11 @@
-"""Deadlines of many members at a price that heartbeats do not pay.
+"""The deadlines of many members, at no cost per heartbeat.
 
-A heap of (when, order, timer). Moving a deadline back, which every heartbeat does, is one
-assignment to `Timer.deadline_ms`: the heap finds out when the old time comes, and puts the timer
-back where it belongs now. Timers are data, never closures: they say whose they are, no more.
+A heap of (when, order, timer). Postponing a deadline, as every heartbeat does, is one assignment to
+`Timer.deadline_ms`: when the old time comes, the heap puts the timer back at the new one. Timers
+are data, never closures: they only name their group and member.
 
-Invariant: a timer that is set stands in the heap at its deadline or earlier. `next_ms` may so be
-earlier than any deadline; whoever is woken for nothing goes to sleep again.
+Invariant: a timer that is set is in the heap at its deadline or earlier. So `next_ms` may be
+earlier than any deadline; a caller that is woken for nothing waits again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 NEVER: Final = 1 << 62
 
-_FEW = 64  # entries that nobody bothers to sweep
+_FEW = 64  # stale entries that are not worth a sweep
 
 
 class Timer:
@@ -43,8 +43,12 @@ class Timers:
         self._order = 0
         self._stale = 0
 
+    def __len__(self) -> int:
+        """The entries in memory, those that are out of date included."""
+        return len(self._heap)
+
     def set(self, timer: Timer, deadline_ms: int) -> None:
-        """The timer is due then, whatever it was before."""
+        """Set the timer's deadline, or move it."""
         timer.deadline_ms = deadline_ms
         if deadline_ms < timer.queued_ms:
             if timer.queued_ms != NEVER:
@@ -58,7 +62,7 @@ class Timers:
             self._forget_entry()
 
     def next_ms(self) -> int | None:
-        """When to look again at the latest; None if nothing is set."""
+        """When to call `next` at the latest; None if nothing is set."""
         return self._heap[0][0] if self._heap else None
 
     def is_due(self, now_ms: int) -> bool:
@@ -66,10 +70,10 @@ class Timers:
         return bool(self._heap) and self._heap[0][0] <= now_ms
 
     def next(self, now_ms: int) -> Timer | None:
-        """The next timer whose deadline has come, and which is not set any more.
+        """The next timer whose deadline has passed, which is then unset.
 
-        None if the next entry was out of date: each call does one entry's work, so that whoever
-        calls can stop when it has done enough.
+        None if the next entry was stale: each call handles one entry, so that the caller can stop
+        after a number of them.
         """
         queued_ms, _, timer = heapq.heappop(self._heap)
         if queued_ms != timer.queued_ms:
@@ -87,7 +91,7 @@ class Timers:
         heapq.heappush(self._heap, (timer.deadline_ms, self._order, timer))
 
     def _forget_entry(self) -> None:
-        """An entry means nothing any more. Members that come and go must not fill the memory."""
+        """An entry has become stale. Members that come and go must not fill the memory."""
         self._stale += 1
         if self._stale > _FEW and self._stale * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[0] == entry[2].queued_ms]

@@ -1,4 +1,4 @@
-"""One transactional id: whose it is, and how far its transaction has come (KIP-98, KIP-360).
+"""One transactional id: its producer, and the state of its transaction (KIP-98, KIP-360).
 
                           EndTxn(commit)                 all markers written
     Empty ------> Ongoing -------------> PrepareCommit --------------------> CompleteCommit
@@ -7,12 +7,12 @@
                           timeout, fenced: epoch + 1
 
 From Complete, more partitions begin the next transaction (Ongoing), and InitProducerId gives a new
-epoch (Empty). Once a Prepare record is in the log the outcome is decided for good, whoever
-coordinates. Kafka's PrepareEpochFence and Dead say that a record is on its way to the log; here a
+epoch (Empty). Once a Prepare record is in the log the outcome is decided for good, under any
+coordinator. Kafka's PrepareEpochFence and Dead mean that a record is on its way to the log; here a
 decision is appended and applied in one step, so neither occurs.
 
-A `Transaction` is what the last record of its id says, no more and no less: a value, replaced by
-each record. What it does not promise: that a step makes sense. `Transactions` asks first.
+A `Transaction` is exactly the content of the last record of its id: a value, replaced by each
+record. It does not check that a step is valid: `Transactions` does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
-"""The last one that a producer gets: fencing it takes one more, and then comes a new id."""
+"""The last one that a producer gets: fencing it takes one more, then it gets a new id."""
 
 NOT_BEGUN = -1
 
@@ -70,12 +70,12 @@ class Transaction(NamedTuple):
     timeout_ms: int
     status: TransactionStatus
     partitions: frozenset[TopicPartition]
-    """Those that the transaction writes to and that have no marker yet."""
+    """The partitions that the transaction writes to and that have no marker yet."""
     updated_ms: int
     begun_ms: int
     """When its transaction, or the last one, began; -1 if none has since InitProducerId."""
 
-    # --- what it allows --------------------------------------------------------------------------
+    # --- checks --------------------------------------------------------------------------
 
     @property
     def owner(self) -> Owner:
@@ -87,7 +87,7 @@ class Transaction(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """Whether the outcome is known and markers are being written."""
+        """Whether the outcome is decided and markers are being written."""
         return self.status in _DECIDED
 
     @property
@@ -105,7 +105,7 @@ class Transaction(NamedTuple):
         return self.producer_epoch >= LAST_EPOCH
 
     def check(self, producer_id: int, producer_epoch: int) -> None:
-        """Whether this producer may change the transaction now; raises a KafkaError row."""
+        """Check that this producer may change the transaction now; raises a KafkaError."""
         self.check_owner(producer_id, producer_epoch)
         if self.is_decided:
             raise ConcurrentTransactions
@@ -117,10 +117,10 @@ class Transaction(NamedTuple):
         if producer_epoch != self.producer_epoch:
             raise ProducerFenced
 
-    # --- what comes next -------------------------------------------------------------------------
+    # --- next states -------------------------------------------------------------------------
 
     def with_partitions(self, added: frozenset[TopicPartition], wall_ms: int) -> Transaction:
-        """The transaction is going to write to these too; the first ones begin it."""
+        """The transaction with more partitions; the first ones begin it."""
         is_new = not self.is_ongoing
         return self._replace(
             status=TransactionStatus.Ongoing,
@@ -130,17 +130,17 @@ class Transaction(NamedTuple):
         )
 
     def decided(self, is_commit: bool, wall_ms: int) -> Transaction:
-        """The outcome is known."""
+        """The transaction with a decided outcome."""
         prepared = TransactionStatus.PrepareCommit if is_commit else TransactionStatus.PrepareAbort
         return self._replace(status=prepared, updated_ms=wall_ms)
 
     def fenced(self, wall_ms: int) -> Transaction:
-        """Aborted, and its producer's epoch with it; nobody is ever given the one it has now."""
+        """The transaction aborted under the next epoch, which is given to no producer."""
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
         return self.decided(False, wall_ms)._replace(producer_epoch=bumped)
 
     def completed(self, wall_ms: int) -> Transaction:
-        """Every partition has its marker."""
+        """The transaction once every partition has its marker."""
         is_commit = self.status is TransactionStatus.PrepareCommit
         return self._replace(
             status=(
@@ -153,7 +153,7 @@ class Transaction(NamedTuple):
     # --- as a record -----------------------------------------------------------------------------
 
     def record(self) -> StateRecord:
-        """The record that says all this."""
+        """The transaction's record."""
         partitions = None
         if self.status is not TransactionStatus.Empty:
             partitions = [
@@ -173,16 +173,18 @@ class Transaction(NamedTuple):
 
 
 def initialized(transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int) -> Transaction:
-    """This producer owns the id from now on, and has not begun a transaction."""
+    """A transactional id with a new owner, which has not begun a transaction."""
     status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
     return Transaction(transactional_id, *owner, timeout_ms, status, partitions, wall_ms, NOT_BEGUN)
 
 
 def transaction_of(key: TransactionKey, value: TransactionValue) -> Transaction:
-    """What a record says. CorruptData if no coordinator can have written it."""
+    """The transaction from its record. CorruptData if no coordinator can have written it."""
     name = key.transactional_id
     if value.transaction_status not in _WRITTEN:
-        raise CorruptData(f"{name!r} has the impossible status {value.transaction_status}")
+        raise CorruptData(
+            f"transactional id {name!r} has invalid status {value.transaction_status}"
+        )
     return Transaction(
         name,
         value.producer_id,

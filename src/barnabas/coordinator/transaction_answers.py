@@ -1,7 +1,7 @@
-"""What producers and admin clients are told of transactions: messages, made of states and errors.
+"""Answers about transactions to producers and admin clients, from states and errors.
 
-PRODUCER_FENCED came with later versions of the APIs; before, INVALID_PRODUCER_EPOCH was the word
-for it (KIP-588).
+PRODUCER_FENCED came with later versions of the APIs; earlier ones get INVALID_PRODUCER_EPOCH
+(KIP-588).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _code(error: KafkaError, version: int, fenced_from: int) -> int:
     if isinstance(error, ProducerFenced) and version < fenced_from:
         return InvalidProducerEpoch.code
     if isinstance(error, InvalidCommitOffsetSize):
-        # The record of a transaction with too many partitions; Kafka has no word for it.
+        # The record of a transaction with too many partitions; Kafka has no error for it.
         return UnknownServerError.code
     return error.code
 
@@ -123,7 +123,7 @@ def list_failed(error: KafkaError) -> ListTransactionsResponse:
 def listed_together(
     parts: Sequence[ListTransactionsResponse], state_filters: Sequence[str]
 ) -> ListTransactionsResponse:
-    """One answer of those of all partitions; of the states asked for, those that none can have."""
+    """One answer from those of all partitions, with the unknown states of the filter."""
     names = TransactionStatus.__members__
     for part in parts:
         if part.error_code:

@@ -1,8 +1,8 @@
-"""Which transactions may have lasted too long: a heap, with one live entry for each id at most.
+"""The timeouts of open transactions: a heap with at most one live entry per id.
 
-A transaction that ends leaves its entry behind, and the next one of its id finds it there: when an
-entry comes up, whoever asked looks at the transaction and sets it again if it is not due. So a
-thousand transactions a second cost no more memory than their ids.
+A transaction that ends leaves its entry behind for the next one of its id: when an entry comes up,
+the caller looks at the transaction and sets it again if it is not due. So a thousand transactions a
+second take no more memory than their ids.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class TransactionTimeouts:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, str]] = []
-        self._set: dict[str, int] = {}  # the entry that counts; others of an id are passed over
+        self._set: dict[str, int] = {}  # the live entry; others of an id are skipped
 
     def set(self, transactional_id: str, due_ms: int) -> None:
-        """Look at this id when `due_ms` is over, or earlier."""
+        """Have this id looked at once `due_ms` has passed, or earlier."""
         known_ms = self._set.get(transactional_id)
         if known_ms is None or due_ms < known_ms:
             self._set[transactional_id] = due_ms
@@ -32,7 +32,7 @@ class TransactionTimeouts:
         return self._heap[0][0] + 1 if self._heap else None
 
     def take(self, now_ms: int) -> list[str]:
-        """The ids whose time is over; they are not set any more."""
+        """The ids that are due; they are then unset."""
         taken = []
         while self._heap and self._heap[0][0] < now_ms:
             due_ms, transactional_id = heapq.heappop(self._heap)

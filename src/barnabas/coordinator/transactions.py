@@ -1,14 +1,14 @@
 """All transactional ids of one partition of `__transaction_state`: the transaction coordinator.
 
-Owns who may use an id, which partitions its transaction writes to, and the outcome. A request is a
+Owns the producer of each id, the partitions of its transaction, and the outcome. A request is a
 call, the answer a `Decision`; the state changes in `apply` alone. Kafka 3.9's first kind of
 transactions (no `transaction.version` feature; KIP-98, KIP-360, part 1 of KIP-890).
 
-Invariants: an outcome that is in the log never changes; a decided transaction leaves its markers'
-writing only by its Complete record; the epoch of a producer id never falls.
+Invariants: an outcome that is in the log never changes; only its Complete record ends the writing
+of a decided transaction's markers; the epoch of a producer id never falls.
 
-It does not know whether partitions exist, nor who leads them: markers are decided here and written
-by others, who tell by `markers_written`.
+It does not know whether partitions exist, nor their leaders: markers are decided here and written
+by the shell, which calls `markers_written`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from barnabas.coordinator.decision import (
     StateRecord,
 )
 from barnabas.coordinator.records import TransactionKey, TransactionValue
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import Owner, Transaction, initialized, transaction_of
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transaction_timeouts import TransactionTimeouts
 from barnabas.errors import (
     NONE,
@@ -64,12 +64,12 @@ _NO_OWNER = Owner(NO_PRODUCER_ID, -1)
 
 _RETRY_MS = 1_000
 
-# Tombstones of one look: what one batch takes, and what the loop bears.
+# Tombstones at once: what one batch can take, and the loop's longest step.
 _FORGOTTEN_AT_ONCE, _FORGOTTEN_CHARACTERS = 1_000, 200_000
 
 
 class _Continued(NamedTuple):
-    """A producer that asked for its own next epoch (KIP-360), and may ask again for that one."""
+    """A producer that requested its own next epoch (KIP-360), and may repeat the request."""
 
     before: Owner
     after: Owner
@@ -101,18 +101,18 @@ class Transactions:
         self._transactions: dict[str, Transaction] = {}
         """The hard state, in the order of the last updates."""
         self._unmarked: dict[str, set[TopicPartition]] = {}
-        """Of decided transactions: the partitions that nobody has told of as marked."""
+        """Of decided transactions: the partitions not known to have their marker."""
         self._uncompleted: dict[str, None] = {}
-        """All marked; here for as long as the Complete record has not been appended."""
+        """Transactions with all markers, until their Complete record is appended."""
         self._continued: dict[str, _Continued] = {}
         self._began_ms: dict[str, int] = {}
-        """When ongoing transactions began, on the monotonic clock: the wall clock, by which their
-        records say it, may be set before they end."""
+        """When ongoing transactions began, on the monotonic clock: the wall clock of their records
+        may be set before they end."""
         self._timeouts = TransactionTimeouts()
         self._abort_from_ms = self._forget_from_ms = self._complete_again_ms = 0
 
     def __iter__(self) -> Iterator[Transaction]:
-        """The one that nobody has touched for the longest time first."""
+        """The least recently updated first."""
         return iter(self._transactions.values())
 
     def get(self, transactional_id: str) -> Transaction | None:
@@ -121,7 +121,7 @@ class Transactions:
     # --- InitProducerId --------------------------------------------------------------------------
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether the next `init_producer_id` has to bring a new producer id along."""
+        """Whether the next `init_producer_id` needs a new producer id."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             return True
@@ -136,10 +136,10 @@ class Transactions:
         spare_id: int | None,
         now: Now,
     ) -> Decision:
-        """A producer wants the id: it gets an epoch that fences whoever had it before.
+        """Give the id to a producer, with an epoch that fences the former one.
 
-        `spare_id`: a producer id that nobody has, where `needs_producer_id` says so. An ongoing
-        transaction is aborted first, and the producer told to ask again (CONCURRENT_TRANSACTIONS).
+        `spare_id`: an unused producer id, if `needs_producer_id`. An ongoing transaction is aborted
+        first, and the producer has to retry (CONCURRENT_TRANSACTIONS).
         """
         try:
             return self._init_producer_id(ticket, request, spare_id, now)
@@ -151,31 +151,31 @@ class Transactions:
     ) -> Decision:
         name = request.transactional_id
         assert name, "the handler refuses requests without a transactional id"
-        asker = _asker(request)
+        claimed = _claimed_owner(request)
         timeout_ms = request.transaction_timeout_ms
         if not 0 < timeout_ms <= self.config.max_timeout_ms:
             raise InvalidTransactionTimeout
         transaction = self._transactions.get(name)
         if transaction is not None and transaction.is_decided:
-            if asker is not None and asker.producer_id != transaction.producer_id:
+            if claimed is not None and claimed.producer_id != transaction.producer_id:
                 raise ProducerFenced
             raise ConcurrentTransactions
         ongoing = transaction if transaction is not None and transaction.is_ongoing else None
         current = transaction.owner if transaction else None
-        if current is None or asker is None or asker == current:
+        if current is None or claimed is None or claimed == current:
             if ongoing is not None:
                 return self._fence(ticket, ongoing, now)
             owner = self._next_owner(transaction, spare_id)
-        elif self._continued.get(name) == (asker, current):
+        elif self._continued.get(name) == (claimed, current):
             owner = current  # the answer to its first request was lost
         else:
-            # Kafka aborts an ongoing transaction before it notices that the asker is fenced.
+            # Kafka aborts an ongoing transaction before it notices that the producer is fenced.
             raise ProducerFenced
-        if asker is not None and current is not None:
-            # Of no meaning unless, and only for as long as, `owner` is the current one.
-            self._continued[name] = _Continued(asker, owner)
+        if claimed is not None and current is not None:
+            # Only valid while `owner` is the current one.
+            self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
-            del self._continued[name]  # its append was refused, and now it is another's
+            del self._continued[name]  # its append was refused, and now the epoch is another's
         record = initialized(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
             producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
@@ -185,23 +185,23 @@ class Transactions:
     def _next_owner(self, transaction: Transaction | None, spare_id: int | None) -> Owner:
         if transaction is not None and not transaction.has_last_epoch:
             return Owner(transaction.producer_id, transaction.producer_epoch + 1)
-        assert spare_id is not None, "asked without the producer id that it needs"
+        assert spare_id is not None, "called without the producer id that it needs"
         return Owner(spare_id, 0)
 
     def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
-        """The one that asks will get an epoch when the transaction has ended, not before."""
+        """Abort the transaction; the producer gets an epoch when it has ended, not before."""
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.fenced(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
-        story = _aborted_story(transaction, lasted_ms, "a new producer took its place")
-        return decision._replace(replies=(Reply(ticket, answer),), stories=(story,))
+        line = _abort_line(transaction, lasted_ms, "a new producer took its place")
+        return decision._replace(replies=(Reply(ticket, answer),), log_lines=(line,))
 
     # --- partitions ------------------------------------------------------------------------------
 
     def add_partitions(
         self, ticket: int, request: AddPartitionsToTxnTransaction, version: int, now: Now
     ) -> Decision:
-        """The transaction is going to write to these; answers AddPartitionsToTxnResult."""
+        """Add partitions to the transaction; answers an AddPartitionsToTxnResult."""
         partitions = answers.partitions_of(request.topics)
         try:
             transaction = self._owned(request)
@@ -218,7 +218,7 @@ class Transactions:
         version: int,
         now: Now,
     ) -> Decision:
-        """The transaction is going to commit offsets of a group, which this partition keeps."""
+        """Add the partition that keeps a group's offsets to the transaction."""
         try:
             transaction = self._owned(request)
             records = self._added(transaction, frozenset({partition}), now)
@@ -249,7 +249,7 @@ class Transactions:
         return (transaction.with_partitions(partitions, now.wall_ms).record(),)
 
     def _begin(self, transaction: Transaction, began_ms: int) -> None:
-        """Its time runs from then on; if the log refuses the record, it runs for nothing."""
+        """Start the timeout; if the record is not appended, it has no effect."""
         self._began_ms[transaction.transactional_id] = began_ms
         self._timeouts.set(transaction.transactional_id, began_ms + transaction.timeout_ms)
 
@@ -265,7 +265,7 @@ class Transactions:
     ) -> dict[TopicPartition, int]:
         """Whether a producer may write to the partitions in its open transaction: error codes.
 
-        So that no write can begin a transaction that nobody is going to end (KIP-890).
+        So no write can begin a transaction that is never ended (KIP-890).
         """
         try:
             transaction = self._known(transactional_id)
@@ -287,7 +287,7 @@ class Transactions:
                 decision = self._decide(transaction.decided(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
-                return Decision(replies=(reply,))  # asked before, and the answer was lost
+                return Decision(replies=(reply,))  # repeated, as the answer was lost
             if transaction.is_decided and transaction.is_commit == request.committed:
                 raise ConcurrentTransactions  # its markers are still being written
             raise InvalidTxnState
@@ -315,9 +315,9 @@ class Transactions:
         partitions: Sequence[TopicPartition],
         now: Now,
     ) -> Decision:
-        """These partitions have their marker, or are no more; the last ones complete it.
+        """These partitions have their marker, or are deleted; the last ones complete it.
 
-        To be told once of each partition: the next transaction may have the same epoch.
+        To be called once for each partition: the next transaction may have the same epoch.
         """
         transaction = self._transactions.get(transactional_id)
         if (
@@ -368,7 +368,7 @@ class Transactions:
     # --- hard state ------------------------------------------------------------------------------
 
     def apply(self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """The record is in the log: the only writer of what has to survive. Raises CorruptData."""
+        """Apply a record in the log: the only writer of hard state. Raises CorruptData."""
         key, value = record
         assert isinstance(key, TransactionKey)
         name = key.transactional_id
@@ -384,18 +384,18 @@ class Transactions:
         self._transactions.pop(name, None)  # what was updated last comes last
         self._transactions[name] = transaction
         if transaction.is_ongoing:
-            self._continued.pop(name, None)  # its producer has heard of its epoch
+            self._continued.pop(name, None)  # its producer has received its epoch
             return
         self._began_ms.pop(name, None)
         if transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Nobody's transaction writes to this topic: a marker in it means nothing."""
+        """Ignore a marker: no transaction writes to this topic."""
 
     def loaded(self, now: Now) -> Decision:
-        """The replay is over: what is decided gets its markers again, for nobody knows which
-        were written. What is ongoing has lasted since its record says that it began."""
+        """The replay is over: decided transactions get all markers again, as it is not known which
+        were written. Ongoing ones have lasted since the start in their record."""
         now_ms = now.monotonic_ms
         self._abort_from_ms = now_ms + self.config.abort_interval_ms
         self._forget_from_ms = now_ms + self.config.expiration_interval_ms
@@ -408,7 +408,7 @@ class Transactions:
     # --- deadlines -------------------------------------------------------------------------------
 
     def deadline_ms(self) -> int | None:
-        """When to call `expire`, or None as long as there is nothing to wait for."""
+        """When to call `expire`; None if there is nothing to wait for."""
         if not self._transactions:
             return None
         deadline_ms = self._forget_from_ms
@@ -420,9 +420,10 @@ class Transactions:
         return deadline_ms
 
     def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
-        """Abort what has lasted too long, forget ids that nobody uses, and complete again what
-        could not be. Without `may_forget` none is forgotten: nobody knows for how long they have
-        not been used."""
+        """Abort transactions that exceeded their timeout, remove unused ids, and retry to complete.
+
+        Without `may_forget` no id is removed, as it is not known for how long they are unused.
+        """
         now_ms = now.monotonic_ms
         decisions = []
         if self._uncompleted and now_ms >= self._complete_again_ms:
@@ -446,7 +447,7 @@ class Transactions:
             due_ms = self._began_ms[name] + transaction.timeout_ms
             if due_ms < now_ms:
                 late.append(transaction)
-                # In vain, unless the append is refused.
+                # Has no effect unless the append is refused.
                 self._timeouts.set(name, now_ms + self.config.abort_interval_ms)
             else:
                 self._timeouts.set(name, due_ms)
@@ -454,13 +455,11 @@ class Transactions:
 
     def _time_out(self, transaction: Transaction, now: Now) -> Decision:
         lasted_ms = self._lasted_ms(transaction, now)
-        story = _aborted_story(
-            transaction, lasted_ms, f"its timeout is {transaction.timeout_ms} ms"
-        )
-        return self._decide(transaction.fenced(now.wall_ms))._replace(stories=(story,))
+        line = _abort_line(transaction, lasted_ms, f"its timeout is {transaction.timeout_ms} ms")
+        return self._decide(transaction.fenced(now.wall_ms))._replace(log_lines=(line,))
 
     def _forget(self, now: Now) -> list[Decision]:
-        """Tombstones for the ids that have gone unused for the longest time (KIP-98)."""
+        """Tombstones for the ids unused for the longest time (KIP-98)."""
         until_ms = now.wall_ms - self.config.expiration_ms
         tombstones: list[StateRecord] = []
         characters = 0
@@ -481,20 +480,20 @@ def _replied(ticket: int, answer: Message) -> Decision:
     return Decision(replies=(Reply(ticket, answer),))
 
 
-def _asker(request: InitProducerIdRequest) -> Owner | None:
-    """The id and epoch that the producer had until now, if it says so (KIP-360)."""
-    asker = Owner(request.producer_id, request.producer_epoch)
-    if asker == _NO_OWNER:
+def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
+    """The id and epoch that the producer had until now, if it sent them (KIP-360)."""
+    claimed = Owner(request.producer_id, request.producer_epoch)
+    if claimed == _NO_OWNER:
         return None
-    if asker.producer_id == NO_PRODUCER_ID or asker.producer_epoch == _NO_OWNER.producer_epoch:
+    if claimed.producer_id == NO_PRODUCER_ID or claimed.producer_epoch == _NO_OWNER.producer_epoch:
         raise InvalidRequest
-    return asker
+    return claimed
 
 
-def _aborted_story(transaction: Transaction, lasted_ms: int, reason: str) -> str:
+def _abort_line(transaction: Transaction, lasted_ms: int, reason: str) -> str:
     count = len(transaction.partitions)
     return (
-        f"the transaction of {transaction.transactional_id!r}, producer {transaction.producer_id} "
-        f"epoch {transaction.producer_epoch}, is aborted after {lasted_ms} ms "
+        f"transaction of {transaction.transactional_id!r} (producer {transaction.producer_id}, "
+        f"epoch {transaction.producer_epoch}) aborted after {lasted_ms} ms "
         f"with {count} partition{'s' if count != 1 else ''}: {reason}"
     )

@@ -1,13 +1,13 @@
-"""One TCP connection as frames in and parts out; both ends of the protocol use it.
+"""One TCP connection: frames in, parts out; used at both ends of the protocol.
 
     socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
     socket <--write / sendfile-- pending parts <-- write([bytes, FileSlice, ...])
 
-Owns the receive buffer and the order of what is written. Promises: a frame's memory is the
-reader's, writable, and not written to by the connection again, so views of it may be kept (each
-keeps its whole buffer alive: who keeps a little for long copies it); an idle connection holds no
-buffer; parts leave in the order of the calls; every FileSlice handed over is released once, sent or
-not. Does not promise that the peer has read anything.
+Owns the receive buffer and the order of writes. Promises: a frame's memory belongs to the reader,
+writable, and is not written by the connection again, so views of it may be kept (each keeps its
+whole buffer alive: copy small parts that are kept for long); an idle connection holds no buffer;
+parts leave in the order of the calls; every FileSlice handed over is released once, sent or not.
+Does not promise that the peer has read anything.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from barnabas.types import FileSlice, Part
 
 _LENGTH = Struct(">i")
 _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
-_SMALL_BYTES = 16 * 1024  # of a frame that is not complete: more than that stays where it is
-_GATHER_BYTES = 64 * 1024  # answers of one wake-up that leave in one system call
-_FRAMES_PER_TURN = 256  # of one connection, while the others wait: some three milliseconds
+_SMALL_BYTES = 16 * 1024  # of an incomplete frame: a larger part stays where it is
+_GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
+_FRAMES_PER_TURN = 256  # of one connection, while others wait: some three milliseconds
 _READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _HAS_SENDFILE = hasattr(os, "sendfile")
@@ -37,7 +37,7 @@ Address = tuple[str, int]
 
 
 class Reader(Protocol):
-    """Whoever a connection's frames are for."""
+    """The receiver of a connection's frames."""
 
     def connection_opened(self, connection: Connection) -> None:
         """Both addresses are known; nothing has been read."""
@@ -48,8 +48,8 @@ class Reader(Protocol):
         ...
 
     def wake_ended(self, connection: Connection) -> None:
-        """That was the last frame of this wake-up, and what was written for it has not yet left:
-        the time for work that is done once for all of them."""
+        """The last frame of this wake-up was received, and responses to it have not left yet: for
+        work that is done once for all of them."""
         ...
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
@@ -60,8 +60,8 @@ class Reader(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """The transport seam: the simulator's network offers the same methods.
 
-    With `pause_when_blocked` no frame is read while the peer does not take what was written to it:
-    right for a server; a client would deadlock with a server that does so.
+    With `pause_when_blocked` no frame is read while the peer does not read responses: for servers;
+    a client would deadlock with a server that does the same.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         memory: MemoryPool | None = None,
         pause_when_blocked: bool = False,
     ) -> None:
-        self._reader: Reader | None = reader  # None once it knows that the connection ended
+        self._reader: Reader | None = reader  # None once it was notified of the end
         self._max_frame_bytes = max_frame_bytes
         self._memory = memory or MemoryPool()
         self._reserved_bytes = 0
@@ -92,19 +92,19 @@ class Connection(asyncio.BufferedProtocol):
         self._processing = False
         self._closing = False
         self.was_active = True
-        """Bytes came or left; whoever looks for idle connections sets it back ..."""
+        """Set when bytes come or leave; the search for idle connections resets it ..."""
         self.idle_since_ms = 0
-        """... and notes here since when nothing has."""
+        """... and sets this to the start of the idle time."""
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
-        """Whoever accepted the connection may know it before: one that was reset has none."""
+        """May be set before by the acceptor: a reset connection has none."""
 
     # ---- life ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
-        # Nothing may wait in the transport while a file goes out beside it: the low-water mark
-        # at zero tells the moment when all that was written before has left.
+        # Nothing may wait in the transport while a file is sent past it: the low-water mark at
+        # zero signals that all earlier bytes have left.
         self._transport.set_write_buffer_limits(high=0)
         self.local_address = _address(transport.get_extra_info("sockname"))
         if not self.peer_address[1]:
@@ -127,16 +127,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._memory.cancel(self._memory_granted):
             self._reserved_bytes = 0
         self._give_back_memory()
-        self._tell_closed(exc)
+        self._notify_closed(exc)
 
     @property
     def was_opened(self) -> bool:
-        """Whether its reader was told of it, and is or will be told of its end."""
+        """Whether the reader was notified of it, and is or will be notified of its end."""
         return self._transport is not None
 
     @property
     def held_bytes(self) -> int:
-        """What was received and has not been handed over."""
+        """The bytes received and not handed over."""
         return self._end - self._start
 
     @property
@@ -144,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._closing
 
     def close(self) -> None:
-        """Close once what was written has left."""
+        """Close once all written bytes have left."""
         if self._closing:
             return
         self._send_gathered()
@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once and drop what was not sent."""
+        """Close at once and drop unsent bytes."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
@@ -173,8 +173,8 @@ class Connection(asyncio.BufferedProtocol):
         self._hand_over()
 
     def eof_received(self) -> bool:
-        # The loop asked for a buffer to read the end into. Connections that all end in one turn of
-        # the loop would each keep theirs until the next.
+        # The loop took a buffer to read the end into. Connections that all end in one turn of the
+        # loop would each keep theirs until the next.
         self._give_back_buffer()
         return False
 
@@ -206,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
                 left = self._take_frames(reader, left)
                 reader.wake_ended(self)
                 if not self._has_frame():
-                    break  # else the answers of this round have made room for another
+                    break  # else this round's responses have made room for another
                 if left <= 0:
                     self.pause_reading()
                     asyncio.get_running_loop().call_soon(self.resume_reading)
@@ -218,19 +218,19 @@ class Connection(asyncio.BufferedProtocol):
         self._give_back_buffer()
 
     def _give_back_buffer(self) -> None:
-        """What is in it that is not a frame yet moves to a buffer of its own size, if it is small:
-        whoever begins a frame and falls silent holds no more than what was sent."""
+        """Move a small incomplete frame to a buffer of its size: a client that begins a frame and
+        falls silent holds no more memory than what it sent."""
         buffer, held = self._buffer, self._end - self._start
         if buffer is None or held > _SMALL_BYTES or (held and len(buffer) <= _SMALL_BYTES):
             return
         self._buffer = bytearray(memoryview(buffer)[self._start : self._end]) if held else None
         self._start, self._end = 0, held
         if len(buffer) > _SMALL_BYTES:
-            # Even if a frame of it is still referred to: the views keep it alive.
+            # Even if frames of it are still referenced: the views keep it alive.
             self._memory.give(buffer)
 
     def _take_frames(self, reader: Reader, left: int) -> int:
-        """Returns how many more the turn allows."""
+        """Hand over frames; returns how many more the turn allows."""
         while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
             assert self._buffer is not None
             size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
@@ -257,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._start + 4 + size <= self._end
 
     def _make_room(self) -> None:
-        """The buffer is full and its last frame is not complete: move it to a roomier one.
+        """The buffer is full and its last frame is incomplete: move it to a larger one.
 
         A new buffer each time, since views into the old one may still be alive. It doubles instead
         of trusting the length that the peer announced: memory follows what was really sent.
@@ -275,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._end = 0, held
 
     def _reserve_memory(self, size: int) -> None:
-        """A frame that outgrows the first buffer is read on only when there is memory for it."""
+        """Reserve memory for a frame that outgrows the first buffer, before it is read on."""
         if size + 4 <= _BUFFER_BYTES or self._reserved_bytes:
             return
         self._reserved_bytes = size
@@ -299,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = None
         self._start = self._end = 0
         self.abort()
-        self._tell_closed(error)
+        self._notify_closed(error)
 
     # ---- writing ----
 
@@ -328,10 +328,10 @@ class Connection(asyncio.BufferedProtocol):
         self._pump()
 
     def _gather(self, parts: Sequence[Part]) -> None:
-        """Bytes alone: those that are written while frames are handed over leave together.
+        """Collect bytes that are written while frames are handed over, to send them together.
 
-        A pipelining client gets all answers of one wake-up by one system call, which saves a third
-        of the time of a small request.
+        A pipelining client gets all responses of one wake-up by one system call, which saves a
+        third of the time of a small request.
         """
         for part in parts:
             assert not isinstance(part, FileSlice)
@@ -348,7 +348,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """What was written and has not left this process."""
+        """The bytes written that have not left this process."""
         if self._transport is None:
             return 0
         return self._gathered_bytes + self._pending_bytes + self._transport.get_write_buffer_size()
@@ -419,8 +419,8 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(error)
             return False
         if sent == 0:
-            # The file is shorter than the answer said. The peer waits for bytes that will never
-            # come: there is no honest way on.
+            # The file is shorter than announced. The peer waits for bytes that will never come: the
+            # connection cannot be kept.
             self._fail(OSError(f"file ended {part.size} bytes early while it was being sent"))
             return False
         self._pending_bytes -= sent
@@ -443,7 +443,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._socket()
         except OSError as error:
-            return not is_out_of_descriptors(error)  # else whoever uses it learns what is wrong
+            return not is_out_of_descriptors(error)  # else the next use raises the error
         return True
 
     def _socket(self) -> socket.socket:
@@ -476,9 +476,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fail(self, error: OSError) -> None:
         self.abort()
-        self._tell_closed(error)
+        self._notify_closed(error)
 
-    def _tell_closed(self, error: Exception | None) -> None:
+    def _notify_closed(self, error: Exception | None) -> None:
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.connection_closed(self, error)

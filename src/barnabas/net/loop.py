@@ -1,4 +1,4 @@
-"""Which event loop: uvloop's where it is installed, asyncio's otherwise; the code is the same."""
+"""The event loop: uvloop's where it is installed, asyncio's otherwise."""
 
 from __future__ import annotations
 

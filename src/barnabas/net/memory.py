@@ -1,12 +1,12 @@
-"""The memory of requests being received: how much all may take, and buffers to use again.
+"""The memory of requests being received: a limit on all, and reusable buffers.
 
-A connection reserves a large frame whole before it reads on (`queued.max.request.bytes`), so
-whoever has begun can finish: frames that each hold a part of what the other needs cannot come
-about. As in Kafka a reservation is granted while any memory is left, so one frame may overshoot
-and no frame can be too large for an idle broker.
+A connection reserves a large frame whole before it reads on (`queued.max.request.bytes`), so a
+frame that has begun can finish: frames cannot wait for memory that the other holds. As in Kafka a
+reservation is granted while any memory is left, so one frame may overshoot and no frame can be too
+large for an idle broker.
 
-A buffer that was given back is used again when nobody has a view of it any more; that saves the
-kernel from finding, and clearing, sixty-four pages for every wake-up.
+A buffer that was given back is reused when there is no view of it any more; that saves the kernel
+from finding, and clearing, sixty-four pages for every wake-up.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections import deque
 from collections.abc import Callable
 
 _SPARE_BUFFERS = 4
-_LARGEST_SPARE_BYTES = 1280 * 1024  # a batch of a megabyte, and what a request adds
-_UNSHARED = 2  # references while it is being asked: the variable and the argument
+_LARGEST_SPARE_BYTES = 1280 * 1024  # a batch of a megabyte, and a request's overhead
+_UNSHARED = 2  # references during the check: the variable and the argument
 
 
 class MemoryPool:
-    """Counts reservations; those that do not fit wait their turn, first come first served. Keeps a
-    few buffers.
+    """Counts reservations; those that do not fit wait, first come first served. Keeps a few
+    buffers.
 
     `size_bytes` -1 is no limit.
     """
@@ -35,8 +35,13 @@ class MemoryPool:
         self._spare: list[bytearray] = []
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
 
+    @property
+    def spare_bytes(self) -> int:
+        """The size of all buffers that are kept to be used again."""
+        return sum(map(len, self._spare))
+
     def take(self, size_bytes: int) -> bytearray:
-        """A buffer of at least that size; what is in it is left over."""
+        """A buffer of at least that size, with arbitrary content."""
         while self._spare:
             buffer = self._spare.pop()
             if len(buffer) >= size_bytes and sys.getrefcount(buffer) == _UNSHARED:
@@ -44,12 +49,12 @@ class MemoryPool:
         return bytearray(size_bytes)
 
     def give(self, buffer: bytearray) -> None:
-        """Done with it; views of it that others have stay as they are."""
+        """Give a buffer back; existing views of it stay valid."""
         if len(self._spare) < _SPARE_BUFFERS and len(buffer) <= _LARGEST_SPARE_BYTES:
             self._spare.append(buffer)
 
     def reserve(self, size_bytes: int, granted: Callable[[], None]) -> bool:
-        """True: reserved. False: `granted` is called when it is, unless `cancel` comes first."""
+        """True: reserved. False: `granted` is called once it is, unless `cancel` comes first."""
         if not self._is_limited:
             return True
         if self._free_bytes > 0 and not self._waiting:
@@ -59,7 +64,7 @@ class MemoryPool:
         return False
 
     def release(self, size_bytes: int) -> None:
-        """Give back what was reserved; may call somebody's `granted`."""
+        """Give back a reservation; may call `granted` of waiting ones."""
         if not self._is_limited:
             return
         self._free_bytes += size_bytes
@@ -69,7 +74,7 @@ class MemoryPool:
             granted()
 
     def cancel(self, granted: Callable[[], None]) -> bool:
-        """Whoever waited with this callback waits no longer; False if nobody did."""
+        """Drop the waiting reservation with this callback; False if there is none."""
         before = len(self._waiting)
         self._waiting = deque(entry for entry in self._waiting if entry[1] != granted)
         return len(self._waiting) < before

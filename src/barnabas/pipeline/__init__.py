@@ -2,7 +2,6 @@
 
     input, collector ─▶ topic ─▶ job ─▶ tables ─▶ snapshot, figures ─▶ report
 
-`behaviour/` is what is special to access logs, `application.py` what such a package provides;
-`run.py` puts it together, and `job.py` is the Spark side, which needs nothing of the rest but the
-brokers' address.
+`behaviour/` and `logs/` are the pipelines, `application.py` the interface of such a package;
+`run.py` puts it together, and `job.py` is the Spark side, which only needs the brokers' address.
 """

@@ -1,7 +1,7 @@
-"""`python -m barnabas.pipeline`: the pipelines from the command line.
+"""`python -m barnabas.pipeline`: the command line of the pipelines.
 
-Exit codes: 0 done, 1 failed (one line on standard error says why), 2 the command line is wrong,
-130 and 143 stopped by Ctrl-C and SIGTERM.
+Exit codes: 0 done, 1 failed (with one line on standard error), 2 wrong command line, 130 and 143
+stopped by Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from barnabas.pipeline.application import Application
 
 _DESCRIPTION = """\
-Collects the lines of a web server's access log, or the log files of systems, into a topic of an
-embedded broker or of a cluster that runs already, makes tables of them with Spark, and draws a page
-of these. A second run with the same --out goes on where the first one ended.
+Collects the lines of a web server's access log, or system log files, into a topic of an embedded
+broker or of a running cluster, turns them into tables with Spark, and renders a report. A second
+run with the same --out continues where the first one ended.
 """
 _EXAMPLES = """\
 examples:
   python -m barnabas.pipeline run                                a generated log
   python -m barnabas.pipeline run --input /var/log/apache2/access.log
-  python -m barnabas.pipeline run --input access.log --service   go on while the log grows
+  python -m barnabas.pipeline run --input access.log --service   run while the log grows
   python -m barnabas.pipeline run --service --bootstrap-servers 127.0.0.1:9092,127.0.0.1:9093
                                                                  into a cluster's topics
   python -m barnabas.pipeline run --pipeline logs --input /var/log --out out-logs
-  python -m barnabas.pipeline report                             only draw the page again
+  python -m barnabas.pipeline report                             only render the report again
 """
 
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _ACTIONS[given.command](given, stop)
     except KeyboardInterrupt:
-        return _failed("stopped; run again to go on", 128 + stop.signal)
+        return _failed("stopped; run again to continue", 128 + stop.signal)
     except ImportError as error:
         return _failed(f"{error}: pip install 'barnabas[pipeline]'")
     except BarnabasError as error:
@@ -64,37 +64,36 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="collect, process, report")
-    report = commands.add_parser("report", help="draw the page again from the tables")
+    report = commands.add_parser("report", help="render the report again from the tables")
     for command in (run, report):
         command.add_argument(
             "--pipeline",
             choices=("behaviour", "logs"),
             default="behaviour",
-            help="behaviour: of visitors, from the access log of a web server; logs: of systems,"
+            help="behaviour: visitors, from a web server's access log; logs: systems,"
             " from their log files (default: behaviour)",
         )
         command.add_argument(
             "--formats",
             type=Path,
             metavar="FILE",
-            help="formats of log lines beside those that are known, for --pipeline logs; see"
-            " docs/system-logs.md",
+            help="more formats of log lines, for --pipeline logs; see docs/system-logs.md",
         )
         command.add_argument(
-            "--out", type=Path, default=Path("out"), help="directory of everything (default: out)"
+            "--out", type=Path, default=Path("out"), help="output directory (default: out)"
         )
         command.add_argument(
             "--show-addresses",
             action="store_true",
-            help="print network addresses whole on the page (default: only the network that they"
-            " are of, as pages get shared)",
+            help="print full network addresses in the report (default: only their networks,"
+            " since reports get shared)",
         )
     _add_to_run(run)
     return parser
 
 
 def _add_to_run(run: argparse.ArgumentParser) -> None:
-    """What `report` has no use for."""
+    """Add the options that `report` does not have."""
     run.add_argument(
         "--input",
         type=Path,
@@ -104,24 +103,26 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--no-input",
         action="store_true",
-        help="collect nothing here: work on what others send to the topic of the cluster that"
-        " --bootstrap-servers names",
+        help="collect nothing here: process the lines that others send to the topic of the"
+        " cluster of --bootstrap-servers",
     )
     run.add_argument("--lines", type=_positive, default=100_000, help="of the generated input")
     run.add_argument("--seed", type=int, default=1926, help="of the generated input")
     run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
-    run.add_argument("--service", action="store_true", help="go on until Ctrl-C")
+    run.add_argument("--service", action="store_true", help="run until Ctrl-C")
     brokers = run.add_mutually_exclusive_group()
-    brokers.add_argument("--port", type=_port, default=0, help="the broker's (default: a free one)")
+    brokers.add_argument(
+        "--port", type=_port, default=0, help="the broker's port (default: a free one)"
+    )
     brokers.add_argument(
         "--bootstrap-servers",
         metavar="HOST:PORT,...",
-        help="of a cluster that runs already (default: a broker of the run's own); the pipeline's"
-        " topics (web-access or system-logs, and -dead-letters) are made, with as many replicas as"
-        " it gives to new topics",
+        help="a running cluster (default: a broker of the run's own); the pipeline's"
+        " topics (web-access or system-logs, and -dead-letters) are created, with the cluster's"
+        " default replication factor",
     )
     run.add_argument(
-        "--batch", type=_positive, default=250_000, help="records a micro-batch has at most"
+        "--batch", type=_positive, default=250_000, help="maximum records of a micro-batch"
     )
 
 
@@ -145,17 +146,17 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         is_fed_by_others=given.no_input,
     )
     if given.no_input and (given.input or not given.bootstrap_servers):
-        raise ConfigError("--no-input is for --bootstrap-servers, and leaves --input out")
+        raise ConfigError("--no-input needs --bootstrap-servers, and excludes --input")
     application = _application(given)
     stop.listen()
     with Workspace(given.out) as workspace:
-        logging.raiseExceptions = False  # a full disk need not be told twice
+        logging.raiseExceptions = False  # a full disk is reported once
         form = "%(asctime)s %(levelname)s %(name)s %(message)s"
         logging.basicConfig(filename=workspace.run_log, level=logging.INFO, format=form)
         try:
             return 0 if Run(application, options, workspace, stop).run() else 1
         except (PySparkException, Py4JError, BarnabasError, OSError) as error:
-            # A full disk shows in many ways; what helps is the same.
+            # A full disk shows in many ways; the remedy is the same.
             if workspace.is_full():
                 raise ConfigError(
                     f"the disk of {workspace.directory} is full: make room and run again, or choose"
@@ -200,7 +201,7 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {
 
 
 def _essence(message: str) -> str:
-    """Of a Java and Python stack trace, what was raised at its root; else its first line."""
+    """The root cause in a Java and Python stack trace; else the first line."""
     raised = re.findall(r"^(?:[a-z_]\w*\.)*[A-Z]\w+: (\S.*)$", message, re.MULTILINE)
     return str(raised[-1]) if raised else message.strip().partition("\n")[0]
 

@@ -1,4 +1,4 @@
-"""What became of the records that a pipeline has read, and its dead letters."""
+"""The account of the records that a pipeline has read, and its dead letters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOKED_AT: Final = 4 * (_EXCERPT_LENGTH + 60)  # bytes, or characters
 
 
 class Accounts(NamedTuple):
-    """What became of the records that were read."""
+    """Counts of the records read, by outcome."""
 
     read: int = 0
     valid: int = 0
@@ -38,11 +38,11 @@ class Accounts(NamedTuple):
 class DeadLetters(NamedTuple):
     reason: str
     lines: int
-    samples: list[tuple[str, str]]  # where, and the beginning of the line
+    samples: list[tuple[str, str]]  # the place, and the beginning of the line
 
 
 def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Accounts]]]:
-    """Of all records so far, and of those of each file."""
+    """The accounts of all records so far, and of each file."""
     rows = snapshot.rows("files", ["file", *Accounts._fields]).to_pylist()
     by_file: dict[str, Accounts] = {}
     for row in rows:
@@ -55,7 +55,7 @@ def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Account
 
 
 def read_dead_letters(snapshot: Snapshot, mask: Callable[[str], str] = str) -> list[DeadLetters]:
-    """The most common reasons first. `mask`: what is shown of a line's text, and of its file's."""
+    """Dead letters, the most common reasons first. `mask`: hides parts of texts and file names."""
     dataset = snapshot.appended("dead_letters")
     if dataset is None:
         return []
@@ -76,13 +76,13 @@ def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
 
 
 def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
-    """Of a row's `file` and `line`; empty for what comes from no file."""
+    """A row's `file` and `line` as text; empty for lines that are not from a file."""
     return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
 
 
 def excerpt(text: str, mask: Callable[[str], str]) -> str:
-    """The beginning of a text as a page shows it."""
-    # More than is shown, so that no address which is cut off here stays unknown.
+    """The beginning of a text for a page."""
+    # More than is shown, so that an address cut off here is still masked.
     text = mask(text[:_LOOKED_AT])
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
     return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

@@ -1,4 +1,4 @@
-"""What `run.py` runs: one of the pipelines that come with Barnabas, from its input to its page."""
+"""The interface of a pipeline for `run.py`, from its input to its page."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from barnabas.pipeline.workspace import Workspace
 
 
 class Collecting(Protocol):
-    """Brings the lines of an input into a topic."""
+    """Collects the lines of an input into a topic."""
 
     def collect(self) -> str:
-        """Send what there is that was not sent before; says what it was."""
+        """Send the present lines that were not sent before; a summary."""
         ...
 
     def poll(self) -> None:
-        """For a service, often: send what was written since, or see whether somebody does."""
+        """Send the lines written since; a service calls it often."""
         ...
 
     def sent_lines(self) -> int | None:
-        """The lines that were ever sent, if that is known."""
+        """The number of lines ever sent, if known."""
         ...
 
 
 class Source(NamedTuple):
-    """Where lines are from and where they go."""
+    """The source of lines, and their target."""
 
     bootstrap_servers: str
     topic: str
@@ -40,7 +40,7 @@ class Source(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a run says of the page that it has written."""
+    """A run's summary of the page that it has written."""
 
     accounts: Accounts
     summary: list[tuple[str, str]]
@@ -48,21 +48,21 @@ class Report(NamedTuple):
 
 
 class Application(NamedTuple):
-    """Everything that the pipelines differ in."""
+    """Everything in which the pipelines differ."""
 
     definition: Definition
     title: str
     topic: str
     partitions: int
     generate: Callable[[Path, int, int], None]
-    """Writes an input: to this path, of so many lines, from this seed."""
+    """Generates an input: path, number of lines, seed."""
     generated: str
     """Its name, with {seed} and {lines}."""
     check_input: Callable[[Path], None]
-    """Raises `ConfigError` or `OSError` where it cannot be read."""
+    """Raises `ConfigError` or `OSError` if the input cannot be read."""
     collecting: Callable[[Source], AbstractContextManager[Collecting]]
     write_report: Callable[[Path, Path, PageOptions], Report]
-    """From the tables in the one directory to a page at the other path."""
+    """Writes a page from tables: directory of the tables, path of the page."""
 
     @property
     def dead_letter_topic(self) -> str:

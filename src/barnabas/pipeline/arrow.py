@@ -1,4 +1,4 @@
-"""Between Polars, which computes, and Arrow, in which rows are stored and sent."""
+"""Converts between Polars, for computing, and Arrow, for storing and sending rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 def to_table(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
     """The columns of the schema, in its types."""
-    # The newest level has strings as views, which cannot be cast.
+    # The newest compatibility level has string views, which cannot be cast.
     table = frame.select(schema.names).to_arrow(compat_level=pl.CompatLevel.oldest())
     return table.cast(schema)
 

@@ -1,15 +1,15 @@
-"""Sends the lines of a log to a topic, as they are: one record per line.
+"""Sends the lines of a log to a topic unchanged, one record per line.
 
     key      the visitor's address: the line up to its first blank (at most 256 bytes)
     value    the line's bytes without the line feed, in whatever encoding
     headers  the line's place: `headers.py`
 
 Delivers at least once: after a crash, lines are sent again from the last acknowledged position
-on. A file's lines are sent in order by an idempotent producer that never gives a batch up, so
-within a partition positions only rise, except where a file is sent again. That is what lets the
-pipeline recognise what was sent twice. So a line goes to the same partition each time: by its key,
-as other producers choose, of as many partitions as there were when its file began. Those that a
-topic gets later are used from the next file on.
+on. A file's lines are sent in order by an idempotent producer that never gives up a batch, so
+within a partition positions only rise, except where a file is sent again. That is how the pipeline
+recognises duplicates. So a line goes to the same partition each time: chosen by its key, as in
+other producers, among as many partitions as there were when its file began. Partitions added to the
+topic later are used from the next file on.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _POLL_S = 0.002
 
 
 class NothingAcknowledged(BarnabasError):
-    """The broker takes no more lines; what is sent again later is recognised."""
+    """The broker acknowledges no more lines; lines that are sent again later are recognised."""
 
 
 class Collected(NamedTuple):
-    """What a call has sent."""
+    """The lines sent by a call."""
 
     lines: int = 0
     size_bytes: int = 0
-    cut_lines: int = 0  # too long, so that only their beginnings were sent
-    unfinished_bytes: int = 0  # of last lines that are left for the next run
+    cut_lines: int = 0  # too long, so that they were cut
+    unfinished_bytes: int = 0  # of last lines left for the next run
 
     def plus(self, other: Collected) -> Collected:
         return Collected(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class Collector:
-    """Sends files to one topic and remembers how far it got. Use it as a context manager."""
+    """Sends files to one topic and keeps their positions. Use it as a context manager."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class Collector:
     ) -> None:
         self._patience_s = patience_s
         self._topic = topic
-        self._partition_counts: dict[str, int] = {}  # by file; checked since this has been running
+        self._partition_counts: dict[str, int] = {}  # by file; checked in this run
         self.registry = registry
         self._producer = SyncProducer(
             bootstrap_servers,
             acks="all",
             batch_size=262_144,
             linger_ms=5,
-            # A batch given up would leave a hole in the positions that later batches pass over.
+            # A batch given up would leave a gap in the positions, which later batches would skip.
             delivery_timeout_ms=_NEVER_MS,
         )
 
@@ -81,23 +81,23 @@ class Collector:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After a failure there may be lines that nobody will ever take, and closing would wait
+        # After a failure there may be lines that are never acknowledged, and closing would wait
         # for them. Their thread ends with the process; the next run sends them again.
         if kind is None:
             self._producer.close()
 
     def collect(self, path: Path) -> Collected:
-        """Send what the log holds beyond what was sent before.
+        """Send the lines of the log that were not sent before.
 
         An unfinished last line is left for the next run, unless no process can be writing it: see
-        `rotated_log.py`. Raises `ConfigError` where the file cannot be read.
+        `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
         """
         with RotatedLog(path, self.registry) as log:
             sent = self.send(log.portions(is_last_look=True))
             return sent._replace(unfinished_bytes=log.unfinished_bytes)
 
     def send(self, portions: Iterable[Portion]) -> Collected:
-        """Send them one after the other, and remember each once it is acknowledged."""
+        """Send the portions one after the other, and save each position once acknowledged."""
         total = Collected()
         for progress, lines in portions:
             partitions = self._partitions_of(progress.file_id) if lines else 1
@@ -114,7 +114,7 @@ class Collector:
         return total
 
     def _partitions_of(self, file_id: str) -> int:
-        """Over how many partitions the file's lines are spread; remembered before one is sent."""
+        """The number of partitions for the file's lines; saved before the first is sent."""
         known = self._partition_counts.get(file_id)
         if known is None:
             there_are = len(self._producer.partitions_for(self._topic))
@@ -126,7 +126,7 @@ class Collector:
         return known
 
     def _await(self, deliveries: list[Delivery]) -> None:
-        """Until all are acknowledged; or until, for long, not one more of them is."""
+        """Wait until all are acknowledged. Raises NothingAcknowledged if none is for too long."""
         left = deliveries
         give_up_at = time.monotonic() + self._patience_s
         while left:
@@ -164,6 +164,6 @@ def _records(
         )
 
 
-@lru_cache(8192)  # visitors come again, and the hash of an address costs microseconds
+@lru_cache(8192)  # visitors return, and the hash of an address costs microseconds
 def _partition_for(address: bytes, partitions: int) -> int:
     return partition_for_key(address, partitions)

@@ -1,4 +1,4 @@
-"""The topic of the dead letters: each batch's in one transaction, once."""
+"""The dead letter topic: sends each batch's dead letters in one transaction, once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POLL_MS: Final = 1_000
 
 
 class DeadLetterTopic(NamedTuple):
-    """Where a query's dead letters go."""
+    """The target of a query's dead letters."""
 
     bootstrap_servers: str
     topic: str
@@ -33,22 +33,22 @@ class DeadLetterTopic(NamedTuple):
 
     @classmethod
     def prepare(cls, bootstrap_servers: str) -> None:
-        """Before a query starts: brokers make the topic of their transactions with the first of
-        them, for which as many have to be there as it gets replicas. Later one may be away."""
+        """Make the brokers create `__transaction_state` before the query starts: that needs as many
+        brokers as the topic has replicas. Later one may be down."""
         with SyncProducer(bootstrap_servers, transactional_id=_PREPARING) as producer:
             producer.init_transactions()
 
     def send(self, letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
-        """Send a batch's dead letters, which readers of committed records see all or not at all,
-        unless another attempt at the batch has sent them.
+        """Send a batch's dead letters in one transaction, unless another attempt at the batch has
+        sent them.
 
-        `since`: by partition, where the topic ended with the batch before. Returns where it ends.
+        `since`: by partition, the topic's end after the last batch. Returns its present end.
         """
         with SyncProducer(
             self.bootstrap_servers, transactional_id=_TRANSACTIONAL_ID + self.query
         ) as producer:
-            # Ends what another attempt has left open. One that goes on is fenced from here on, so
-            # what the look does not find is sent by nobody else.
+            # Ends a transaction that another attempt left open, and fences that attempt, so dead
+            # letters that the search does not find are sent by no one else.
             producer.init_transactions()
             if not self._has(batch, since):
                 producer.begin_transaction()
@@ -64,10 +64,10 @@ class DeadLetterTopic(NamedTuple):
         places = {}
         for each, end in ends.items():
             start, begin = since.get(each.partition, 0), begins[each]
-            # Else the topic was cut by retention, or made again.
+            # Else the topic was truncated by retention, or created again.
             places[each] = range(start if begin <= start <= end else begin, end)
-        # Where not even an open transaction has one, nobody need wait for those of others; what
-        # lies behind them is committed, or not, when they have ended.
+        # If not even an open transaction has one, there is no need to wait for open transactions
+        # of others; records after them are committed, or not, when those have ended.
         return self._is_in(places, batch, "read_uncommitted") and self._is_in(
             places, batch, "read_committed"
         )

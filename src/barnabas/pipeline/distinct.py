@@ -1,4 +1,4 @@
-"""Functions of Python over columns in which few texts stand many times."""
+"""Applies Python functions to columns with few distinct texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 def of_each(
     texts: pl.Series, function: Callable[[str | None], object], dtype: type[pl.DataType]
 ) -> pl.Series:
-    """What the function makes of each text, called once for those that are equal."""
+    """The function's result for each text; it is called once per distinct text."""
     distinct = texts.unique()
     made = pl.Series([function(text) for text in distinct], dtype=dtype)
     frame = texts.to_frame("text").join(

@@ -12,15 +12,15 @@ class Follower:
     """One path, polled. Use it as a context manager."""
 
     def __init__(self, collector: Collector, path: Path, *, quiet_s: float = QUIET_S) -> None:
-        """`quiet_s`: for how long nothing is written to a rotated file before it is let go.
+        """`quiet_s`: how long nothing must be written to a rotated file before it is closed.
 
-        Raises `ConfigError` where the file cannot be read.
+        Raises `ConfigError` if the file cannot be read.
         """
         self._collector = collector
         self._log = RotatedLog(path, collector.registry, quiet_s=quiet_s)
 
     def poll(self) -> Collected:
-        """Send what was appended since; returns at once when nothing was."""
+        """Send the lines appended since; returns at once if there are none."""
         return self._collector.send(self._log.portions())
 
     def __enter__(self) -> Follower:

@@ -1,4 +1,4 @@
-"""Columns of microseconds since the epoch as times of UTC. Pure."""
+"""Converts columns of microseconds since the epoch to times in UTC. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DAY_US: Final = 24 * HOUR_US
 
 
 def utc(time_us: pl.Expr) -> pl.Expr:
-    """These instants."""
+    """The instants as times in UTC."""
     return pl.from_epoch(time_us, time_unit="us").dt.replace_time_zone("UTC")
 
 
 def utc_floor(time_us: pl.Expr, step_us: int) -> pl.Expr:
-    """The beginnings of the minutes, hours or other steps that these instants lie in."""
+    """The instants rounded down to minutes, hours or other steps."""
     return utc(time_us // step_us * step_us)

@@ -59,7 +59,7 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 
 def java_version(java: Path) -> int:
-    """The major version that `java -version` names, or 0 where it does not run."""
+    """The major version that `java -version` prints, or 0 if it does not run."""
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S

@@ -1,7 +1,7 @@
 """A pipeline's job: a stream of collected lines into tables and dead letters.
 
-One streaming query; whether it runs once over what is there or for ever is a trigger, the rest is
-the same code. Each micro-batch is one step of `state, batch -> state` (step.py), so a run over
+One streaming query; a trigger decides whether it runs once over the present records or for ever,
+with the same code. Each micro-batch is one step of `state, batch -> state` (step.py), so a run over
 history, a service and a restart after `kill -9` end with the same tables.
 """
 
@@ -22,7 +22,7 @@ from barnabas.pipeline.tables import Tables
 
 
 class Job(NamedTuple):
-    """What the job does, where it reads and where it writes."""
+    """The job's definition, source and target."""
 
     definition: Definition
     bootstrap_servers: str
@@ -33,10 +33,10 @@ class Job(NamedTuple):
     max_records_per_batch: int = 250_000
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
-        """Start the query: to the end of the topic as it is now, or for ever (`every_seconds`).
+        """Start the query: to the present end of the topic, or for ever (`every_seconds`).
 
-        Raises `ConfigError` where tables and checkpoint do not belong together, and what a producer
-        does where the brokers cannot begin transactions.
+        Raises `ConfigError` if tables and checkpoint do not belong together, and a producer's error
+        if the brokers cannot begin transactions.
         """
         self._tables().check_query(self._known_query())
         DeadLetterTopic.prepare(self.bootstrap_servers)
@@ -64,7 +64,7 @@ class Job(NamedTuple):
         return Tables(self.tables, self.definition.layout)
 
     def _known_query(self) -> str | None:
-        """The id of the query that has committed batches, by this checkpoint; None before."""
+        """The id of the checkpoint's query, once it has committed batches; None before."""
         metadata = self.checkpoint / "metadata"
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
         if not metadata.exists() or not (has_committed or self._tables().control()):

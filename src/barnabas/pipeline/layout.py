@@ -1,4 +1,4 @@
-"""Which tables a pipeline fills."""
+"""The tables of a pipeline."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 
 class Layout(NamedTuple):
-    """The tables of one pipeline; `dead_letters` and `files` are among those of each."""
+    """The tables of one pipeline; each has `dead_letters` and `files`."""
 
     application: str
-    """By which the tables' logs name the pipeline."""
+    """The pipeline's name in the tables' logs."""
     growing: Mapping[str, pa.Schema]
-    """A row is written once."""
+    """Tables whose rows are written once."""
     merged: Mapping[str, pa.Schema]
-    """A batch adds its part, and parts become rows when they are read."""
+    """Tables to which a batch adds its part; parts are merged into rows by readers."""
     merge: Callable[[str, pa.Table], pl.DataFrame]
-    """The rows of a merged table that its parts come to."""
+    """Merges the parts of a table into rows."""
     newest_s: Callable[[Mapping[str, pl.DataFrame]], int | None]
-    """Of a batch's merged parts: seconds since the epoch of the newest line; None without one."""
+    """Seconds since the epoch of the newest line in a batch's merged parts; None without one."""
 
     @property
     def all(self) -> Mapping[str, pa.Schema]:

@@ -1,9 +1,9 @@
-"""What a Spark task does with its records: the one pass over a batch.
+"""The one pass over a batch: the work of a Spark task on its records.
 
     records ─▶ work ─┬▶ files of the growing tables, which the driver commits
                      └▶ parts of all other tables, which the driver merges first
 
-A task has whole topic partitions, or none of one: what was sent twice shows within a partition.
+A task has whole topic partitions: duplicates are recognised within a partition.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _LETTERS: Final = "letters"
 
 
 class Part(NamedTuple):
-    """What the records of one task come to."""
+    """The result of one task."""
 
     rows: dict[str, pa.Table]  # of the growing tables
     parts: dict[str, pl.DataFrame]  # of the merged tables
-    left: pa.Table | None = None  # what only the driver can finish
+    left: pa.Table | None = None  # rows that only the driver can finish
 
 
 class Outcome(NamedTuple):
-    """What the tasks of a batch came to."""
+    """The result of all tasks of a batch."""
 
     files: dict[str, list[DataFile]]  # of the growing tables
     parts: dict[str, pl.DataFrame]  # of the merged tables, merged
@@ -48,20 +48,20 @@ class Outcome(NamedTuple):
 
 
 class Work(Protocol):
-    """What a pipeline makes of a batch, by the state before it."""
+    """A pipeline's work on a batch, given the state before it."""
 
     def part(self, records: pa.Table, seen: Positions) -> Part:
-        """Runs in the tasks, where it comes pickled. `seen`: before the batch."""
+        """Runs in the tasks, to which it is sent pickled. `seen`: before the batch."""
         ...
 
     def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
-        """Runs in the driver, which has `Outcome.left`. The same for the same records, however
-        they are spread over tasks. `paths`: of the growing tables."""
+        """Runs in the driver, on `Outcome.left`. The result must not depend on how records are
+        distributed over tasks. `paths`: of the growing tables."""
         ...
 
 
 class OnePass(NamedTuple):
-    """Its `run` is for `DataFrame.mapInArrow`; travels pickled to the tasks."""
+    """The pass; `run` is for `DataFrame.mapInArrow`. Sent pickled to the tasks."""
 
     work: Work
     growing: Mapping[str, pa.Schema]
@@ -80,7 +80,7 @@ class OnePass(NamedTuple):
             )
 
     def results(self, records: pa.Table) -> Iterator[tuple[str, bytes]]:
-        """Of a task with these records: what `outcome` takes."""
+        """The results of a task with these records, for `outcome`."""
         part = self.work.part(records, self.seen)
         for name, rows in part.rows.items():
             files = write(self.paths[name], rows, self.growing[name])
@@ -93,7 +93,7 @@ class OnePass(NamedTuple):
 
 
 def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
-    """The results of all tasks as one."""
+    """The results of all tasks, combined."""
     files: dict[str, list[DataFile]] = {name: [] for name in layout.growing}
     letters = [DEAD_LETTERS.empty_table()]
     left: list[pa.Table] = []
@@ -118,7 +118,7 @@ def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
 
 
 def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
-    """Files in a table's directory, for a commit to come; none without rows."""
+    """Write files to a table's directory, for a later commit; none without rows."""
     writer = FileWriter(filesystem(delta_options({"path": path})), schema, ())
     try:
         for batch in rows.to_batches():
@@ -130,5 +130,5 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
 
 
 def unpacked(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
-    """Collected rows as `outcome` takes them."""
+    """Collected rows in the form for `outcome`."""
     return ((str(row["kind"]), bytes(row["payload"])) for row in rows)

@@ -1,14 +1,14 @@
-"""Where the line of a record is from, and whether the record was sent twice. Pure.
+"""The place of a record's line, and whether the record was sent twice. Pure.
 
-What makes a record *sent twice* is the place of its line, never its text: equal lines at two
+A record counts as *sent twice* by the place of its line, never by its text: equal lines at two
 positions of a file are two hits. A collector sends a file's lines in order, from the beginning or
-from some position that it had reached before, and equal keys share a partition. So within one
-partition the positions of a file only rise, and one that does not exceed the highest seen there
-has been sent before. That highest position per file and partition is all that has to be kept. A
-topic may get more partitions: the collector spreads a file's lines over those of its beginning.
+from a position that it had reached before, and equal keys share a partition. So within one
+partition the positions of a file only rise, and a line that is not above the highest position seen
+there was sent before. Only that highest position per file and partition has to be kept. A topic may
+gain partitions: the collector keeps using those that existed when a file began.
 
-A record without the collector's headers is identified by its own place in the topic, and a dead
-letter that is sent again by that of the dead letter: the line itself has been seen.
+A record without the collector's headers is identified by its own place in the topic, and a
+replayed dead letter by the place of the dead letter: the line itself was seen before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION, SYSLO
 from barnabas.pipeline.schemas import DEAD_LETTERS, FILES
 
 Positions = Mapping[tuple[str, int], int]
-"""The highest position that was seen of a file in a partition."""
+"""The highest position seen of a file in a partition."""
 
 _REPLAYED: Final = r"^(?<of>\S+ [0-9]+) (?<at>[0-9]+)$"
 _COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
@@ -92,7 +92,7 @@ def marked(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
 
 
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
-    """The lines of which nothing could be made, each once: schema `DEAD_LETTERS`."""
+    """The rejected lines, each once: schema `DEAD_LETTERS`."""
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())
     letters = records.take(pa.array(places))
@@ -102,7 +102,7 @@ def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
 
 
 def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
-    """How many records of each file came to what, and how far it has been seen: schema `FILES`."""
+    """The counts of each file's records by outcome, and its position: schema `FILES`."""
     once, bad = ~pl.col("twice"), pl.col("reason").is_not_null()
     return (
         lines.group_by("file_id", "partition")
@@ -119,7 +119,7 @@ def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def merged_files(parts: pl.DataFrame) -> pl.DataFrame:
-    """Rows of table `files` as one for each file and partition."""
+    """Rows of table `files` merged, one for each file and partition."""
     return (
         parts.group_by("file_id", "partition")
         .agg(pl.col("file", "position").max(), pl.col(_COUNTS).sum())
@@ -128,7 +128,7 @@ def merged_files(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 class Headers:
-    """The headers of records, of which the first of a name counts."""
+    """The headers of records; the first of each name counts."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         rows = column.combine_chunks()

@@ -1,7 +1,7 @@
 """One run: broker, collector, Spark job, summary and report; once, or as a service.
 
-Everything that has to outlive it lies in the workspace, so the next run goes on where this one
-ended, however that was.
+All persistent state is in the workspace, so the next run continues where this one ended, however it
+ended.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _TRIGGER_S = 5.0
 _POLL_S = 1.0
 _LOOK_S = 1
 _REPORT_EVERY_S = 10
-# A dead leader is missed only when its session ends, after 18 s unless somebody has set less.
+# A dead leader is only replaced when its session ends, after 18 s by default.
 _CLUSTER_PATIENCE_S = 60.0
 _PATIENCE_S = 15.0
 
 
 class Options(NamedTuple):
-    """What the command line says."""
+    """The options of the command line."""
 
     input: Path | None  # None: a generated one
     lines: int
@@ -55,11 +55,11 @@ class Options(NamedTuple):
     max_records_per_batch: int
     bootstrap_servers: str | None = None  # None: a broker of the run's own
     show_addresses: bool = False  # on the page
-    is_fed_by_others: bool = False  # nothing is collected here: the topic has what others send
+    is_fed_by_others: bool = False  # nothing is collected here: others send to the topic
 
 
 class Run:
-    """A run in a workspace that is ours."""
+    """A run in a locked workspace."""
 
     def __init__(
         self, application: Application, options: Options, workspace: Workspace, stop: Stop
@@ -71,19 +71,19 @@ class Run:
         self._steps = Steps(sys.stdout)
 
     def run(self) -> bool:
-        """Whether every line is accounted for.
+        """Run it; whether every line is accounted for.
 
         Raises `ConfigError` and other `BarnabasError`s, `OSError`, and Spark's exceptions.
         """
-        provide_java(os.environ)  # else it would be missed only after all the rest
+        provide_java(os.environ)  # else a missing Java would only be noticed at the end
         path = None if self._options.is_fed_by_others else self._input()
         before = self._accounts()
         with self._brokers() as servers:
             self._create_topics(servers)
             with self._collecting(servers, path) as collecting:
                 if path is not None:
-                    with self._steps.timed("collected") as told:
-                        told.append(collecting.collect())
+                    with self._steps.timed("collected") as results:
+                        results.append(collecting.collect())
                 self._process(servers, collecting, path)
                 sent_lines = collecting.sent_lines()
         return self._conclude(before, sent_lines)
@@ -98,45 +98,45 @@ class Run:
 
     @contextmanager
     def _brokers(self) -> Iterator[str]:
-        """Where they listen: those of a cluster, or one of our own for as long as we need it."""
+        """The addresses of a cluster's brokers, or of our own broker, which runs meanwhile."""
         servers = self._options.bootstrap_servers
         if servers is None:
             self._workspace.check_own_broker()
             with barnabas.Broker(self._workspace.broker, config=self._listeners()) as broker:
-                self._steps.tell("broker", f"{broker.bootstrap_servers}, log in {broker.data_dir}")
+                self._steps.show("broker", f"{broker.bootstrap_servers}, log in {broker.data_dir}")
                 yield broker.bootstrap_servers
             return
         with SyncAdmin(servers) as admin:
             cluster = admin.describe_cluster()
         self._workspace.check_cluster(cluster.cluster_id)
         names = ", ".join(f"{broker.host}:{broker.port}" for broker in cluster.brokers)
-        self._steps.tell("cluster", f"{cluster.cluster_id}: {names}")
+        self._steps.show("cluster", f"{cluster.cluster_id}: {names}")
         yield servers
 
     def _listeners(self) -> dict[str, str]:
-        # Executors on other machines have to reach the broker as well.
+        # Executors on other machines have to reach the broker, too.
         host = "127.0.0.1" if self._options.master.startswith("local") else "0.0.0.0"
         return {"listeners": f"PLAINTEXT://{host}:{self._options.port}"}
 
     def _input(self) -> Path:
         given = self._options.input
         if given is not None:
-            # Fails now, before a broker and a Spark have been started for nothing.
+            # Fails now, before a broker and Spark are started for nothing.
             self._application.check_input(given)
-            self._steps.tell("input", str(given))
+            self._steps.show("input", str(given))
             return given
         lines, seed = self._options.lines, self._options.seed
         path = self._workspace.generated(self._application.generated.format(lines=lines, seed=seed))
-        with self._steps.timed("input") as told:
+        with self._steps.timed("input") as results:
             if not path.exists():
                 self._application.generate(path, lines, seed)
-            told.append(f"{path}, generated: {lines:,} lines, seed {seed}")
+            results.append(f"{path}, generated: {lines:,} lines, seed {seed}")
         return path
 
     def _process(self, servers: str, collecting: Collecting, path: Path | None) -> None:
-        with self._stop.patiently(), self._steps.timed("spark") as told:
+        with self._stop.patiently(), self._steps.timed("spark") as results:
             spark = self._session()
-            told.append(f"{spark.version} on {spark.sparkContext.master}")
+            results.append(f"{spark.version} on {spark.sparkContext.master}")
         try:
             with self._stop.patiently():
                 self._run_job(spark, servers, collecting, path)
@@ -151,7 +151,7 @@ class Run:
             log=self._workspace.spark_log,
             keep_open=(self._workspace.lock_fd,),
         )
-        self._stop.listen()  # PySpark has put a handler of its own in place
+        self._stop.listen()  # PySpark has installed a handler of its own
         return spark
 
     def _run_job(
@@ -171,8 +171,8 @@ class Run:
         if self._options.is_service:
             self._serve(job.start(spark, every_seconds=_TRIGGER_S), collecting, path)
         else:
-            with self._steps.timed("processed") as told:
-                told.append(self._drain(job.start(spark)))
+            with self._steps.timed("processed") as results:
+                results.append(self._drain(job.start(spark)))
 
     def _drain(self, query: StreamingQuery) -> str:
         while not query.awaitTermination(_LOOK_S):
@@ -184,23 +184,23 @@ class Run:
 
     def _serve(self, query: StreamingQuery, collecting: Collecting, path: Path | None) -> None:
         what = path or f"what is sent to {self._application.topic}"
-        self._steps.tell("service", f"follows {what}; Ctrl-C ends it")
+        self._steps.show("service", f"follows {what}; Ctrl-C ends it")
         report_at_s = 0.0
         reported = Accounts()
         while not self._stop.wait(_POLL_S):
             collecting.poll()
             if not query.isActive:
-                query.awaitTermination()  # raises what it died of
+                query.awaitTermination()  # raises its error
                 return
             accounts = self._accounts()
             if accounts != reported and time.monotonic() >= report_at_s:
                 began_s = time.monotonic()
                 self._report(refresh_s=_REPORT_EVERY_S)
                 reported = accounts
-                # Never more than a fifth of the time goes into pictures.
+                # At most a fifth of the time goes into rendering.
                 took_s = time.monotonic() - began_s
                 report_at_s = time.monotonic() + max(_REPORT_EVERY_S, 4 * took_s)
-                self._steps.tell("report", f"{account(accounts)}  ({took_s:.1f} s)")
+                self._steps.show("report", f"{account(accounts)}  ({took_s:.1f} s)")
         _end(query)
 
     def _accounts(self) -> Accounts:
@@ -215,20 +215,20 @@ class Run:
 
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
         total, summary = self._report()
-        self._steps.tell("", "")
+        self._steps.show("", "")
         if before.read:
-            self._steps.tell("this run", account(total.minus(before)))
-        self._steps.tell("in all" if before.read else "lines", account(total))
+            self._steps.show("this run", account(total.minus(before)))
+        self._steps.show("in all" if before.read else "lines", account(total))
         for label, text in summary:
-            self._steps.tell(label, text)
-        self._steps.tell("tables", str(self._workspace.tables))
-        self._steps.tell("report", str(self._workspace.report))
+            self._steps.show(label, text)
+        self._steps.show("tables", str(self._workspace.tables))
+        self._steps.show("report", str(self._workspace.report))
         if self._options.is_service or sent_lines is None:
             return total.balance
         counted = total.valid + total.dead_letters
         if sent_lines > counted:
-            self._steps.tell(
-                "missing", f"{sent_lines - counted:,} lines were sent and are not here"
+            self._steps.show(
+                "missing", f"{sent_lines - counted:,} lines were sent and are missing here"
             )
         return total.balance and sent_lines <= counted
 
@@ -243,7 +243,7 @@ class Run:
 
 
 class _Others:
-    """Implements `Collecting`: somebody else does it."""
+    """Implements `Collecting` for lines that others send."""
 
     def collect(self) -> str:
         return ""
@@ -256,14 +256,14 @@ class _Others:
 
 
 def _end(query: StreamingQuery) -> None:
-    """Stop the query; the batch under way is cut off, and taken again by the next run."""
-    # Py4J logs as an error, with a stack trace, that its call was interrupted. That is the point.
+    """Stop the query; the batch under way is interrupted, and repeated by the next run."""
+    # Py4J logs an error, with a stack trace, about its interrupted call, which is intended.
     logging.getLogger("py4j").disabled = True
     query.stop()
 
 
 def _reachable_host(spark: SparkSession) -> str:
-    """Where Spark's executors find the broker of our own: beside the driver."""
+    """The host at which Spark's executors reach our own broker: the driver's."""
     if (spark.sparkContext.master or LOCAL).startswith("local"):
         return "127.0.0.1"
     return str(spark.conf.get("spark.driver.host"))

@@ -1,4 +1,4 @@
-"""The columns of the tables that every pipeline has, as they are stored."""
+"""The columns of the tables that every pipeline has."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The one place where a Spark session is made.
+"""The only place where a Spark session is created.
 
-Whatever runs the pipeline, on one machine or on a cluster, gets the same settings; only the
-master differs. Does not promise a new session: Spark has one per process.
+The pipeline has the same settings on one machine and on a cluster; only the master differs. Does
+not promise a new session: Spark has one per process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark_barnabas.workers import python_for_workers
 LOCAL = "local[*]"
 
 SHORT_LIVED = {
-    # Java's second compiler pays off after minutes; in a run of seconds it takes the cores away
+    # Java's second compiler pays off after minutes; in a run of seconds it takes cores away
     # from the work (a third of all CPU time, measured). The first one compiles everything, the
     # large methods that Spark generates included.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
@@ -33,18 +33,18 @@ SHORT_LIVED = {
 """Settings for a session that ends soon."""
 
 _SETTINGS = {
-    # Times mean the same on every machine.
+    # Times are the same on every machine.
     "spark.sql.session.timeZone": "UTC",
     # Micro-batches are small; the default of 200 would be 200 almost empty tasks.
     "spark.sql.shuffle.partitions": "4",
-    # Else Parquet gets a type for times (INT96) that nobody but Spark still writes.
+    # Else Parquet gets a type for times (INT96) that only Spark still writes.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
 _LOCAL_SETTINGS = {
-    # A laptop's host name need not resolve, and nobody else is to connect.
+    # A laptop's host name need not resolve, and no other host is to connect.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -61,13 +61,13 @@ def start_session(
     """A session on `master`, with `settings` over the pipeline's own.
 
     `log`: the file that takes what the Java side writes to standard error; None leaves it there.
-    `keep_open`: file descriptors that the Java process inherits, and so holds until it is gone.
+    `keep_open`: file descriptors that the Java process inherits, and so holds until it exits.
 
     Raises `ConfigError` when there is no Java or it does not start.
     """
     provide_java(os.environ)
     if "PYSPARK_PYTHON" not in os.environ:
-        # Else the workers run the `python3` of the PATH, which need not have our packages.
+        # Else the workers run the `python3` of the PATH, which may lack our packages.
         is_here = master.startswith("local")  # and not on machines that have no such script
         os.environ["PYSPARK_PYTHON"] = python_for_workers() if is_here else sys.executable
     chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}
@@ -81,7 +81,7 @@ def start_session(
 
 def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> Any:
     launch: Callable[[SparkConf, dict[str, Any]], Any] = launch_gateway
-    # A session of its own, so that Ctrl-C reaches us alone and we stop Spark in good order; it
+    # A session of its own, so that Ctrl-C reaches only us and we stop Spark cleanly; it
     # ends by itself when our end of its standard input closes, kill -9 included.
     options: dict[str, Any] = {"pass_fds": keep_open, "start_new_session": True}
     try:
@@ -90,7 +90,7 @@ def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> An
         with log.open("ab") as file:
             return launch(conf, {**options, "stdout": file, "stderr": subprocess.STDOUT})
     except PySparkRuntimeError as error:
-        where = f"see {log}" if log else "its words are above"
+        where = f"see {log}" if log else "its output is above"
         raise ConfigError(
             f"Java in {os.environ['JAVA_HOME']} did not start Spark ({where}): is there memory"
             " for another process, and is the master's name right?"

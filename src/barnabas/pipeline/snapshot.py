@@ -1,4 +1,4 @@
-"""The tables as they are at one moment, read with Arrow: all as of the same batch."""
+"""A snapshot of the tables, read with Arrow: all as of the same batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.pipeline.tables import Tables
 
 
 class Snapshot:
-    """What the newest batch has left in the tables of a directory."""
+    """The tables of a directory as of the last complete batch."""
 
     def __init__(self, directory: Path, layout: Layout) -> None:
         self._layout = layout
@@ -35,11 +35,11 @@ class Snapshot:
         return self._layout.merge(name, parts)
 
     def rows(self, name: str, columns: list[str]) -> pa.Table:
-        """These columns of a table whose parts are merged."""
+        """These columns of a merged table."""
         return to_arrow(self.frame(name).select(columns))
 
     def appended(self, name: str) -> ds.Dataset | None:
-        """A table of which a row is written once, not read yet; None before the first batch."""
+        """A table whose rows are written once, not read yet; None before the first batch."""
         if self.control is None:
             return None
         return self._tables.stored(name, self.control.versions[name])
@@ -47,9 +47,9 @@ class Snapshot:
     def some(
         self, name: str, number: int, columns: list[str], condition: pc.Expression
     ) -> list[dict[str, Any]]:
-        """Up to `number` rows of a table of which a row is written once.
+        """Up to `number` rows of a table whose rows are written once.
 
-        File by file, and no further than it takes.
+        Reads file by file, and no more files than needed.
         """
         found: list[dict[str, Any]] = []
         dataset = self.appended(name)
@@ -62,7 +62,7 @@ class Snapshot:
 
 
 def to_arrow(frame: pl.DataFrame) -> pa.Table:
-    """With strings that every Arrow function takes."""
+    """The frame with strings that every Arrow function accepts."""
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 

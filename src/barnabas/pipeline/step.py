@@ -2,8 +2,8 @@
 
     positions before ─▶ one pass ─▶ commits of all tables ─▶ dead letters ─▶ control table
 
-Killed between any two of these, the batch is taken again and ends the same: it begins with the
-state that the control table names, and what is there already is recognised.
+If it is killed between any two of these, the batch is repeated with the same result: it starts from
+the state that the control table names, and commits made before are recognised.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.pipeline.one_pass import OnePass, Work, outcome
 from barnabas.pipeline.tables import Control, Tables
 
 Tasks = Callable[[OnePass], Iterable[tuple[str, bytes]]]
-"""Runs the pass over the records of a batch, in as many tasks as it likes."""
+"""Runs the pass over the records of a batch, in any number of tasks."""
 
 
 class Send(Protocol):
@@ -30,7 +30,7 @@ class Send(Protocol):
 
 
 class Definition(Protocol):
-    """What makes a pipeline this one and no other."""
+    """The definition of a pipeline."""
 
     @property
     def name(self) -> str: ...
@@ -39,12 +39,12 @@ class Definition(Protocol):
     def layout(self) -> Layout: ...
 
     def work(self, tables: Tables, before: Control | None) -> Work:
-        """What is made of the batch that comes after this state."""
+        """The work on the batch after this state."""
         ...
 
 
 class Query(NamedTuple):
-    """A streaming query that fills tables; `id` is what its checkpoint keeps."""
+    """A streaming query that fills tables; `id` is that of its checkpoint."""
 
     id: str
     definition: Definition
@@ -52,9 +52,9 @@ class Query(NamedTuple):
     send: Send
 
     def take(self, batch: int, tasks: Tasks) -> None:
-        """Without effect for a batch that is there.
+        """Process a batch; without effect if it is committed already.
 
-        Raises `ConfigError` and `NotExactlyOnce` where the tables cannot be those of this query.
+        Raises `ConfigError` and `NotExactlyOnce` if the tables cannot be those of this query.
         """
         tables, layout = self.tables, self.definition.layout
         before = tables.control()

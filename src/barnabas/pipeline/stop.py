@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: how a run is asked to end.
+"""Ctrl-C and SIGTERM: requests to end a run.
 
-A run is interrupted where it is, and closes what it holds on its way out; the next run goes on. But
-while Spark is at work an interrupt would tear the connection to its Java side, so then the request
-is only noted (`patiently`), until it is made a second time.
+A run is interrupted at once, and closes its resources on the way out; the next run continues. But
+while Spark is working an interrupt would break the connection to its Java side, so then the request
+is only recorded (`patiently`), until it comes a second time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FrameType
 
 
 class Stop:
-    """The request to end, and the signal that made it."""
+    """The request to end, and its signal."""
 
     def __init__(self) -> None:
         self._is_patient = False
@@ -23,13 +23,13 @@ class Stop:
         self.signal = 0
 
     def listen(self) -> None:
-        """Take the signals over; again after a library has taken them. Main thread only."""
+        """Handle the signals; again after a library has replaced the handlers. Main thread only."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
     @contextmanager
     def patiently(self) -> Iterator[None]:
-        """Here somebody looks at `requested` now and then."""
+        """A block that checks `requested` now and then."""
         self._is_patient = True
         try:
             yield
@@ -37,7 +37,7 @@ class Stop:
             self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
-        """Sleep unless the end is asked for; whether it is."""
+        """Sleep unless the end is requested; whether it is."""
         return self.requested.wait(seconds)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -1,6 +1,6 @@
-"""What a run tells the person at the terminal: its steps as they end, and the account at the end.
+"""A run's output on the terminal: its steps as they end, and the account at the end.
 
-Standard output; errors are `__main__`'s business.
+On standard output; `__main__` reports errors.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ _LABEL_WIDTH = 11
 
 
 class Steps:
-    """Prints one line per step, with its seconds where it took any."""
+    """Prints one line per step, with its duration."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
 
-    def tell(self, label: str, text: str) -> None:
+    def show(self, label: str, text: str) -> None:
         self._output.write(f"{label:<{_LABEL_WIDTH}} {text}\n")
         self._output.flush()
 
     @contextmanager
     def timed(self, label: str) -> Iterator[list[str]]:
-        """Put what is to be told into the list that this gives."""
+        """Time a step; append its texts to the list that this yields."""
         begin_s = time.monotonic()
-        told: list[str] = []
-        yield told
-        self.tell(label, f"{' '.join(told)}  ({time.monotonic() - begin_s:.1f} s)")
+        results: list[str] = []
+        yield results
+        self.show(label, f"{' '.join(results)}  ({time.monotonic() - begin_s:.1f} s)")
 
 
 def account(accounts: Accounts) -> str:
-    """The one line that has to add up."""
+    """The line of counts that has to add up."""
     sign = "=" if accounts.balance else "≠"
     return (
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"

@@ -2,14 +2,13 @@
 
     events/  dead_letters/  ...     a row is written once
     sessions/  files/  ...          a batch adds its part, readers merge the parts
-    control/                        one row: the newest batch that is whole, and the version of
-                                    each table that it stands in
+    control/                        one row: the last complete batch, and its version of each table
 
-Delta has no commit across tables. So each commit says which micro-batch of which query it is, a
-batch commits all tables and then the control table, and who reads goes by the versions that this
-names. A batch that was cut off between two commits is taken again: it reads the state before it,
-by the control table, and what it had committed is recognised. A batch costs what it brings; at
-intervals small files are merged, and with them the parts that they hold.
+Delta has no commit across tables. So each commit names its query and micro-batch, a batch commits
+all tables and then the control table, and readers use the versions that this names. A batch that
+was interrupted between two commits is repeated: it reads the state before it, by the control table,
+and its earlier commits are recognised. The cost of a batch depends only on its own size; at
+intervals small files are merged, together with their parts.
 """
 
 from __future__ import annotations
@@ -54,38 +53,38 @@ _CONTROL_SCHEMA: Final = pa.schema(
 )
 _COMPACT_EVERY: Final = 32  # batches
 _AT_ONCE: Final = 4  # tables
-_LOG_KEPT_HOURS: Final = 1  # behind the newest checkpoint that is older
+_LOG_KEPT_HOURS: Final = 1  # before the newest checkpoint that is older
 
 
 class Control(NamedTuple):
-    """What the tables are the state of: every batch of a query up to this one."""
+    """The state of the tables: every batch of a query up to this one."""
 
     batch: int
     query: str  # the streaming query's id, which its checkpoint keeps
     newest_s: int | None  # time of the newest hit, seconds since the epoch
     versions: dict[str, int]
     dead_letters_end: dict[int, int]
-    """By partition of the dead-letter topic: all that this state knows of lies before it."""
+    """By partition of the dead letter topic: its end at this state."""
 
 
 class Tables:
-    """All tables of one pipeline, in one directory that all of Spark's processes see."""
+    """All tables of one pipeline, in one directory shared by all of Spark's processes."""
 
     def __init__(self, directory: Path, layout: Layout) -> None:
-        """Raises `ConfigError` where an earlier version of the pipeline has written."""
+        """Raises `ConfigError` if an earlier version of the pipeline wrote the tables."""
         self.directory = directory
         self.layout = layout
         self._all = layout.all
         if (directory / "versions").is_dir():
             raise ConfigError(
-                f"the tables in {directory} are of an earlier version, in a format that is no more:"
+                f"the tables in {directory} are of an earlier version, in an unsupported format:"
                 " remove the output directory and run again, or choose another one"
             )
 
     # ---- reading ----
 
     def control(self) -> Control | None:
-        """None before the first batch. Raises `ConfigError` where the tables are not these."""
+        """The state; None before the first batch. Raises `ConfigError` for other tables."""
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
             return None
@@ -103,20 +102,20 @@ class Tables:
         )
 
     def parts(self, name: str, version: int) -> pa.Table:
-        """The rows of a table as they are stored: of those that are merged, parts."""
+        """The stored rows of a table: parts, if it is a merged one."""
         return self.stored(name, version).to_table().cast(self._all[name])
 
     def stored(self, name: str, version: int | None = None) -> Any:
         """The same as a dataset that is not read yet; None: the newest version.
 
-        It is read by Arrow's own file system: threads that read through deltalake's may abort a
-        process that ends just then, or keep it from ending (pyarrow 26).
+        It is read through Arrow's own file system: threads that read through deltalake's may abort
+        a process that is just ending, or keep it from ending (pyarrow 26).
         """
         table = DeltaTable(self._path(name), version=version)
         return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
 
     def positions(self, control: Control | None) -> Positions:
-        """How far each file has been seen."""
+        """The highest position seen of each file."""
         if control is None:
             return {}
         files = self.layout.merge("files", self.parts("files", control.versions["files"]))
@@ -136,7 +135,7 @@ class Tables:
             )
 
     def is_next(self, batch: int, query: str, control: Control | None) -> bool:
-        """Whether a batch has to be written; false if it is there."""
+        """Whether a batch has to be written; false if it is committed already."""
         if control is None:
             done = -1
         elif control.query == query:
@@ -154,7 +153,7 @@ class Tables:
         return batch == done + 1
 
     def growing_paths(self) -> dict[str, str]:
-        """Where tasks write their files."""
+        """The directories in which tasks write their files."""
         return {name: self._path(name) for name in self.layout.growing}
 
     def commit(self, batch: int, query: str, found: Outcome) -> None:
@@ -162,7 +161,7 @@ class Tables:
         self._of_each(lambda name: self.commit_to(name, batch, query, found))
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
-        """Commit a batch to one table; false if it was there."""
+        """Commit a batch to one table; false if it was committed already."""
         schema = self._all[name]
         if name in self.layout.growing:
             files: Sequence[DataFile] = found.files[name]
@@ -174,10 +173,10 @@ class Tables:
     def conclude(
         self, batch: int, query: str, newest_s: int | None, dead_letters_end: Mapping[int, int]
     ) -> None:
-        """Make a batch visible that all tables have."""
+        """Make a batch visible that is committed to all tables."""
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # Before the control table: what it names is then no version of which a vacuum takes
-            # files away when the pipeline has not run for long.
+            # Before the control table, so that it names no version of which a vacuum removes
+            # files after the pipeline has not run for long.
             self.tidy()
         versions = self._of_each(lambda name: self._version_of(name, batch))
         row = {
@@ -200,22 +199,30 @@ class Tables:
         Table(options).commit(_CONTROL_SCHEMA, files, overwrite=True, query=query)
 
     def tidy(self) -> None:
-        """Merge small files and the parts in them. What fails here is left for the next time."""
+        """Merge small files and the parts in them. A failure is retried the next time."""
         for name in self._all:
             try:
                 compact(self._options(name), self._merge_of(name))
             except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
-                _log.warning("table %s is not compacted now: %s", name, in_one_line(error))
+                _log.warning(
+                    "compaction of table %s failed, and is retried later: %s",
+                    name,
+                    in_one_line(error),
+                )
 
     def _drop_old(self, versions: Mapping[str, int]) -> None:
-        """Remove files that no version of the last week has, and what is old of the logs. What
-        fails here is left for the next time."""
+        """Remove files that no version of the last week has, and old log entries. A failure is
+        retried the next time."""
         for name in (*self._all, _CONTROL):
             try:
                 DeltaTable(self._path(name)).vacuum(SAFE_HOURS, dry_run=False, full=True)
                 cut(self._options(name), versions.get(name))
             except (DeltaError, OSError) as error:
-                _log.warning("table %s keeps what is old for now: %s", name, in_one_line(error))
+                _log.warning(
+                    "removing old files of table %s failed, and is retried later: %s",
+                    name,
+                    in_one_line(error),
+                )
 
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
         """For every table but the control table, several at once: their time is the disk's."""
@@ -236,8 +243,8 @@ class Tables:
         return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
-        """The newest version with this batch and none behind it: of two drivers the other one may
-        have gone on."""
+        """The newest version with this batch and no later one: of two drivers the other may have
+        gone on."""
         table = DeltaTable(self._path(name))
         while (found := table.transaction_version(self.layout.application)) != batch:
             assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"

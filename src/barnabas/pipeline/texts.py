@@ -1,4 +1,4 @@
-"""Bytes of records as texts."""
+"""Decodes bytes of records as text."""
 
 from __future__ import annotations
 

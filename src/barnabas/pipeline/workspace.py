@@ -1,11 +1,11 @@
-"""The output directory of a run: what lies where in it, and whose it is.
+"""The output directory of a run: its layout, and its lock.
 
     broker/        the broker's log            tables/      parquet (tables.py)
-    registry.json  how far files were sent     checkpoint/  the streaming query's
-    input/         the generated log           run.log      what broker and clients say
-    report.html    the page                    spark.log    what Spark's Java side says
-    lock           held while somebody uses all this
-    cluster.id     instead of broker/, where the lines are sent to a cluster: which one
+    registry.json  positions of the files      checkpoint/  the streaming query's
+    input/         the generated log           run.log      the log of broker and clients
+    report.html    the page                    spark.log    the log of Spark's Java side
+    lock           held while a run uses the directory
+    cluster.id     instead of broker/, if the lines are sent to a cluster: its id
 
 They belong together: a broker's log without its checkpoint would be counted again.
 """
@@ -28,7 +28,7 @@ class Workspace:
     """The directory, locked from construction to `close`. Use it as a context manager."""
 
     def __init__(self, directory: Path, *, patience_s: float = LOCK_PATIENCE_S) -> None:
-        """Raises `ConfigError` where it cannot be written, or another run keeps it."""
+        """Raises `ConfigError` if it is not writable, or another run uses it."""
         self.directory = directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ class Workspace:
                 time.sleep(0.2)
 
     def check_own_broker(self) -> None:
-        """Raises `ConfigError` where the lines went to a cluster before."""
+        """Raises `ConfigError` if the lines were sent to a cluster before."""
         if (known := self._cluster_id()) is not None:
             raise ConfigError(
                 f"the tables in {self.directory} are of lines in the cluster {known}: name it"
@@ -65,8 +65,8 @@ class Workspace:
             )
 
     def check_cluster(self, cluster_id: str) -> None:
-        """Raises `ConfigError` where the lines went elsewhere before: offsets mean something in
-        one log only."""
+        """Raises `ConfigError` if the lines were sent elsewhere before: offsets are only valid in
+        one log."""
         if self.broker.exists():
             raise ConfigError(
                 f"the tables in {self.directory} are of lines in a broker of their own: leave"
@@ -90,7 +90,7 @@ class Workspace:
             return None
 
     def is_full(self) -> bool:
-        """Whether there is no room left to speak of."""
+        """Whether the disk has almost no room left."""
         return shutil.disk_usage(self.directory).free < _LEAST_FREE_BYTES
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class Workspace:
         return self.directory / "report.html"
 
     def generated(self, name: str) -> Path:
-        """Where the generated input of this name is kept."""
+        """The path of the generated input of this name."""
         directory = self.directory / "input"
         directory.mkdir(exist_ok=True)
         return directory / name

@@ -1,5 +1,5 @@
 """Bytes to messages and back; no input or output, no clock.
 
-Read `messages/` for what is said, `message` for the notation, `wire` for the primitive layouts,
-`codec` for the way in and out, `frame` for headers, and `api` for the table of it all.
+See `messages/` for the messages, `message` for their notation, `wire` for primitive types, `codec`
+for encoding and decoding, `frame` for headers, and `api` for the table of APIs.
 """

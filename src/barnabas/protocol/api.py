@@ -1,4 +1,5 @@
-"""THE table of APIs: key, name, and the versions that are implemented and advertised.
+"""THE table of APIs: key, name, the versions that are implemented and advertised, and what a broker
+has to know of the requests before it reads them.
 
 One stem per API everywhere: `protocol/messages/<stem>.py` has its messages, `broker/handlers/
 <stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper advertises to clients.
@@ -15,28 +16,57 @@ from barnabas.protocol.message import Message
 
 NEVER: Final = 1_000
 
+_MAX_BYTES: Final = 4 * 1024 * 1024
+ANY_BYTES: Final = 2**31 - 1
+"""No limit but that of any frame (`socket.request.max.bytes`)."""
+
 
 class Api:
-    """One row. The module with the messages is imported when they are first asked for."""
+    """One row. The module with the messages is imported when they are first needed."""
 
     __slots__ = (
         "_request",
         "_response",
         "flexible_from",
+        "keeps_buffer",
         "key",
+        "max_bytes",
         "max_version",
         "min_version",
         "name",
+        "oldest_served",
+        "reads_logs",
         "stem",
     )
 
-    def __init__(self, key: int, name: str, versions: tuple[int, int], flexible_from: int) -> None:
+    def __init__(  # noqa: PLR0913  (the columns of the table)
+        self,
+        key: int,
+        name: str,
+        versions: tuple[int, int],
+        flexible_from: int,
+        *,
+        keeps_buffer: bool = False,
+        reads_logs: bool = True,
+        max_bytes: int = _MAX_BYTES,
+        oldest_served: int = 0,
+    ) -> None:
         self.key = key
         self.name = name
         self.stem = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
         self.min_version, self.max_version = versions
         self.flexible_from = flexible_from
         """The first version with compact lengths and tagged fields (KIP-482); NEVER: none has."""
+        self.keeps_buffer = keeps_buffer
+        """Whether its records are used where they were received. What is kept of any other request
+        (a member's subscription) must not keep the receive buffer with it: those are copied."""
+        self.reads_logs = reads_logs
+        """Whether its handler may see what earlier requests staged: that is written before."""
+        self.max_bytes = max_bytes
+        """Of a request. Without records it is short: millions of one-byte elements would be
+        millions of objects, made while all others wait. Metadata of 100,000 topics has 3 MiB."""
+        self.oldest_served = oldest_served
+        """Below this version the connection is closed, though the version is advertised."""
         self._request: type[Message] | None = None
         self._response: type[Message] | None = None
 
@@ -61,15 +91,25 @@ class Api:
 # Produce below 3 would need message formats 0 and 1, which producers may no longer send; it is
 # advertised all the same, since librdkafka before 2.11.1 takes a minimum above 0 for a broker
 # that knows no gzip (KAFKA-18659). Fetch below 4 is answered with UNSUPPORTED_VERSION alike.
-PRODUCE: Final = Api(0, "Produce", (0, 11), 9)
+PRODUCE: Final = Api(
+    0,
+    "Produce",
+    (0, 11),
+    9,
+    keeps_buffer=True,
+    reads_logs=False,
+    max_bytes=ANY_BYTES,
+    oldest_served=3,
+)
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)
 METADATA: Final = Api(3, "Metadata", (0, 12), 9)
-LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4)
-STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2)
-UPDATE_METADATA: Final = Api(6, "UpdateMetadata", (0, 8), 6)
+# A controller describes all partitions in one request, as in Kafka.
+LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4, max_bytes=ANY_BYTES)
+STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2, max_bytes=ANY_BYTES)
+UPDATE_METADATA: Final = Api(6, "UpdateMetadata", (0, 8), 6, max_bytes=ANY_BYTES)
 CONTROLLED_SHUTDOWN: Final = Api(7, "ControlledShutdown", (0, 3), 3)
-OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8)
+OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8, reads_logs=False)
 OFFSET_FETCH: Final = Api(9, "OffsetFetch", (0, 9), 6)
 FIND_COORDINATOR: Final = Api(10, "FindCoordinator", (0, 6), 3)
 JOIN_GROUP: Final = Api(11, "JoinGroup", (0, 9), 6)

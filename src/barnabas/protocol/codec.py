@@ -1,13 +1,13 @@
-"""Messages to bytes and back, without copying what they carry.
+"""Encoding and decoding of messages, without copying byte fields.
 
     encode(message, version) -> parts: bytes, views and FileSlices to be written one after another
     decode(cls, data, version) -> message, whose byte fields are views of `data`
 
 Per (class, version) a straight-line function is compiled at first use (`encoder`, `decoder`) and
-kept with the class; `interpreter` does the same slowly and is what the tests compare with.
+kept with the class; `interpreter` does the same slowly, for tests to compare with.
 
-Promises that any bytes whatsoever give a message or CorruptData. It does not promise that a
-message makes sense: an absurd value of a valid type passes.
+Any bytes give a message or CorruptData. It does not check that a message makes sense: an absurd
+value of a valid type passes.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ def encode(message: Message, version: int) -> list[Part]:
 
 
 def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
-    """As `encode`, written behind `head`, which becomes the first part."""
+    """As `encode`, appended to `head`, which becomes the first part."""
     compiled = message.codecs.get(("encode", version))
     if compiled is None:
         compiled = _compile(type(message), version, "encode")
     try:
         parts: list[Part] = compiled(message, head)
     except (struct.error, TypeError, AttributeError) as error:
-        # A wrong type or an integer out of range: the caller's mistake, or its user's.
+        # A wrong type or an integer out of range: an error of the caller, or its user.
         name = type(message).__name__
         raise ValueError(f"{name} version {version} cannot be encoded: {error}") from error
     return parts
 
 
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """The message that `data` is, exactly. Raises CorruptData and nothing else."""
+    """The message in exactly `data`. Raises CorruptData only."""
     message, end = decoder(cls, version)(memoryview(data))
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
@@ -66,18 +66,18 @@ def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> 
 
 
 def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
-    """The message that `data` begins with; what follows is ignored. Raises CorruptData.
+    """The message at the beginning of `data`; the rest is ignored. Raises CorruptData.
 
-    Kafka reads requests so, and librdkafka relies on it: its Metadata request of versions above 10
-    ends in three bytes that belong to older ones.
+    Kafka reads requests this way, and librdkafka relies on it: its Metadata request of versions
+    above 10 ends in three bytes that belong to older ones.
     """
     return decoder(cls, version)(memoryview(data))[0]
 
 
 def decoder(cls: type[M], version: int) -> Callable[[memoryview], tuple[M, int]]:
-    """What decodes this version: the message and where it ends in the data. Raises CorruptData.
+    """The decoder of this version, which returns the message and its end. Raises CorruptData.
 
-    For whoever decodes many and can keep it.
+    For callers that decode many messages and can keep it.
     """
     compiled: Callable[[memoryview], tuple[M, int]]
     compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
@@ -99,7 +99,7 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
 
 
 def _guarded(cls: type[M], version: int, compiled: Any) -> Callable[[memoryview], tuple[M, int]]:
-    """The straight-line function, with whatever goes wrong in it told as CorruptData."""
+    """The straight-line function, with all of its errors raised as CorruptData."""
 
     def decode_one(data: memoryview) -> tuple[M, int]:
         try:
@@ -107,7 +107,7 @@ def _guarded(cls: type[M], version: int, compiled: Any) -> Callable[[memoryview]
         except _MALFORMED as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
         if decoded[1] > len(data):
-            raise CorruptData(f"{cls.__name__} version {version} is cut at {len(data)} bytes")
+            raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")
         return decoded
 
     return decode_one

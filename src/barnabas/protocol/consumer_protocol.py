@@ -1,9 +1,9 @@
-"""What consumers put into a group's bytes: subscriptions and assignments (`ConsumerProtocol`).
+"""The consumer protocol: consumers' subscriptions and assignments in a group (`ConsumerProtocol`).
 
     version int16 | body; newer versions only add at the end
 
-To the broker these are bytes of the members' own; it looks into them only to know which topics a
-group is subscribed to. Whatever the bytes are, the outcome is a message or `CorruptData`.
+To the broker these are opaque bytes of members; it decodes them only to find the topics that a
+group is subscribed to, and what a rebalance moved. Any bytes give a message or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -65,5 +65,5 @@ def decode_consumer_protocol(cls: type[M], data: bytes | memoryview) -> tuple[in
     except error as cause:
         raise CorruptData(f"{len(data)} bytes have no version") from cause
     if version < 0:
-        raise CorruptData(f"{cls.__name__} has the version {version}")
+        raise CorruptData(f"{cls.__name__} has version {version}")
     return version, decode_prefix(cls, data[_VERSION.size :], min(version, _NEWEST[cls]))

@@ -11,9 +11,9 @@ What comes out for a list of FetchPartition in version 12, to give an idea:
         append_7(m_9)
 
 Consecutive fixed-size fields, with the first byte of the length that follows them, are one
-`struct.Struct.unpack_from`. Byte fields stay views of the frame. Nothing is believed: reads past
-the end raise struct.error or IndexError (the caller makes them CorruptData), slices, which Python
-would cut silently, are compared with the size, and counts with what could be there.
+`struct.Struct.unpack_from`. Byte fields stay views of the frame. Nothing is trusted: reads past the
+end raise struct.error or IndexError (the caller turns them into CorruptData), slices, which Python
+would cut silently, are compared with the size, and counts with the bytes left.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def compile_decoder(cls: type[Message], version: int) -> Any:
 
 
 def least_bytes(wire_type: WireType, version: int, flexible: bool) -> int:
-    """The fewest bytes that a value of the type takes: what bounds the count of an array."""
+    """The fewest bytes that a value of the type takes, which bounds the count of an array."""
     if isinstance(wire_type, Primitive):
         if wire_type.size:
             return wire_type.size
@@ -93,10 +93,10 @@ class _Decoder:
         return self._source.compile("decode", name)
 
     def _flush(self) -> None:
-        """Emit the run, if any. Whatever needs the position or branches calls this first."""
+        """Emit the run, if any. To be called before code that needs the position or branches."""
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
-            function = f"unpack_{letters}".replace("?", "t")  # "?" stands in no name
+            function = f"unpack_{letters}".replace("?", "t")  # "?" is not valid in a name
             targets = ", ".join(target for _, target in self._run)
             if letters == "B":
                 self._line(f"{targets} = data[position]")
@@ -154,7 +154,7 @@ class _Decoder:
             self._run.append((wire_type.format, target))
 
     def _length(self, letter: str, rest: str) -> str:
-        """Read a length or count; the variable that has it is negative for null."""
+        """Read a length or count; returns its variable, which is negative for null."""
         length = self._source.name("n")
         if self._flexible:
             self._run.append(("B", length))
@@ -266,7 +266,7 @@ class _Decoder:
                 self._one_of(fields, variable, tag, length)
 
     def _one_of(self, fields: list[Field], variable: str, tag: str, length: str) -> None:
-        """Branch to the field that `tag` names, or past what nobody knows."""
+        """Branch to the field with this tag, or skip an unknown one."""
         end = self._source.name("end")
         self._line(f"{end} = position + {length}")
         with self._source.block(f"if {end} > size:"):
@@ -277,7 +277,7 @@ class _Decoder:
                 self._value(made.type, target, self._version in made.nullable)
                 self._flush()
                 with self._source.block(f"if position != {end}:"):
-                    what = f"tagged field {made.name} has another size than it says"
+                    what = f"tagged field {made.name} has another size than declared"
                     self._line(f"raise CorruptData({what!r})")
                 self._line("continue")
         self._line(f"position = {end}")

@@ -15,8 +15,8 @@ What comes out for DescribeConfigsRequest version 4, to give an idea:
         out += pack_qqx(m.include_synonyms, m.include_documentation)
 
 Consecutive fixed-size fields (with what follows at a known size: lengths, counts, an empty set of
-tagged fields) are one `struct.Struct.pack`. Record bytes are never copied: they stand in the list
-of parts, between the bytes around them.
+tagged fields) are one `struct.Struct.pack`. Record bytes are never copied: they are parts of their
+own, between the bytes around them.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class _Encoder:
         return self._source.compile("encode", name)
 
     def _flush(self) -> None:
-        """Emit the run, if any. Whatever moves the output or branches calls this first."""
+        """Emit the run, if any. To be called before code that changes the output or branches."""
         if self._run:
             letters = "".join(letter for letter, _ in self._run)
-            function = f"pack_{letters}".replace("?", "t")  # "?" stands in no name
+            function = f"pack_{letters}".replace("?", "t")  # "?" is not valid in a name
             if letters == "x":
                 self._line(f"{self._out}.append(0)")
             else:
@@ -107,7 +107,7 @@ class _Encoder:
             self._run.append(("x", ""))
 
     def _absent(self, cls: type[Message], made: Field, variable: str) -> None:
-        """A field that this version lacks: another value than the default must not be lost."""
+        """A field that this version lacks: refuse another value than the default."""
         if not made.ignorable:
             value = f"{variable}.{made.name}"
             with self._source.block(f"if not ({self._is_default(made, value)}):"):
@@ -115,7 +115,7 @@ class _Encoder:
                 self._line(f"raise ValueError({what!r})")
 
     def _is_default(self, made: Field, value: str) -> str:
-        """An expression: is `value` what an absent field would be read as?"""
+        """An expression that tells whether `value` is the default of an absent field."""
         default = made.default
         if isinstance(default, list):
             return f"{value} is not None and not {value}"
@@ -140,7 +140,7 @@ class _Encoder:
         elif wire_type is RECORDS:
             self._records(value, nullable)
         else:
-            if wire_type is UUID:  # struct would pad or cut it without a word
+            if wire_type is UUID:  # struct would silently pad or cut it
                 with self._source.block(f"if len({value}) != 16:"):
                     self._line("raise ValueError('a UUID has 16 bytes')")
             self._run.append((wire_type.format, value))
@@ -249,7 +249,7 @@ class _Encoder:
             self._flush()
 
     def _tagged_fields(self, fields: list[Field], variable: str) -> None:
-        """Nearly always all are at their defaults: one byte, found out without a loop."""
+        """Write tagged fields: nearly always all have defaults, one byte without a loop."""
         self._flush()
         values = [(made, self._source.name("t")) for made in fields]
         for made, value in values:
@@ -269,7 +269,7 @@ class _Encoder:
             self._line(f"{self._out} += {section}")
 
     def _tagged_field(self, made: Field, value: str, section: str) -> None:
-        """Its size goes before it, so it is written aside first."""
+        """Write a tagged field to a buffer first, as its size precedes it."""
         outer, self._out = self._out, self._source.name("tagged")
         self._line(f"{self._out} = bytearray()")
         self._value(made.type, value, self._version in made.nullable)

@@ -6,8 +6,8 @@
 
 The client id keeps its INT16 length in flexible versions too (KIP-482), and the header of an
 ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what
-the broker speaks. The header of a ControlledShutdown of version 0 has no client id at all. Frames
-come in without their length, which the connection has used up.
+the broker supports. The header of a ControlledShutdown of version 0 has no client id at all. Frames
+come in without their length, which the connection has consumed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class RequestHeader(NamedTuple):
-    """What stands before a request; `body` is the undecoded message, a view of the frame."""
+    """The header of a request; `body` is the undecoded message, a view of the frame."""
 
     api_key: int
     api_version: int
@@ -41,7 +41,7 @@ class RequestHeader(NamedTuple):
 def decode_request_header(frame: memoryview) -> RequestHeader:
     """Split a request frame. Raises CorruptData.
 
-    Of an API that the table lacks nobody can say whether the header ends with tagged fields;
+    For an API that is not in the table it is unknown whether the header ends with tagged fields;
     `body` then starts where they would.
     """
     try:
@@ -67,7 +67,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> list[Part]:
-    """A whole request frame, length first. Raises ValueError for what the version cannot carry."""
+    """A request frame with its length. Raises ValueError for values that the version lacks."""
     name = b"" if client_id is None else client_id.encode()
     name_bytes = -1 if client_id is None else len(name)
     try:
@@ -85,7 +85,7 @@ def encode_request(
 
 
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Part]:
-    """A whole response frame, length first. Raises ValueError as `encode_request` does."""
+    """A response frame with its length. Raises ValueError as `encode_request`."""
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)

@@ -1,8 +1,8 @@
-"""The codec a second time, slowly: walks the fields of a message each time it is asked.
+"""A second, slow codec, which walks the fields of a message each time, for tests.
 
-Nothing but tests use it. It shares no code with the compiled codec beyond the classes themselves,
-so that what both agree on is what the notation says; where both refuse, both raise the same kind
-of error (CorruptData here, ValueError for what cannot be sent).
+It shares no code with the compiled codec except the classes, so that their agreement proves the
+notation; where both refuse, both raise the same kind of error (CorruptData, or ValueError for
+values that cannot be sent).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
-    """The message that `data` is, exactly; CorruptData otherwise."""
+    """The message in exactly `data`; CorruptData otherwise."""
     reader = _Reader(bytes(data), version, version in cls.flexible)
     message = reader.struct(cls)
     if reader.left():
@@ -148,7 +148,7 @@ class _Reader:
             end = self._position + size
             values[tagged[tag].name] = self._field(tagged[tag])
             if self._position != end:
-                raise CorruptData(f"tagged field {tag} has another size than it says")
+                raise CorruptData(f"tagged field {tag} has another size than declared")
         return cls(**values)
 
     def _field(self, made: Field) -> Any:
@@ -181,7 +181,7 @@ class _Reader:
         if count < 0:
             return None
         items = []
-        for _ in range(count):  # ends with the bytes, for every element takes at least one
+        for _ in range(count):  # ends with the bytes, as every element takes at least one
             items.append(self._value(array.element))
             if items[-1] is None:
                 raise CorruptData("an element cannot be null")

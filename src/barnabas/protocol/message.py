@@ -1,4 +1,4 @@
-"""The notation in which Kafka's messages are written down: one annotated class per message.
+"""The notation of Kafka's messages: one annotated class per message.
 
     class FetchPartition(Message):
         partition: int = field(INT32)
@@ -73,11 +73,11 @@ def field(
 ) -> Any:
     """A field of `wire_type`, in the versions given, in the order of the class body.
 
-    nullable: the versions in which None may be sent. default: what an instance has if nothing is
-    given, and what a version without the field reads; unless said, 0, False, "", [], or a struct
-    of defaults. ignorable: another value is dropped silently by versions without the field, not
-    refused with ValueError. tag: sent, in all its versions, as a tagged field (KIP-482), and only
-    if it differs from the default.
+    nullable: the versions in which None may be sent. default: the value of a new instance, and of
+    one decoded from a version without the field; if not given, 0, False, "", [], or a struct of
+    defaults. ignorable: versions without the field drop another value silently, instead of raising
+    ValueError. tag: sent, in all its versions, as a tagged field (KIP-482), and only if it differs
+    from the default.
     """
     made = Field(wire_type)
     made.versions = Versions.parse(versions)
@@ -99,7 +99,7 @@ def field(
 # is what Kafka's schemas have.
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class Message:
-    """A message or a struct inside one. Made with keywords; unnamed fields take their defaults."""
+    """A message or a struct inside one. Created with keywords; other fields get their defaults."""
 
     fields: ClassVar[tuple[Field, ...]]
     flexible: ClassVar[Versions]
@@ -119,7 +119,7 @@ class Message:
         cls.codecs = {}
 
     def __init__(self, **values: Any) -> None:
-        # Compiled when the first instance is made: most processes never see most messages.
+        # Compiled for the first instance: most processes never see most messages.
         cls = type(self)
         compiled = _compile_init(cls)
         cls.__init__ = compiled  # type: ignore[method-assign]
@@ -148,11 +148,11 @@ def _refuse_change(instance: Message, name: str, value: Any) -> None:
 
 
 def _shared_default(cls: type[Message]) -> Message:
-    """The one instance that stands wherever a struct was not given: it must not change.
+    """The shared, immutable instance for structs that were not given.
 
-    A fetch answer has three such structs per partition, nearly always absent; made anew they
-    would cost more than all the rest of the decoding, and by identity the encoder sees at once
-    that there is nothing to send.
+    A fetch response has three such structs per partition, nearly always absent; new ones would
+    cost more than all the rest of the decoding, and by identity the encoder sees at once that
+    there is nothing to send.
     """
     default = cls.__new__(cls)
     for made in cls.fields:
@@ -167,7 +167,7 @@ def _shared_default(cls: type[Message]) -> Message:
 
 
 def _compile_init(cls: type[Message]) -> Any:
-    """`__init__(self, *, <field>=<default>, ...)`: a list is made anew for each instance."""
+    """`__init__(self, *, <field>=<default>, ...)`, with a new list for each instance."""
     constants: dict[str, Any] = {"UNSET": _UNSET}
     signature, body = ["self"], []
     if cls.fields:

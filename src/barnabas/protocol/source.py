@@ -1,4 +1,4 @@
-"""Python source that is written by a program: lines, names, constants, and its compilation.
+"""Generated Python source: lines, names, constants, and compilation.
 
 The text is kept in `linecache`, so a traceback through a compiled codec shows its lines and a
 debugger can step through them.
@@ -28,25 +28,25 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """`head` and, indented below it, what is written meanwhile."""
+        """Write `head` and, indented below it, the lines written inside the context."""
         self.line(head)
         self._indent += 1
         yield
         self._indent -= 1
 
     def name(self, prefix: str) -> str:
-        """A local variable that the function does not have yet."""
+        """A new local variable of the function."""
         self._counter += 1
         return f"{prefix}_{self._counter}"
 
     def constant(self, name: str, value: Any) -> str:
-        """The global under which the function sees `value`; one name never means two things."""
+        """The global name of `value` in the function; one name has one value."""
         known = self.constants.setdefault(name, value)
         assert known is value or known == value, f"{name} is both {known!r} and {value!r}"
         return name
 
     def compile(self, function: str, filename: str) -> Any:
-        """The function that was written, its text registered under `filename`."""
+        """Compile the function, with its text registered under `filename`."""
         text = "\n".join(self._lines) + "\n"
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         exec(compile(text, filename, "exec"), self.constants)

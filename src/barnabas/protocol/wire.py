@@ -11,7 +11,7 @@
                                             UVARINT tag, UVARINT size, `size` bytes
 
 Owns these layouts' constants and the slow halves of the compiled codec (numbers of more than one
-byte, tags that nobody knows). It does not know a message.
+byte, unknown tags). It does not know messages.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""Also of compact strings, whose length could say more: Kafka refuses longer ones both ways."""
+"""Also of compact strings, whose length could be larger: Kafka refuses longer ones both ways."""
 
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
-"""What a RECORDS field holds: decoded a view of the frame; to be sent any parts in a row."""
+"""The value of a RECORDS field: decoded a view of the frame; to be sent any parts."""
 
 
 class Primitive:
@@ -100,7 +100,7 @@ def rest_of_string_length(data: memoryview, position: int, first: int) -> tuple[
 
 
 def skip_tagged_fields(data: memoryview, position: int, count: int) -> int:
-    """The position after `count` tagged fields that no schema of ours has."""
+    """The position after `count` unknown tagged fields."""
     size = len(data)
     while count:
         count -= 1

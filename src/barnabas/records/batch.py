@@ -1,4 +1,4 @@
-"""The header of a record batch: a view that is read, checked and patched in place.
+"""The header of a record batch: read, checked and patched in place.
 
 Owns the layout of the 61 bytes (KIP-98) and, as far as a header goes, of the older messages:
 
@@ -23,7 +23,7 @@ int8, attributes int8, in magic 1 timestamp int64, key, value. A compressed one 
 messages and carries the offset of the last. Their header says only where the batch *ends*:
 `base_offset` equals `last_offset`, and `record_count` is -1.
 
-A header that was read has a possible length and a known magic; nothing more is promised before
+A header that was read has a possible length and a known magic; nothing more holds before
 `verify_crc`.
 """
 
@@ -53,7 +53,7 @@ NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOC
 _HEADER = Struct(">qiibIhiqqqhii")
 _LEGACY = Struct(">qiIbb")
 PREFIX = Struct(">qii")
-"""What lies outside of the checksum, but for the magic: base offset, length, leader epoch."""
+"""The fields outside of the checksum, except the magic: base offset, length, leader epoch."""
 _INT64, _UINT32 = Struct(">q"), Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _MAGIC_AT, _CRC_AT, _MAX_TIMESTAMP_AT = 16, 17, 35
@@ -84,7 +84,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of the whole batch, header and all."""
+        """Of the whole batch, header included."""
         return self.batch_length + LOG_OVERHEAD_BYTES
 
     @property
@@ -109,7 +109,7 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & DELETE_HORIZON)
 
 
-# As `BatchHeader._make`, which counts the fields again that the Struct has counted.
+# As `BatchHeader._make`, without counting the fields again after the Struct.
 _new_header: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, BatchHeader)
 
 
@@ -125,7 +125,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if header.magic != 2:
         return _read_legacy(buffer, position)
     if header.batch_length < _MIN_LENGTH[2]:
-        raise CorruptData(f"a batch cannot have {header.batch_length} bytes")
+        raise CorruptData(f"invalid batch length {header.batch_length}")
     return header
 
 
@@ -143,11 +143,11 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
         if magic == 1:
             (timestamp,) = _INT64.unpack_from(buffer, position + _LEGACY_TIMESTAMP_AT)
     except error as cause:
-        raise CorruptData("a message's header is cut") from cause
+        raise CorruptData("a message's header is truncated") from cause
     if magic not in (0, 1):
-        raise CorruptData(f"no record format has the magic number {magic}")
+        raise CorruptData(f"unknown record format with magic {magic}")
     if length < _MIN_LENGTH[magic]:
-        raise CorruptData(f"a message cannot have {length} bytes")
+        raise CorruptData(f"invalid message length {length}")
     return BatchHeader(
         base_offset=offset,
         batch_length=length,
@@ -166,7 +166,7 @@ def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
 
 
 def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch; a torn one at the end, as fetches have, is left."""
+    """Position and header of each whole batch; a torn one at the end, as in fetches, is skipped."""
     position, end = 0, len(buffer)
     while end - position >= MIN_HEADER_BYTES:
         if end - position < HEADER_BYTES and buffer[position + _MAGIC_AT] >= 2:
@@ -180,7 +180,7 @@ def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the whole batch at `position` has the checksum that its header claims."""
+    """Whether the whole batch at `position` matches the checksum in its header."""
     view = memoryview(buffer)
     end = position + header.size_bytes
     if end > len(view):
@@ -193,7 +193,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 def assign_in_place(
     buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
 ) -> None:
-    """Give the batch its place in the log. Both fields lie outside the checksum on purpose."""
+    """Assign the batch's offset and leader epoch, which are outside the checksum."""
     (length,) = _UINT32.unpack_from(buffer, position + 8)
     PREFIX.pack_into(buffer, position, base_offset, length, leader_epoch)
 

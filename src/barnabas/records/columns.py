@@ -1,9 +1,9 @@
-"""Record batches to Arrow columns: what a Spark task does with the bytes of a fetch.
+"""Conversion of record batches to Arrow columns, for the bytes of a fetch in a Spark task.
 
 Owns the vectorised decoding. The invariant is that the columns hold exactly the rows of
 `iterate_records` over the same bytes, in the same order; that slow reader is the oracle in the
-tests. It does not promise to notice everything that is wrong inside a batch whose checksum is
-right, only that hostile bytes end in `CorruptData` and nothing else.
+tests. It does not detect every fault inside a batch with a valid checksum; hostile bytes always end
+in `CorruptData`.
 
 A record of a batch (magic 2; every length and delta is a zigzag varint):
 
@@ -11,7 +11,7 @@ A record of a batch (magic 2; every length and delta is a zigzag varint):
            | key length, key | value length, value | header count, headers
 
 Records of a batch follow one another without a gap. Where they are of one size, as one producer's
-often are, `stretches.py` reads them as tables where they lie. Else the batches of a fetch, stripped
+often are, `stretches.py` reads them as tables in place. Else the batches of a fetch, stripped
 of their headers and decompressed, are joined into one buffer (`octets`), and a column is computed
 over all of them at once by `fields.py`: per batch Python would pay numpy's call overhead a dozen
 times. The only Python that runs per record is the walk from one length to the next, and even that
@@ -119,7 +119,7 @@ def _wanted_batches(
         if header.last_offset < within.start:
             continue
         if header.magic == 2 and header.base_offset >= within.stop:
-            return  # an older message says only where it ends, so it may still hold earlier ones
+            return  # an older message has only its end offset, so it may still hold earlier ones
         while ahead and ahead[-1][0] <= header.last_offset:
             aborting.add(ahead.pop()[1])
         if header.is_control:
@@ -146,7 +146,7 @@ def _records_of(view: memoryview, position: int, header: BatchHeader) -> bytes |
         records = decompress(header.codec, records, DEFAULT_LIMIT_BYTES)
     if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(records):
         raise CorruptData(
-            f"the batch at offset {header.base_offset} claims {header.record_count} records"
+            f"the batch at offset {header.base_offset} has {header.record_count} records"
             f" in {len(records)} bytes"
         )
     return records
@@ -218,7 +218,7 @@ def _per_record(of_batches: list[int], counts: list[int]) -> Integers:
 def _timestamps(
     group: list[_Section], counts: list[int], deltas: Integers
 ) -> tuple[Integers, npt.NDArray[np.int32]]:
-    """Microseconds and timestamp types. Under LogAppendTime the header's maximum is everyone's."""
+    """Microseconds and timestamp types. Under LogAppendTime all have the header's maximum."""
     headers = [section.header for section in group]
     timestamps = _per_record([header.base_timestamp for header in headers], counts) + deltas
     types = np.zeros(len(deltas), np.int32)
@@ -241,7 +241,7 @@ def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
         raise CorruptData("a record ends before its fields do")
     counts, cursor = varints(octets, cursor)
     if (counts < 0).any() or (counts > (ends - cursor) // 2).any():
-        raise CorruptData("a record claims more headers than it has room for")
+        raise CorruptData("a record has more headers than fit into it")
     rows: list[Integers] = []
     keys: list[Blobs] = []
     values: list[Blobs] = []
@@ -300,7 +300,7 @@ def _decode_legacy(
 
 
 def _columns_of(records: list[Record], magic: int, with_headers: bool) -> Columns:
-    # Magic 0 has no timestamps; to a record that is as if each were -1, to a table it is a type.
+    # Magic 0 has no timestamps: -1 in a record, a timestamp type in a table.
     types = [record.timestamp_type if magic else _NO_TIMESTAMP_TYPE for record in records]
     times = np.array([record.timestamp for record in records], np.int64)
     return Columns(

@@ -1,4 +1,4 @@
-"""The codecs of record batches behind two functions.
+"""The codecs of record batches: compression and bounded decompression.
 
     id  name    written                                   read
     1   gzip    one member, no name, time 0               any number of members
@@ -6,10 +6,10 @@
     3   lz4     frame, 64 KiB independent blocks          any frame
     4   zstd    frame                                     frames with or without content size
 
-Invariant: whatever the bytes are, `decompress` returns at most `limit_bytes` bytes, allocates
-little more than that, and raises nothing but `CorruptData`. A few hundred bytes can claim
-gigabytes in each of these formats, so the claim is checked before anything is allocated: lz4 and
-zstd frames are walked block by block, which bounds the output by what their headers allow.
+Invariant: for any bytes `decompress` returns at most `limit_bytes` bytes, allocates little more
+than that, and raises only `CorruptData`. A few hundred bytes can declare gigabytes in each of these
+formats, so the size is checked before anything is allocated: lz4 and zstd frames are walked block
+by block, which bounds the output by their headers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL = 6
-_GZIP_MEMBERS = 16  # nobody writes more than one; each costs a copy of what follows it
+_GZIP_MEMBERS = 16  # no client writes more than one; each costs a copy of the rest
 _ZSTD_LEVEL = 3
 _LZ4_FAST_LEVEL = 1
 _LZ4_LEVELS = range(3, 13)  # of the slow compressor; below, the library takes the fast one
@@ -51,7 +51,7 @@ _ZSTD_BLOCK_BYTES = 128 * 1024
 
 
 class PlainTooLarge(CorruptData):
-    """What was compressed is larger than the caller can take; it need not be damaged."""
+    """The decompressed size exceeds the caller's limit; the data need not be damaged."""
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -67,7 +67,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == SNAPPY:
         return b"".join(_xerial_blocks(memoryview(data)))
     if codec == LZ4:
-        # Java refuses blocks that depend on one another, and the default level is a slow one.
+        # Java refuses dependent blocks, and the default level is a slow one.
         lz4 = cramjam.lz4.Compressor(
             level=_lz4_level(level), content_checksum=False, block_linked=False
         )
@@ -75,19 +75,19 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
         return bytes(lz4.finish())
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data, _ZSTD_LEVEL if level is None else level))
-    raise ValueError(f"no codec has the number {codec}")
+    raise ValueError(f"unknown codec {codec}")
 
 
 def _lz4_level(level: int | None) -> int:
-    """The library's level for Java's, whose 1 to 17 but for 9 all mean the slow compressor."""
+    """The library's level for Java's, whose 1 to 17 except 9 mean the slow compressor."""
     if level is None or level == _JAVA_LZ4_FAST_LEVEL:
         return _LZ4_FAST_LEVEL
     return min(max(level, _LZ4_LEVELS[0]), _LZ4_LEVELS[-1])
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
-    """The bytes that were compressed; CorruptData if they are none, PlainTooLarge if they are more
-    than `limit_bytes`."""
+    """The decompressed bytes; CorruptData if the data is malformed, PlainTooLarge above
+    `limit_bytes`."""
     try:
         if codec == NONE:
             plain = bytes(data)
@@ -159,7 +159,7 @@ def _unsnappy_block(block: memoryview, limit_bytes: int) -> bytes:
 
 
 class _Codec(Protocol):
-    """The two functions of a cramjam module that are called here."""
+    """The functions of a cramjam module that are used here."""
 
     def decompress(self, data: Buffer, /) -> cramjam.Buffer: ...
 

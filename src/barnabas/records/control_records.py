@@ -3,8 +3,8 @@
     key    version int16 (0) | type int16
     value  version int16 (0) | coordinator epoch int32       for ABORT and COMMIT
 
-A control batch holds one record and takes one offset. Types other than the two belong to KRaft and
-are skipped by readers.
+A control batch holds one record and takes one offset. Other types belong to KRaft and are skipped
+by readers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Marker(NamedTuple):
     type: int
     """ABORT or COMMIT."""
     coordinator_epoch: int
-    """The transaction coordinator's; one with a lower epoch has been replaced."""
+    """The transaction coordinator's; one with a lower epoch is fenced."""
 
 
 def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | None:
@@ -55,7 +55,7 @@ def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | 
                 return None
             _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
         except error as cause:
-            raise CorruptData(f"the control record at {record.offset} is cut") from cause
+            raise CorruptData(f"the control record at {record.offset} is truncated") from cause
         return Marker(record.offset, record.timestamp, kind, coordinator_epoch)
     return None
 

@@ -26,7 +26,7 @@ def _load() -> Checksum:
             extension.loader.exec_module(module)
             found: Checksum = module.crc32c
             return found
-    # Another layout of the wheel: its slow front door works everywhere.
+    # Another layout of the wheel: the slow import works everywhere.
     from crc32c import crc32c as found_by_import
 
     return found_by_import

@@ -2,7 +2,7 @@
 
 Owns the walk that finds where records begin, varints and byte strings at given positions, and the
 copy of byte strings into an Arrow column. The buffer ends in `PADDING`, so that a read just past
-the last record stays inside of it. Whatever the bytes are, the outcome is arrays or `CorruptData`.
+the last record stays inside of it. Any bytes give arrays or `CorruptData`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _length(data: bytes, position: int) -> int:
         shift += 7
         if octet < 0x80:
             return (zigzag >> 1) + shift // 7
-    raise CorruptData("a record's length has no end")
+    raise CorruptData("a record's length is not terminated")
 
 
 def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
@@ -120,7 +120,7 @@ def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
 
 
 def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integers, Integers]:
-    """Varints whose `first` octet says that more follow, at `after`."""
+    """Varints whose `first` octet indicates that more follow, at `after`."""
     zigzag = (first & 0x7F).astype(np.uint64)
     longer = np.arange(first.size)
     shift = 7
@@ -140,7 +140,7 @@ def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integ
 
 
 class Blobs(NamedTuple):
-    """Where byte strings lie; a length of -1 is a null."""
+    """The positions of byte strings; a length of -1 is a null."""
 
     positions: Integers
     lengths: Integers
@@ -150,7 +150,7 @@ class Blobs(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """What records hold in front of their headers, a row for each record."""
+    """The fields of records before their headers, a row for each record."""
 
     time_deltas: Integers
     offset_deltas: Integers
@@ -163,7 +163,7 @@ class Fields(NamedTuple):
 def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
     """The fields of any records. Raises `CorruptData`."""
     _, cursor = varints(octets, starts)
-    time_deltas, cursor = varints(octets, cursor + 1)  # the attributes octet says nothing yet
+    time_deltas, cursor = varints(octets, cursor + 1)  # the attributes octet is unused
     offset_deltas, cursor = varints(octets, cursor)
     keys, cursor = read_blobs(octets, cursor, ends)
     values, cursor = read_blobs(octets, cursor, ends)

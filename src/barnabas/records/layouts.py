@@ -1,22 +1,22 @@
 """Records that are alike, decoded by class instead of field by field.
 
-Owns the fast path of `columns.py`. Records of one producer differ in what their fields hold more
-than in how long they are. Where the octets that say lengths are the same, so is the place of every
+Owns the fast path of `columns.py`. Records of one producer differ in the content of their fields
+more than in their lengths. Where the octets with lengths are the same, so is the position of every
 field, and all that has to be loaded of a record is
 
     length | attributes | timestamp delta | offset delta | key length | key | value length | value
     '------------------- at most 16 octets: one load -----------------'     '-- a second one --'
 
-A class is what shares the octets of `length`, `key length` and `value length`, and the top bits of
-both deltas (a varint goes on after an octet with its top bit set). An offset delta grows by an
+A class shares the octets of `length`, `key length` and `value length`, and the top bits of both
+deltas (a varint continues after an octet with its top bit set). An offset delta grows by an
 octet at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more. Where there
 are many (values of any size) nothing is decoded here: `fields.py` does it for any records.
 
-Records of a class that follow one another lie at one distance; `stretches.py` reads such rows as
-a table and needs no positions at all. Here they may be mixed.
+Consecutive records of a class have one distance; `stretches.py` reads such rows as a table and
+needs no positions at all. Here they may be mixed.
 
-A class is read off its first record by the rules of the slow reader, and what that would refuse is
-of no class; so everything that is found here lies inside its record.
+A class is derived from its first record by the rules of the slow reader, and a record that it would
+refuse has no class; so all positions found here are inside their record.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEAD_BYTES = 2 * _WORD_BYTES
 
 
 class Layout(NamedTuple):
-    """Where the fields of a class lie, counted from a record's start; a length of -1 is a null."""
+    """Positions of a class's fields from a record's start; a length of -1 is a null."""
 
     size: int
     """Of the whole record, its length varint included."""
@@ -80,7 +80,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
     left = Heads(np.arange(starts.size), starts, *_words(octets, starts, HEAD_BYTES))
     parts: list[tuple[Integers, Fields]] = []
     for _ in range(_MOST_CLASSES):
-        # A small class may well come first, so one from the middle stands for the many.
+        # A small class may come first, so take the class from one in the middle.
         first = int(left.starts[left.starts.size // 2])
         layout = layout_at(data, first)
         if layout is None:
@@ -99,7 +99,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
 
 
 def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
-    """The layout of the record at `start`; None if it has not one that can be a class's."""
+    """The layout of the record at `start`; None if it cannot be a class's."""
     try:
         size, body = read_varint(data, start)
         end = body + size
@@ -195,7 +195,7 @@ def _merged(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
 
 def _words(octets: Octets, positions: Integers, size: int) -> list[Words]:
     """The `size` octets at each position, as words of which the first octet is the lowest."""
-    # An item of any alignment is gathered as it is; as a number it would be copied beforehand.
+    # Items of any alignment are gathered directly; numbers would be copied first.
     overlapping = np.ndarray((octets.size - size + 1,), f"V{size}", octets, strides=(1,))
     words = overlapping[positions].view("<u8").reshape(-1, size // _WORD_BYTES)
     return [np.ascontiguousarray(column) for column in words.T]

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, which only old log directories still hold (formats before KIP-98).
+"""Messages of magic 0 and 1, the formats before KIP-98, found only in old log directories.
 
     offset int64 | size int32 | crc uint32 | magic int8 | attributes int8
     | [magic 1: timestamp int64] | key length int32, key | value length int32, value
@@ -8,7 +8,7 @@ A compressed message's value is a set of messages, in magic 0 with absolute offs
 are read here and never written.
 
 LZ4 in magic 0 has a wrong checksum in its frame header: Kafka then hashed the frame's magic number
-as well, and must do so for ever. It is set right before the frame is read.
+as well, and has to keep that. It is corrected before the frame is read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def iterate_messages(
     found = list(iterate_batches(inner))
     if not found:
         raise CorruptData(f"the wrapper at offset {header.last_offset} wraps nothing")
-    # Relative offsets count up to the wrapper's; those of magic 0 are absolute already.
+    # Relative offsets count up to the wrapper's; those of magic 0 are absolute.
     base = header.last_offset - found[-1][1].last_offset if header.magic == 1 else 0
     for at, message in found:
         if message.codec != NONE or message.magic != header.magic:
@@ -71,7 +71,7 @@ def _nullable_bytes(buffer: Buffer, at: int, end: int) -> tuple[bytes | None, in
     try:
         (size,) = _INT32.unpack_from(buffer, at)
     except error as cause:
-        raise CorruptData("a message's field is cut") from cause
+        raise CorruptData("a message's field is truncated") from cause
     at += _INT32.size
     if size == -1:
         return None, at
@@ -81,9 +81,9 @@ def _nullable_bytes(buffer: Buffer, at: int, end: int) -> tuple[bytes | None, in
 
 
 def _with_right_checksum(frame: bytes) -> bytes:
-    """An LZ4 frame with the header checksum that its format asks for."""
+    """An LZ4 frame with the header checksum of its format."""
     if len(frame) < _LZ4_DESCRIPTOR_AT + 2:
-        raise CorruptData("an lz4 frame is cut")
+        raise CorruptData("an lz4 frame is truncated")
     flags = frame[_LZ4_DESCRIPTOR_AT]
     end = _LZ4_DESCRIPTOR_AT + 2 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
     checksum = _xxh32(frame[_LZ4_DESCRIPTOR_AT:end]) >> 8 & 0xFF

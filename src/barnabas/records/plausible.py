@@ -1,16 +1,16 @@
-"""Whether the records of a producer's batch can be what its header says, at a glance.
+"""A quick check whether the records of a producer's batch match its header.
 
     header | first record | ... | length | 0 | timestamp delta | count - 1 | ... to the batch's end
              ^ delta 0, offset delta 0                          ^ offset delta
 
-A walk over every record costs a microsecond each, more than all else that is done with a batch. But
-a header that miscounts its records is betrayed by the last one: its offset delta is its number, and
-its length reaches to the end of the batch. Looking for these bytes from the end is one search. A
-batch that does not pass is not refused by this: `rewrite.Walk` decides.
+A walk over every record costs a microsecond each, more than all other work on a batch. But a wrong
+record count shows in the last record: its offset delta is its number, and its length reaches to the
+end of the batch. Looking for these bytes from the end is one search. A batch that does not pass is
+not refused yet: `rewrite.Walk` decides.
 
-What passes has, as far as its first and last record tell, as many records as it claims, and a
-largest timestamp that is one of theirs or no more than an hour ahead of the broker's clock. What is
-between them, and what is compressed, is not looked at (decision 18 has the figures).
+By its first and last record, a batch that passes has as many records as its header says, and a
+largest timestamp that is one of theirs or at most an hour ahead of the broker's clock. The records
+between, and compressed ones, are not checked (decision 18 has the figures).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.records.compression import GZIP, LZ4, NONE, ZSTD
 from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 AHEAD_MS = 3_600_000
-"""How far the time of a batch may be ahead of the broker's clock before its records are asked."""
+"""How far a batch may be ahead of the broker's clock before its records are checked."""
 
 _FIELDS = Struct(">hiqq14xi")
 """Attributes, last offset delta, base and max timestamp, count."""
@@ -38,7 +38,7 @@ _MAGIC = {GZIP: b"\x1f\x8b", LZ4: b"\x04\x22\x4d\x18", ZSTD: b"\x28\xb5\x2f\xfd"
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
-    """Whether one batch passes; True as well for what `admit` refuses by its header alone."""
+    """Whether a batch passes; True as well for one that `admit` refuses by its header alone."""
     if len(records) < HEADER_BYTES:
         return True
     attributes, last_delta, base, newest, count = _FIELDS.unpack_from(records, _FIELDS_AT)
@@ -53,7 +53,7 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
 
 
 def is_one_record(records: memoryview) -> bool:
-    """Whether an uncompressed batch, which its header fits, has one record and the time of that."""
+    """Whether an uncompressed batch of matching size has one record, and its time."""
     size = len(records)
     if size < HEADER_BYTES + _MIN_RECORD_BYTES:
         return False
@@ -71,7 +71,7 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
     """Whether an uncompressed batch begins and ends with the first and last of so many records,
     two at least.
 
-    `span_ms`: from the base timestamp to the largest one; `any_time`: whatever record has that.
+    `span_ms`: from the base timestamp to the largest one; `any_time`: any record may have that.
     """
     size = len(records)
     body_bytes = size - HEADER_BYTES
@@ -87,8 +87,8 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
         is_first = 0 < _end_of_long_first(records, length) < size
     if not is_first:
         return False
-    # The last one, where it is not much longer than the others and shorter than 8 KiB: as
-    # `_is_last` looks for it, without its calls, which cost every batch a microsecond.
+    # The last one, if it is not much longer than the others and shorter than 8 KiB: as in
+    # `_is_last`, without its calls, which cost every batch a microsecond.
     tail = bytes(records[-(body_bytes // count) - _NEAR_BYTES :])
     at = tail.rfind(_after_length(span_ms, count))
     twice = (len(tail) - at) << 1
@@ -107,7 +107,7 @@ def _has_magic(records: memoryview, codec: int) -> bool:
 
 
 def _end_of_long_first(records: memoryview, length: int) -> int:
-    """Where a first record ends that has at least 8 KiB; 0 if it cannot be one."""
+    """The end of a first record of at least 8 KiB; 0 if it cannot be one."""
     try:
         raw, at = finish_varint(records[: HEADER_BYTES + 11], HEADER_BYTES + 1, length)
     except (IndexError, CorruptData):
@@ -134,7 +134,7 @@ def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> b
 
 
 def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
-    """Whether a record with this offset delta, and a time up to that, ends where the batch does."""
+    """Whether a record with this offset delta, and a time up to the span, ends with the batch."""
     at = len(tail)
     for _ in range(_MAX_CANDIDATES):
         at = tail.rfind(number, 0, at)
@@ -165,5 +165,5 @@ def _varint(number: int) -> bytes:
 
 @lru_cache(4096)
 def _after_length(span_ms: int, count: int) -> bytes:
-    """What follows the last one's length: attributes, timestamp and offset delta."""
+    """The bytes after the last one's length: attributes, timestamp and offset delta."""
     return b"\0" + _varint(span_ms) + _varint(count - 1)

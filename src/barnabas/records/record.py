@@ -1,4 +1,4 @@
-"""Records: building a batch of them, and walking those of a fetch.
+"""Records: building batches of them, and reading those of a fetch.
 
     length varint | attributes int8 (0) | timestamp delta varlong | offset delta varint
     | key length varint (-1: null), key | value length varint (-1: null), value
@@ -7,9 +7,9 @@
 All of a batch's records are one compressed stream if it has a codec. Under log-append time every
 record has the batch's max timestamp, whatever its delta says.
 
-Whatever bytes are walked, the outcome is records or `CorruptData`, nothing else. What a record
-means (control records, aborted transactions) is not looked at, except that control batches, which
-hold no records for users, are skipped.
+Any bytes give records or `CorruptData`, nothing else. The meaning of records (control records,
+aborted transactions) is ignored, except that control batches, which hold no records for users, are
+skipped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 CREATE_TIME, LOG_APPEND_TIME_TYPE = 0, 1
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
-"""What one batch may decompress to, unless the reader says otherwise."""
+"""The default limit on a batch's decompressed size."""
 
 _MIN_RECORD_BYTES = 7
 _MAX_RECORD_OVERHEAD_BYTES = 21  # length, attributes, deltas, key and value length, header count
@@ -63,7 +63,7 @@ _new_record = tuple.__new__
 
 
 class BatchBuilder:
-    """Collects records and makes one batch of them.
+    """Collects records and builds one batch of them.
 
     The producer's fields may be set until `build`, since an idempotent producer gives a batch its
     sequence only when it is sent. `build` may be called again, after more records too.
@@ -176,7 +176,7 @@ def iterate_records(
 ) -> Iterator[Record]:
     """The records of concatenated batches of any magic, in order.
 
-    A torn batch at the end, as a fetch answer may have, is left out; control batches are skipped.
+    A torn batch at the end, as in a fetch response, is left out; control batches are skipped.
     A batch that fails its checksum, or decompresses to more than `limit_bytes`: CorruptData.
     """
     for position, header in iterate_batches(batches):
@@ -205,7 +205,7 @@ def records_of(
             raise CorruptData(f"{header.record_count} records in {len(plain)} bytes")
         yield from _walk(header, plain)
     except IndexError as cause:
-        raise CorruptData(f"a record of the batch at offset {header.base_offset} is cut") from cause
+        raise CorruptData(f"the batch at offset {header.base_offset} has a torn record") from cause
     except CorruptData as cause:
         raise CorruptData(f"the batch at offset {header.base_offset}: {cause}") from cause
 
@@ -214,8 +214,8 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
     """Decode `record_count` records that must fill `data`.
 
     Nearly every varint is one byte, so the first byte is read in place: a call costs more than all
-    else here. A slice beyond the end is short and raises nothing, but then the position cannot meet
-    the record's end, and that is checked once per record.
+    the rest. A slice beyond the end is short without an error, but then the position cannot match
+    the record's end, which is checked once per record.
     """
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
@@ -259,7 +259,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
             timestamp = header.max_timestamp
         yield _new_record(Record, (offset, timestamp, key, value, headers, kind))
     if at != total:
-        raise CorruptData(f"{total - at} bytes behind its records")
+        raise CorruptData(f"{total - at} bytes after its records")
 
 
 def _headers(data: bytes, at: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:

@@ -1,11 +1,11 @@
-"""What a broker does with the records of one batch: look at each of them, or compress them anew.
+"""A broker's work on the records of one batch: checking each, or recompressing them.
 
-Neither touches a record: offsets, times, keys, values and headers stay the bytes that the producer
-wrote (`record` draws them). A walk checks that they are what the header says, and the rules that a
-topic may have. It is done some records at a time, for it is plain Python on the event loop, where
-nothing may take longer than a few milliseconds; compression is one call that suits a thread.
+Neither changes a record: offsets, times, keys, values and headers stay the bytes that the producer
+wrote (`record` draws them). A walk checks that they match the header, and the topic's rules. It
+handles some records at a time, as it is plain Python on the event loop, where nothing may take
+longer than a few milliseconds; compression is one call that suits a thread.
 
-Whatever the bytes are, a walk ends in a verdict or in `CorruptData`.
+Any bytes end in a verdict or in `CorruptData`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from barnabas.records.compression import NONE, compress, decompress
 from barnabas.records.varint import finish_varint, read_varint
 
 _MIN_RECORD_BYTES = 7
-_MAX_FAULTS = 1000  # of one batch that are told: an answer must not outgrow its request
+_MAX_FAULTS = 1000  # reported of one batch: a response must not outgrow its request
 _TIMESTAMPS = range(-(1 << 63), 1 << 63)
 
 
 class Rules(NamedTuple):
-    """What a topic asks of each record."""
+    """A topic's rules on each record."""
 
     needs_key: bool = False
-    """Compaction has no other way to tell records apart (ST-7)."""
+    """Compaction identifies records by key (ST-7)."""
     oldest_ms: int | None = None
     """The smallest timestamp that is accepted; None: any. Records without one always pass."""
     newest_ms: int | None = None
 
 
 class Fault(NamedTuple):
-    """Why a record is refused; its place in the batch is what KIP-467 names it by."""
+    """The reason why a record is refused, and its index in the batch (KIP-467)."""
 
     record: int
     message: str
@@ -47,10 +47,10 @@ class Fault(NamedTuple):
 
 
 class Walk:
-    """A batch's records one after another, as far as `step` was called.
+    """A walk over a batch's records, advanced by `step`.
 
     `plain` is the section of records, decompressed. At the end `faults` holds the first thousand
-    that broke a rule, `fault_count` how many did, and `max_timestamp` what the header should say.
+    that broke a rule, `fault_count` how many did, and `max_timestamp` the right one for the header.
     """
 
     __slots__ = (
@@ -87,14 +87,14 @@ class Walk:
         except IndexError as cause:
             raise CorruptData(
                 f"Incorrect declared batch size, premature EOF reached: "
-                f"a record behind the first {self._index} is cut"
+                f"a record after the first {self._index} is truncated"
             ) from cause
         if end < self._header.record_count:
             return True
         if self._at != len(self._plain):
             raise CorruptData(
                 f"Incorrect declared batch size, records still remaining in file: "
-                f"{len(self._plain) - self._at} bytes behind {end} records"
+                f"{len(self._plain) - self._at} bytes after {end} records"
             )
         return False
 
@@ -121,7 +121,7 @@ class Walk:
             if raw >= 0x80:
                 raw, at = finish_varint(data, at, raw)
             if raw != index << 1:
-                raise CorruptData(f"record {index} has the offset delta {(raw >> 1) ^ -(raw & 1)}")
+                raise CorruptData(f"record {index} has offset delta {(raw >> 1) ^ -(raw & 1)}")
             key_raw, at = data[at], at + 1
             if key_raw >= 0x80:
                 key_raw, at = finish_varint(data, at, key_raw)
@@ -141,7 +141,7 @@ class Walk:
                 (oldest_ms is not None and timestamp < oldest_ms)
                 or (newest_ms is not None and timestamp > newest_ms)
             ):
-                self._fault(index, f"timestamp {timestamp} lies outside of {self._bounds()}", True)
+                self._fault(index, f"timestamp {timestamp} is outside of {self._bounds()}", True)
         self._index = end_index
         self._at = at
         if max_timestamp not in _TIMESTAMPS:
@@ -170,7 +170,7 @@ def _after_headers(data: bytes, at: int, end: int) -> int:
             raise CorruptData("a header's key is null")
         size, at = read_varint(data, at + size)
         at += max(size, 0)
-        if at > end:  # else a record of many lengths could be walked far beyond its end
+        if at > end:  # else many lengths could be read far beyond the record's end
             raise CorruptData("a header reaches beyond its record")
     return at
 
@@ -182,9 +182,9 @@ def plain_section(records: memoryview, header: BatchHeader, limit_bytes: int) ->
 
 
 def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None) -> bytes:
-    """The batch with its section of records in another codec, and else as it was.
+    """The batch with its records in another codec, and otherwise unchanged.
 
-    `header.max_timestamp` is taken over as given; length and checksum are made anew.
+    `header.max_timestamp` is used as given; length and checksum are computed.
     """
     attributes = header.attributes & ~CODEC_MASK | codec
     body = plain if codec == NONE else compress(codec, plain, level)
@@ -192,9 +192,9 @@ def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None)
 
 
 def correct_max_timestamp(records: memoryview, header: BatchHeader, timestamp_ms: int) -> None:
-    """Put the true maximum in place of what the producer claimed; the checksum is made anew.
+    """Replace the producer's maximum by the true one, and compute the checksum.
 
-    Retention and the time index believe the header, so a wrong one would keep records for ever.
+    Retention and the time index trust the header, so a wrong one would keep records for ever.
     """
     corrected = header._replace(max_timestamp=timestamp_ms)
     records[:HEADER_BYTES] = seal(corrected, records[HEADER_BYTES:])[:HEADER_BYTES]

@@ -1,16 +1,16 @@
-"""Records of one layout that follow one another, decoded as a table: the fastest path of `columns`.
+"""Consecutive records of one layout, decoded as a table: the fastest path of `columns`.
 
     record | record | record | ...      `count` rows of `stride` octets each: one array, no copy
 
 Where a producer's records are of one size, a batch is two or three such stretches (its offset
 deltas take a second octet from 64 on), whose fields are columns of octets of that array: a column
 of values is one strided copy, out of the fetch's own buffer. Anything else is left to `layouts.py`
-and `fields.py`: batches of few records, for a stretch costs some twenty calls whatever its length,
-and widths of keys or values that differ. None of their errors is raised here either; what might be
-one is left to them.
+and `fields.py`: batches of few records, as a stretch costs some twenty calls at any length, and
+differing widths of keys or values. None of their errors is raised here either; possible errors are
+left to them.
 
 The start of each record follows from the length of the one before it, which has been compared with
-the first one's; so everything that is read lies inside its section.
+the first one's; so all reads are inside the section.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class _Stretch(NamedTuple):
 def rows_of(
     sections: Sequence[bytes | memoryview], counts: Sequence[int], fewest: int = _FEWEST_RECORDS
 ) -> Rows | None:
-    """The records of batches, `counts[i]` of them in `sections[i]`; None if this is not the way:
-    if a stretch would have less than `fewest` of them on average, or not all are alike.
+    """The records of batches, `counts[i]` of them in `sections[i]`; None if not worthwhile: if a
+    stretch would have less than `fewest` of them on average, or not all are alike.
     """
     found: list[_Stretch] = []
     most = sum(counts) // fewest
@@ -84,7 +84,7 @@ def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch 
     if not count:
         return None
     octets = np.ndarray((count, stride), np.uint8, section, position)
-    # Words of any alignment: copied once, they are of numpy's own.
+    # Words of any alignment: one copy aligns them for numpy.
     low, high = (
         np.ndarray((count,), "<u8", section, position + at, (stride,)).copy() for at in (0, 8)
     )

@@ -22,9 +22,9 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def finish_varint(data: Buffer, position: int, raw: int) -> tuple[int, int]:
-    """For a loop that read the first byte itself and found its top bit set.
+    """Finish a varint for a loop that read the first byte and found its top bit set.
 
-    The number *before* the zigzag is undone, and the position after it.
+    Returns the number *before* the zigzag is undone, and the position after it.
     """
     shift = 7
     raw &= 0x7F

@@ -1,12 +1,12 @@
-"""Fetch sessions (KIP-227), the asking side: what a follower has told its leader, and tells next.
+"""The follower's side of fetch sessions (KIP-227): what it has sent its leader, and sends next.
 
     full           id of the last session or 0, epoch 0     every partition
-    incremental    id n, epoch 1, 2, ...                    those that moved, came or went
+    incremental    id n, epoch 1, 2, ...                    those that moved, were added or removed
 
-Invariant: a partition that is neither `changed` nor `gone` is asked for by the leader's session as
-it is wanted here. So a request names what moved since the one before, and none of a thousand
-partitions that are idle. Whatever goes wrong with a session, the next request is a full one. The
-broker's side of the same is `fetch_session`.
+Invariant: for a partition that is neither `changed` nor `gone`, the leader's session has what is
+wanted here. So a request names what moved since the one before, and none of a thousand idle
+partitions. After any session error the next request is a full one. The leader's side is
+`fetch_session`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 _FULL = 0  # the epoch that begins a session
 _TOPIC_IDS = 13  # the first version that names topics by their ids (KIP-516)
-_REPLICA_STATE = 15  # the first one that tells the follower's broker epoch (KIP-903)
+_REPLICA_STATE = 15  # the first one with the follower's broker epoch (KIP-903)
 NO_TOPIC_ID = bytes(16)
 
 
 class Limits(NamedTuple):
-    """How long the leader may wait for how much, and how much it may send."""
+    """How long the leader may wait for how many bytes, and how many it may send."""
 
     max_wait_ms: int
     min_bytes: int
@@ -45,8 +45,8 @@ class Limits(NamedTuple):
     partition_max_bytes: int
 
 
-class Asker(NamedTuple):
-    """The broker that asks: in which registration, and in which version at most."""
+class Requester(NamedTuple):
+    """The fetching broker: its id, its registration's epoch, and its highest Fetch version."""
 
     broker_id: int
     broker_epoch: int
@@ -54,14 +54,14 @@ class Asker(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """One partition of an answer, and what it answers."""
+    """One partition of a response, and the fetch that it answers."""
 
     topic_partition: TopicPartition
     sent: FetchFrom
     data: PartitionData
 
 
-class _Asked:
+class _Entry:
     """A partition that is wanted."""
 
     __slots__ = ("name", "sent", "start", "topic_id", "wanted")
@@ -70,8 +70,8 @@ class _Asked:
         self.name = name
         self.topic_id = topic_id
         self.start: FetchFrom | None = None
-        self.sent: FetchFrom | None = None  # what the leader was told last; None: nothing yet
-        # One for life: it is encoded as soon as a request with it was made.
+        self.sent: FetchFrom | None = None  # the last that the leader was sent; None: nothing yet
+        # Reused for every request: each is encoded before the next change.
         self.wanted = FetchPartition(partition=name.partition, partition_max_bytes=max_bytes)
 
     def move(self, start: FetchFrom) -> None:
@@ -84,12 +84,12 @@ class _Asked:
 
 
 class FetchRequests:
-    """What one fetcher wants of one leader. One request at a time is on its way."""
+    """The fetches of one fetcher from one leader, with one request in flight at a time."""
 
     __slots__ = (
-        "_asked",
         "_by_topic",
         "_changed",
+        "_entries",
         "_epoch",
         "_gone",
         "_limits",
@@ -100,76 +100,76 @@ class FetchRequests:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._asked: dict[TopicPartition, _Asked] = {}
-        self._by_topic: dict[str | bytes, dict[int, _Asked]] = {}  # by name or id, as requests have
-        self._changed: dict[_Asked, None] = {}
+        self._entries: dict[TopicPartition, _Entry] = {}
+        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, as in requests
+        self._changed: dict[_Entry, None] = {}
         self._gone: dict[TopicPartition, bytes] = {}  # with the topic's id
         self._session_id = NO_SESSION
         self._epoch = _FULL  # of the next request
-        self._sent_epoch = _FULL  # of the one that is on its way
+        self._sent_epoch = _FULL  # of the one in flight
         self._uses_topic_ids = True
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._entries)
 
     def limit(self, limits: Limits) -> None:
-        """Other limits from now on."""
+        """Apply other limits from now on."""
         if limits.partition_max_bytes != self._limits.partition_max_bytes:
-            for asked in self._asked.values():
-                asked.wanted.partition_max_bytes = limits.partition_max_bytes
-            self.begin_anew()
+            for entry in self._entries.values():
+                entry.wanted.partition_max_bytes = limits.partition_max_bytes
+            self.reset_session()
         self._limits = limits
 
     # --- what is wanted --------------------------------------------------------------------------
 
     def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
-        """Ask for the partition from there on."""
-        asked = self._asked.get(name)
-        if asked is not None and asked.topic_id != topic_id:
+        """Fetch the partition from `start` on."""
+        entry = self._entries.get(name)
+        if entry is not None and entry.topic_id != topic_id:
             self.forget(name)
-            asked = None
-        if asked is None:
+            entry = None
+        if entry is None:
             if name in self._gone:
-                # The leader's session would take it for the one that it has, and say nothing of
-                # bounds that it has told; whoever comes back may have forgotten them.
-                self.begin_anew()
-            asked = _Asked(name, topic_id, self._limits.partition_max_bytes)
-            self._asked[name] = asked
-            self._file(asked)
-        elif asked.start == start:
+                # The leader's session would take it for the one that it has and not repeat bounds
+                # that it has sent; this follower may have forgotten them.
+                self.reset_session()
+            entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
+            self._entries[name] = entry
+            self._file(entry)
+        elif entry.start == start:
             return
-        asked.move(start)
-        self._changed[asked] = None
+        entry.move(start)
+        self._changed[entry] = None
 
     def forget(self, name: TopicPartition) -> None:
-        """Ask for it no longer; what is said of it from now on is about nothing."""
-        asked = self._asked.pop(name, None)
-        if asked is None:
+        """Stop fetching the partition; later responses about it are ignored."""
+        entry = self._entries.pop(name, None)
+        if entry is None:
             return
-        self._changed.pop(asked, None)
-        key = self._key(asked)
+        self._changed.pop(entry, None)
+        key = self._key(entry)
         partitions = self._by_topic[key]
         del partitions[name.partition]
         if not partitions:
             del self._by_topic[key]
-        if asked.sent is not None:
-            self._gone[name] = asked.topic_id
+        if entry.sent is not None:
+            self._gone[name] = entry.topic_id
 
-    def begin_anew(self) -> None:
-        """The session is lost, or of no use: the next request is a full one."""
+    def reset_session(self) -> None:
+        """Give the session up: the next request is a full one."""
         self._epoch = _FULL
 
-    def _key(self, asked: _Asked) -> str | bytes:
-        return asked.topic_id if self._uses_topic_ids else asked.name.topic
+    def _key(self, entry: _Entry) -> str | bytes:
+        return entry.topic_id if self._uses_topic_ids else entry.name.topic
 
-    def _file(self, asked: _Asked) -> None:
-        self._by_topic.setdefault(self._key(asked), {})[asked.name.partition] = asked
+    def _file(self, entry: _Entry) -> None:
+        self._by_topic.setdefault(self._key(entry), {})[entry.name.partition] = entry
 
-    # --- asking ----------------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
-    def next(self, asker: Asker) -> tuple[FetchRequest, int]:
-        """The next request, and the version in which it is to be sent: encode it at once."""
-        version = self._version(asker.version)
+    def next(self, requester: Requester) -> tuple[FetchRequest, int]:
+        """The next request and its version; it has to be encoded at once."""
+        version = self._version(requester.version)
         limits = self._limits
         request = FetchRequest(
             max_wait_ms=limits.max_wait_ms,
@@ -180,12 +180,12 @@ class FetchRequests:
         )
         if version >= _REPLICA_STATE:
             request.replica_state = ReplicaState(
-                replica_id=asker.broker_id, replica_epoch=asker.broker_epoch
+                replica_id=requester.broker_id, replica_epoch=requester.broker_epoch
             )
         else:
-            request.replica_id = asker.broker_id
+            request.replica_id = requester.broker_id
         if self._epoch == _FULL:
-            request.topics = _topics(self._asked.values())
+            request.topics = _topics(self._entries.values())
         else:
             if self._changed:
                 request.topics = _topics(self._changed)
@@ -198,18 +198,18 @@ class FetchRequests:
         return request, version
 
     def _version(self, highest: int) -> int:
-        """Below that of topic ids as long as a partition has none."""
+        """The highest version possible: below that of topic ids while a partition has none."""
         uses_topic_ids = highest >= _TOPIC_IDS
         if uses_topic_ids and NO_TOPIC_ID in self._by_topic:
             uses_topic_ids = False
         elif uses_topic_ids and not self._uses_topic_ids:
-            uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._asked.values())
+            uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._entries.values())
         if uses_topic_ids != self._uses_topic_ids:
             self._uses_topic_ids = uses_topic_ids
             self._by_topic = {}
-            for asked in self._asked.values():
-                self._file(asked)
-            self.begin_anew()
+            for entry in self._entries.values():
+                self._file(entry)
+            self.reset_session()
         return highest if uses_topic_ids else min(highest, _TOPIC_IDS - 1)
 
     def _forgotten(self) -> list[ForgottenTopic]:
@@ -225,22 +225,22 @@ class FetchRequests:
     # --- the answer ------------------------------------------------------------------------------
 
     def answered(self, response: FetchResponse) -> Iterator[Answered]:
-        """What an answer says of the partitions that are still wanted.
+        """The response's partitions that are still wanted.
 
-        Raises the KafkaError by which the leader refused the whole; a full request comes next.
+        Raises the response's own KafkaError; a full request comes next.
         """
         if response.error_code != NONE:
             error = error_for_code(response.error_code)
             session_id = self._session_id
             if error is FetchSessionIdNotFound:
                 self._session_id = NO_SESSION
-            self.begin_anew()
+            self.reset_session()
             raise error(f"fetch session {session_id} was refused: {error.meaning}")
         if self._sent_epoch == _FULL:
             self._session_id = response.session_id
         if response.session_id == NO_SESSION:  # the leader has no room for one
             self._session_id = NO_SESSION
-            self.begin_anew()
+            self.reset_session()
         return self._rows(response)
 
     def _rows(self, response: FetchResponse) -> Iterator[Answered]:
@@ -249,19 +249,19 @@ class FetchRequests:
                 topic.topic_id if self._uses_topic_ids else topic.topic, {}
             )
             for data in topic.partitions:
-                asked = partitions.get(data.partition_index)
-                if asked is not None and asked.sent is not None:
-                    yield Answered(asked.name, asked.sent, data)
+                entry = partitions.get(data.partition_index)
+                if entry is not None and entry.sent is not None:
+                    yield Answered(entry.name, entry.sent, data)
 
 
-def _topics(wanted: Iterable[_Asked]) -> list[FetchTopic]:
-    """By topic; what is told now is what answers are about."""
+def _topics(wanted: Iterable[_Entry]) -> list[FetchTopic]:
+    """The partitions by topic; marks each as sent."""
     topics: dict[tuple[str, bytes], FetchTopic] = {}
-    for asked in wanted:
-        asked.sent = asked.start
-        key = (asked.name.topic, asked.topic_id)
+    for entry in wanted:
+        entry.sent = entry.start
+        key = (entry.name.topic, entry.topic_id)
         topic = topics.get(key)
         if topic is None:
             topic = topics[key] = FetchTopic(topic=key[0], topic_id=key[1], partitions=[])
-        topic.partitions.append(asked.wanted)
+        topic.partitions.append(entry.wanted)
     return list(topics.values())

@@ -1,14 +1,14 @@
-"""Fetch sessions (KIP-227): what a reader wants, kept between its requests.
+"""The leader's side of fetch sessions (KIP-227): a reader's partitions, kept between requests.
 
     reader                                     broker
     id 0, epoch 0: these partitions     ->     all of them, and a session id if there is room
-    id n, epoch 1: some have changed    ->     those with bytes, an error, or new bounds
+    id n, epoch 1: some have changed    ->     those with bytes, an error or new bounds
     id n, epoch 2: nothing changed      ->     ...
     id n, epoch -1                      ->     the session ends (so it does by epoch 0)
 
 Invariant: a partition that is not in `changed` has nothing for the reader: no bytes from its offset
 on, no error, and the reader knows its bounds. So an answer looks at `changed` alone, however many
-partitions there are. For that each partition of a session listens where its log is (`Place`).
+partitions there are. For that each partition of a session subscribes to its log (`Place`).
 
 The order of `changed` is the order of reading. What was answered with bytes goes to its end, so a
 partition that never runs dry does not starve the others.
@@ -35,7 +35,7 @@ NO_SESSION = 0
 _FIRST_EPOCH, _LAST_EPOCH = 0, 0x7FFFFFFF
 _UNKNOWN_OFFSET = -1
 _NO_REPLICA = -1
-_SAFE_MS = 120_000  # how long a session is neither stale nor, if young, given up for a larger one
+_SAFE_MS = 120_000  # neither stale if used since, nor evicted for a larger one if younger
 _PARTITIONS_PER_SLOT = 250  # on average; a reader beyond that is served without a session
 
 Key = tuple[str | bytes, int]
@@ -45,13 +45,13 @@ Key = tuple[str | bytes, int]
 class Waiter(Protocol):
     """A fetch that found too little and waits for more."""
 
-    def told(self, appended_bytes: int) -> None: ...
+    def notify(self, appended_bytes: int) -> None: ...
 
     def wake(self) -> None: ...
 
 
 class Place(Protocol):
-    """Where a partition's changes are told."""
+    """The source of a partition's change notifications."""
 
     def park(self, watcher: SessionPartition, /) -> None: ...
 
@@ -59,7 +59,7 @@ class Place(Protocol):
 
 
 class SessionPartition:
-    """A partition of a session: what to read of it, and what its reader was told last."""
+    """A partition of a session: what to read of it, and the bounds that its reader has."""
 
     __slots__ = (
         "_place",
@@ -76,15 +76,15 @@ class SessionPartition:
         self._place: Place | None = None
         self.topic = topic.topic
         self.topic_id = topic.topic_id
-        """Of the two the request has one."""
+        """The request has either this or the name."""
         self.wanted = wanted
         self.high_watermark = _UNKNOWN_OFFSET
         self.log_start_offset = _UNKNOWN_OFFSET
 
     def watch(self, place: Place) -> None:
-        """From now on the place tells this partition of what changes there.
+        """Subscribe to the changes of a place.
 
-        Not any more when its session has ended: one of its requests may still be under way then.
+        Not once the session has ended: one of its requests may still be under way then.
         """
         if place is not self._place and not self._session.is_closed:
             self.unwatch()
@@ -96,20 +96,20 @@ class SessionPartition:
             self._place.unpark(self)
             self._place = None
 
-    def asked_at_ms(self, replica_id: int) -> int | None:
+    def requested_at_ms(self, replica_id: int) -> int | None:
         """When its session had its last request, if it is that replica's."""
         session = self._session
         return session.used_ms if session.replica_id == replica_id else None
 
-    def told(self, appended_bytes: int) -> None:
+    def notify(self, appended_bytes: int) -> None:
         """Bytes became visible."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
-            session.waiter.told(appended_bytes)
+            session.waiter.notify(appended_bytes)
 
     def wake(self) -> None:
-        """Something changed that the reader must see at once."""
+        """Note a change that the reader must see at once."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
@@ -117,7 +117,7 @@ class SessionPartition:
 
 
 class FetchSession:
-    """What one reader wants, and which of its partitions have to be looked at."""
+    """The partitions that one reader wants, and which of them have changed."""
 
     __slots__ = (
         "_isolation_level",
@@ -141,10 +141,10 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
         self.replica_id = _NO_REPLICA
-        """Whose it is: a follower's, or a consumer's."""
+        """The follower that has it; -1: a consumer."""
         self.created_ms = self.used_ms = now_ms
         self.epoch = _FIRST_EPOCH + 1
-        """The one that the next request must have."""
+        """The epoch that the next request must have."""
         self.partitions: dict[Key, SessionPartition] = {}
         self.changed: dict[SessionPartition, None] = {}
         self.waiter: Waiter | None = None
@@ -152,7 +152,7 @@ class FetchSession:
         self._isolation_level: int | None = None
 
     def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
-        """The request adds partitions or moves in them, and then drops some."""
+        """Add or move a request's partitions, then drop those that it forgets."""
         for topic in topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
@@ -173,7 +173,7 @@ class FetchSession:
                     dropped.unwatch()
 
     def read_at(self, isolation_level: int) -> None:
-        """Below another bound there may be bytes in every partition."""
+        """Set the isolation level: under another one any partition may have bytes."""
         if isolation_level != self._isolation_level:
             self._isolation_level = isolation_level
             for partition in self.partitions.values():
@@ -182,12 +182,12 @@ class FetchSession:
     def answered(
         self, partition: SessionPartition, high_watermark: int, log_start_offset: int
     ) -> None:
-        """The reader is told these bounds; -1 with an error, so that its end is told too."""
+        """Note the bounds sent to the reader; -1 with an error, so that its end is sent too."""
         partition.high_watermark = high_watermark
         partition.log_start_offset = log_start_offset
 
     def served(self, partition: SessionPartition) -> None:
-        """It gave bytes, so it is the last to be read the next time."""
+        """Note that it gave bytes: it is read last the next time."""
         del self.changed[partition]
         self.changed[partition] = None
 
@@ -202,9 +202,9 @@ class FetchSession:
 class FetchSessions:
     """All sessions of a broker: at most `slots`, the most useful ones.
 
-    A new one takes a slot that is free, that was not used for two minutes, or that belongs to one
-    worth less (consumers less than followers, few partitions less than many) and not younger than
-    two minutes; a consumer's slot is a follower's at any age.
+    A new one takes a free slot, one unused for two minutes, or that of a session that is worth less
+    (consumers less than followers, few partitions less than many) and older than two minutes; a
+    follower takes a consumer's at any age.
     """
 
     __slots__ = ("_new_id", "_partition_count", "_sessions", "slots")
@@ -224,13 +224,13 @@ class FetchSessions:
 
     @property
     def partition_count(self) -> int:
-        """Of all sessions together."""
+        """The partitions of all sessions together."""
         return self._partition_count
 
     def open(
         self, topics: Sequence[FetchTopic], uses_topic_ids: bool, is_privileged: bool, now_ms: int
     ) -> FetchSession | None:
-        """A session for a full request that is being answered; None if there is no room."""
+        """Open a session for a full request; None if there is no room."""
         count = sum(len(topic.partitions) for topic in topics)
         if self._partition_count + count > self.slots * _PARTITIONS_PER_SLOT:
             return None
@@ -251,24 +251,24 @@ class FetchSessions:
         """The session of an incremental request, brought up to date; None if nothing is left in it.
 
         Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError: the
-        reader then begins anew.
+        reader then opens a new one.
         """
         session = self._sessions.get(request.session_id)
         if session is None:
-            raise FetchSessionIdNotFound(f"no fetch session has the id {request.session_id}")
+            raise FetchSessionIdNotFound(f"fetch session {request.session_id} not found")
         if session.epoch != request.session_epoch:
             raise InvalidFetchSessionEpoch(
                 f"fetch session {session.session_id} is at epoch {session.epoch}, "
                 f"not {request.session_epoch}"
             )
         if session.uses_topic_ids != uses_topic_ids:
-            raise FetchSessionTopicIdError("the session was begun with topic names, or with ids")
+            raise FetchSessionTopicIdError("the session and the request differ in using topic ids")
         before = len(session.partitions)
         session.update(request.topics, request.forgotten_topics_data)
         self._partition_count += len(session.partitions) - before
         if self._partition_count > self.slots * _PARTITIONS_PER_SLOT:
             self.close(session.session_id)
-            raise FetchSessionIdNotFound("the session has grown beyond what can be kept")
+            raise FetchSessionIdNotFound("the session has grown too large to be kept")
         if not session.partitions:
             self.close(session.session_id)
             return None
@@ -281,14 +281,14 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int) -> None:
-        """End a session, if there is one of that id."""
+        """Close a session, if there is one of that id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partition_count -= len(session.partitions)
             session.close()
 
     def _evict(self, is_privileged: bool, count: int, now_ms: int) -> bool:
-        """Give up one session for a new one, if one is worth less."""
+        """Close one session for a new one, if one is worth less."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False

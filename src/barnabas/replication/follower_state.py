@@ -1,40 +1,60 @@
-"""What a leader knows of another replica: from its fetches alone, in this leader epoch alone.
+"""A follower's state as its leader sees it: by its fetches in this leader epoch alone.
 
-Being in sync is measured in time, never in records: under a steady stream of appends no fetch ever
-finds itself at the very end, and one that reaches the end of its fetch before keeps up (RE-8).
+Being in sync is measured in time, never in records: under steady appends no fetch is ever at the
+very end, and a follower that reaches the log end of its previous fetch keeps up (RE-8).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+NO_EPOCH = -1
 UNKNOWN_OFFSET = -1
 UNKNOWN_EPOCH = -1
 NEVER_MS = -(1 << 62)
 
 
+class FollowerFetch(NamedTuple):
+    """A replica's fetch. `broker_epoch` tells the registrations of its broker apart (KIP-903)."""
+
+    replica: int
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    log_start_offset: int = UNKNOWN_OFFSET
+    broker_epoch: int = UNKNOWN_EPOCH
+
+
 class Remote:
-    """One follower, as its leader sees it."""
+    """One follower."""
 
     __slots__ = (
         "broker_epoch",
         "caught_up_at_ms",
         "fetched_at_ms",
+        "last_fetch",
         "leader_end_at_fetch",
         "log_end_offset",
         "log_start_offset",
     )
 
     def __init__(self, caught_up_at_ms: int = NEVER_MS) -> None:
-        """Who is in sync when the epoch begins has from then on the time that a lag may take."""
+        """A follower in sync when the epoch begins may lag from then on for the usual time."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
         self.caught_up_at_ms = caught_up_at_ms
-        """When it last had all that the leader had."""
+        """When it last had all of the leader's records."""
         self.fetched_at_ms = NEVER_MS
         self.leader_end_at_fetch = UNKNOWN_OFFSET
+        self.last_fetch: FollowerFetch | None = None
+        """None before the first one in this leader epoch."""
 
-    def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        """It asks for `offset`, so it has everything below."""
+    def fetched(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
+        """The follower asks for an offset, so it has everything below."""
+        offset = fetch.offset
+        self.last_fetch = fetch
+        self.log_start_offset = fetch.log_start_offset
+        self.broker_epoch = fetch.broker_epoch
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
         elif offset >= self.leader_end_at_fetch:
@@ -44,5 +64,5 @@ class Remote:
         self.fetched_at_ms = now_ms
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """It has everything, or had it not too long ago."""
+        """Whether it has everything, or had recently enough."""
         return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

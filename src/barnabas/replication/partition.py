@@ -3,20 +3,20 @@
     log end offset (LEO)    the next offset to be written
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
                             consumers cannot see
-    committed ISR           what the controller has written down: whom it may elect
-    maximal ISR             the committed and the proposed members: whom the HW waits for
+    committed ISR           as stored by the controller: the replicas that it may elect
+    maximal ISR             the committed and the proposed members: those the HW waits for
 
 Invariants, for a leader: HW <= LEO; the HW never falls; every record below it is on each replica
 that the controller may elect, whatever becomes of a proposal (so the maximal ISR counts, and what
 is about to join it); it does not rise while fewer replicas are in the committed ISR than
 min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would have
 refused (KIP-966). One proposal at a time. For a follower: HW <= LEO, and it falls by truncation
-alone. A pure machine: it hears of appends, fetches and answers, and says what follows from them.
+alone. A pure machine: appends, fetches and answers go in, effects come out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -29,21 +29,29 @@ from barnabas.errors import (
     InvalidUpdateVersion,
     NewLeaderElected,
     NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
     OperationNotAttempted,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from barnabas.replication.follower_state import NEVER_MS, UNKNOWN_EPOCH, UNKNOWN_OFFSET, Remote
+from barnabas.replication.follower_state import (
+    NEVER_MS,
+    UNKNOWN_EPOCH,
+    UNKNOWN_OFFSET,
+    FollowerFetch,
+    Remote,
+)
+from barnabas.replication.replica_selector import InSync
 from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
 
-# The controller says that this proposal was not carried out, and never will be.
+# The controller has rejected the proposal for good.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
-# What became of the partition is not known here; the controller's next LeaderAndIsr tells.
+# The partition's state is not known here; the controller's next LeaderAndIsr brings it.
 _OVERTAKEN = frozenset(
     {
         UnknownTopicOrPartition.code,
@@ -56,17 +64,18 @@ _OVERTAKEN = frozenset(
 )
 
 _NO_TOPIC_ID = bytes(16)
+_LEVEL_FOR_MS = 1000  # how exactly it is known since when a follower has had everything
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
-    """The high watermark has risen to this offset: whoever waits below it can go on."""
+    """The high watermark has risen to this offset: what waits below it can go on."""
 
     high_watermark: int
 
 
 class ProposeIsr(NamedTuple):
-    """Send this to the controller, until it answers; `isr_answered` must hear what it says."""
+    """Send this to the controller until it answers; pass the answer to `isr_answered`."""
 
     proposal: IsrProposal
 
@@ -74,25 +83,18 @@ class ProposeIsr(NamedTuple):
 Effect = Advance | ProposeIsr
 
 
-class FollowerFetch(NamedTuple):
-    """A replica's fetch. `broker_epoch` tells the registrations of its broker apart (KIP-903)."""
-
-    replica: int
-    offset: int
-    leader_epoch: int = NO_EPOCH
-    log_start_offset: int = UNKNOWN_OFFSET
-    broker_epoch: int = UNKNOWN_EPOCH
-
-
 class Partition:
-    """A replica's view of its partition. It follows until it is told to lead."""
+    """A replica's view of its partition. It follows until it becomes leader."""
 
     __slots__ = (
+        "_broker_epoch",
         "_lag_time_max_ms",
+        "_live",
+        "_log_start_offset",
+        "_min_insync_replicas",
         "_now_ms",
         "_proposed",
         "_remotes",
-        "broker_epoch",
         "broker_id",
         "controller_epoch",
         "epoch_start_offset",
@@ -101,11 +103,8 @@ class Partition:
         "isr",
         "leader",
         "leader_epoch",
-        "live",
         "log_end_offset",
-        "log_start_offset",
         "maximal_isr",
-        "min_insync_replicas",
         "partition_epoch",
         "replicas",
         "topic_id",
@@ -122,16 +121,14 @@ class Partition:
         lag_time_max_ms: int = 30_000,
         topic_id: bytes = _NO_TOPIC_ID,
     ) -> None:
-        """`high_watermark` is the checkpointed one, within the log that was found."""
+        """`high_watermark`: the checkpointed one, within the log that was found."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.broker_id = broker_id
-        self.min_insync_replicas = min_insync_replicas
+        self._min_insync_replicas = min_insync_replicas
         self._lag_time_max_ms = lag_time_max_ms
-        self.broker_epoch = UNKNOWN_EPOCH
-        """Of this broker's own registration."""
-        self.live: Mapping[int, int] = _NOBODY
-        """Each live broker's epoch, kept by the shell. Who is not in it cannot come into sync."""
+        self._broker_epoch = UNKNOWN_EPOCH
+        self._live = _NOBODY
         self.is_leader = False
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
@@ -145,26 +142,69 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.high_watermark = high_watermark
         self.log_end_offset = high_watermark
-        self.log_start_offset = 0
-        """Kept by the shell."""
+        self._log_start_offset = 0
         self._remotes: dict[int, Remote] = {}
         self._proposed: IsrProposal | None = None
         self._now_ms = NEVER_MS
 
     @property
+    def min_insync_replicas(self) -> int:
+        """The topic's `min.insync.replicas`."""
+        return self._min_insync_replicas
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of this broker's own registration."""
+        return self._broker_epoch
+
+    @property
+    def live(self) -> Mapping[int, int]:
+        """The live brokers and their epochs; no other broker can join the ISR."""
+        return self._live
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where this replica's log starts."""
+        return self._log_start_offset
+
+    @property
     def is_changing_isr(self) -> bool:
-        """A proposal is with the controller, and what became of it is not known."""
+        """Whether a proposal is pending at the controller."""
         return self._proposed is not None
+
+    # --- what changes around it ------------------------------------------------------------------
+
+    def configured(self, min_insync_replicas: int) -> None:
+        """The topic's settings have changed."""
+        self._min_insync_replicas = min_insync_replicas
+
+    def registered(self, broker_epoch: int) -> None:
+        """This broker has a new registration."""
+        self._broker_epoch = broker_epoch
+
+    def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
+        """Other brokers are live now, or are in another epoch: the high watermark waits for none
+        that has failed. `live` is not changed after this."""
+        has_failed = any(live.get(broker) != epoch for broker, epoch in self._live.items())
+        self._live = live
+        if not has_failed or not self._remotes:
+            return []
+        self._now_ms = max(self._now_ms, now_ms)
+        return self._advance()
+
+    def log_start_moved(self, offset: int) -> None:
+        """The log starts here now: by retention, or DeleteRecords."""
+        self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
 
     def become_leader(
         self, state: PartitionImage, log_end_offset: int, now_ms: int = 0
     ) -> list[Effect]:
-        """Lead from `log_end_offset` on; what followers had in an older epoch is forgotten.
+        """Lead from `log_end_offset` on; followers' state of an older epoch is dropped.
 
-        In the epoch that it leads already only the ISR and the replicas are new, and only if the
-        partition epoch is; `log_end_offset` is not looked at then.
+        In the epoch that it leads already, only the ISR and the replicas are new, and only if the
+        partition epoch is; `log_end_offset` is ignored then.
         """
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
@@ -209,7 +249,7 @@ class Partition:
     # --- as the leader ---------------------------------------------------------------------------
 
     def appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
-        """The leader's log has grown to this end. Nothing but an advance comes of it."""
+        """The leader's log has grown to this end. Returns an `Advance` at most."""
         if not self.is_leader:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
@@ -221,9 +261,9 @@ class Partition:
     def fetched(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
         """A follower asks for an offset, so it has everything below (RE-5).
 
-        Only for a fetch that found its place in this log: with no diverging epoch and in range.
-        Raises NotLeaderOrFollower for a broker that holds no replica or has registered anew since,
-        FencedLeaderEpoch and UnknownLeaderEpoch for one that lives in another epoch.
+        Only for a fetch that is in range and has no diverging epoch. Raises NotLeaderOrFollower for
+        a broker that holds no replica or has registered again since, FencedLeaderEpoch and
+        UnknownLeaderEpoch for one that is in another epoch.
         """
         if not self.is_leader:
             raise self._not_leader()
@@ -233,20 +273,42 @@ class Partition:
         if remote is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
         if fetch.broker_epoch != UNKNOWN_EPOCH:
-            newest = max(remote.broker_epoch, self.live.get(replica, UNKNOWN_EPOCH))
+            newest = max(remote.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
                 raise NotLeaderOrFollower(
                     f"broker {replica} has registered as {newest} since it was {fetch.broker_epoch}"
                 )
         self._now_ms = max(self._now_ms, now_ms)
-        remote.fetched(fetch.offset, self.log_end_offset, now_ms)
-        remote.log_start_offset = fetch.log_start_offset
-        remote.broker_epoch = fetch.broker_epoch
+        remote.fetched(fetch, self.log_end_offset, now_ms)
         joining = [replica] if self._may_join(replica, remote) else []
         return [*self._expand(joining), *self._advance()]
 
+    def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
+        """Before the log grows: followers that had all of it had so at their last request, too.
+
+        `requested_at_ms`: when a follower's fetch session had its last request, if it has one. An
+        idle partition is not in these requests; but it is in the session, and as in Kafka a
+        request of a session speaks for all its partitions. A follower that has sent none since
+        gets no new time to lag in.
+        """
+        effects: list[Effect] = []
+        for replica, remote in self._remotes.items():
+            fetch = remote.last_fetch
+            if not (
+                fetch is not None
+                and fetch.offset == self.log_end_offset
+                and replica in self.isr
+                and now_ms - remote.caught_up_at_ms > _LEVEL_FOR_MS
+                and self._live.get(replica) in (UNKNOWN_EPOCH, fetch.broker_epoch)
+            ):
+                continue
+            at_ms = requested_at_ms(replica)
+            if at_ms is not None and at_ms > remote.caught_up_at_ms:
+                effects += self.fetched(fetch, at_ms)
+        return effects
+
     def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
-        """The controller's answer to what was proposed; an older proposal changes nothing."""
+        """The controller's answer to a proposal; one to an older proposal changes nothing."""
         if proposal != self._proposed:
             return []
         self._now_ms = max(self._now_ms, now_ms)
@@ -267,7 +329,7 @@ class Partition:
         return [*self._expand(self._joining(proposal)), *self._advance()]
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Propose to go on without those who have not kept up (RE-8)."""
+        """Propose to shrink the ISR by replicas that lag (RE-8)."""
         if not self._remotes:
             return []
         self._now_ms = max(self._now_ms, now_ms)
@@ -285,11 +347,11 @@ class Partition:
         return remote.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
 
     def _is_eligible(self, replica: int, remote: Remote) -> bool:
-        """Its broker lives, and is still the one that fetched: a new one may have lost records.
+        """Whether its broker lives in the registration that fetched: a new one may lack records.
 
-        Where nobody has told its epoch the controller compares, which knows it.
+        Where the epoch is not known, the controller compares.
         """
-        epoch = self.live.get(replica)
+        epoch = self._live.get(replica)
         return epoch is not None and (
             UNKNOWN_EPOCH in (epoch, remote.broker_epoch) or remote.broker_epoch == epoch
         )
@@ -303,7 +365,7 @@ class Partition:
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
-        """Who reached the watermark while another proposal was under way, and is still there."""
+        """Replicas that caught up while another proposal was pending, and still keep up."""
         refused = {member.broker_id for member in answered.isr}
         return [
             replica
@@ -328,7 +390,7 @@ class Partition:
 
     def _broker_epoch_of(self, replica: int) -> int:
         if replica == self.broker_id:
-            return self.broker_epoch
+            return self._broker_epoch
         return self._remotes[replica].broker_epoch
 
     def _commit_isr(self, isr: tuple[int, ...]) -> None:
@@ -336,7 +398,7 @@ class Partition:
         self._proposed = None
 
     def _advance(self) -> list[Effect]:
-        """Raise the HW to the smallest LEO that counts, if it may and can be raised (RE-4)."""
+        """Raise the HW to the smallest LEO that counts, if it may rise (RE-4)."""
         smallest = self.log_end_offset
         for replica, remote in self._remotes.items():
             if remote.log_end_offset < smallest and (
@@ -374,28 +436,36 @@ class Partition:
     def started_at(self, offset: int) -> None:
         """The follower's log is empty, and begins here."""
         assert not self.is_leader, "a leader's log never shrinks"
-        self.log_start_offset = self.high_watermark = self.log_end_offset = offset
+        self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
-    # --- what others want to know ----------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------
 
     def follower_end_offset(self, replica: int) -> int:
-        """A follower's LEO as its last fetch told it; -1 before the first in this epoch."""
+        """A follower's LEO by its last fetch; -1 before the first in this epoch."""
         return self._remotes[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """When a follower last had all that the leader had; far in the past if it never had."""
+        """When a follower last had all of the leader's records; far in the past if never."""
         return self._remotes[replica].caught_up_at_ms
+
+    def in_sync(self) -> list[InSync]:
+        """The followers in the ISR that have fetched in this epoch."""
+        return [
+            InSync(replica, remote.log_start_offset, remote.log_end_offset, remote.caught_up_at_ms)
+            for replica, remote in self._remotes.items()
+            if replica in self.isr and remote.last_fetch is not None
+        ]
 
     def low_watermark(self, live: Container[int]) -> int:
         """The smallest log start of the live replicas; -1 while one has not told its own."""
-        smallest = self.log_start_offset
+        smallest = self._log_start_offset
         for replica, remote in self._remotes.items():
             if remote.log_start_offset < smallest and replica in live:
                 smallest = remote.log_start_offset
         return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Refuse whoever has another epoch in mind (KIP-320); -1 is one that does not say."""
+        """Refuse a client that has another epoch (KIP-320); -1: it sent none."""
         if leader_epoch in (NO_EPOCH, self.leader_epoch):
             return
         if leader_epoch < self.leader_epoch:
@@ -409,16 +479,23 @@ class Partition:
         )
 
     def has_enough_in_sync(self) -> bool:
-        """Whether acks=all may be promised: a floor for the ISR, not the number waited for."""
+        """Whether acks=all may be accepted: a floor for the ISR, not the number waited for."""
         count = len(self.isr)
-        return count >= self.min_insync_replicas or count >= len(self.replicas)
+        return count >= self._min_insync_replicas or count >= len(self.replicas)
 
     def check_acks_all(self) -> None:
         """Before an append with acks=all (PR-4); raises NotEnoughReplicas."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"{self.topic_partition} has {len(self.isr)} replicas in sync, "
-                f"min.insync.replicas is {self.min_insync_replicas}"
+                f"min.insync.replicas is {self._min_insync_replicas}"
+            )
+
+    def check_written_to_all(self) -> None:
+        """After an append with acks=all (PR-4); raises NotEnoughReplicasAfterAppend."""
+        if not self.has_enough_in_sync():
+            raise NotEnoughReplicasAfterAppend(
+                f"{self.topic_partition}: written, but the ISR shrank below min.insync.replicas"
             )
 
     def _not_leader(self) -> NotLeaderOrFollower:

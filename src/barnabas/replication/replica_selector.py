@@ -1,8 +1,8 @@
-"""Which replica a consumer is sent to that says where it stands (KIP-392, RE-2). Pure.
+"""Selection of the replica that a consumer with a rack reads from (KIP-392, RE-2). Pure.
 
-The leader stays the one to read from if it stands in the consumer's rack, or if nobody in sync does
-who has what the consumer wants. Else it is the follower there that has the most, then the one that
-was level with the leader last, then the one with the larger id: Kafka's RackAwareReplicaSelector.
+The leader, if it is in the consumer's rack, or if no in-sync replica there has the offset. Else the
+follower there with the largest log end, then the one that caught up with the leader last, then the
+one with the larger id: Kafka's RackAwareReplicaSelector.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ RACK_AWARE = "RackAwareReplicaSelector"
 
 
 class InSync(NamedTuple):
-    """A follower in the ISR, by what its last fetch said."""
+    """A follower in the ISR, as of its last fetch."""
 
     broker_id: int
     log_start_offset: int
     log_end_offset: int
     caught_up_at_ms: int
-    """When it last had all that the leader had."""
+    """When it last had all of the leader's records."""
 
 
-def nearest(
+def select_replica(
     offset: int, rack: str, racks: Mapping[int, str | None], followers: Iterable[InSync]
 ) -> int | None:
     """The follower to read from at `offset`; None if that is the leader.
 
-    `racks`: of the live brokers. Whoever calls has seen that the leader is not in this rack.
+    `racks`: of the live brokers. The caller has checked that the leader is not in this rack.
     """
     near = [
         each

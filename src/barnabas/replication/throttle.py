@@ -1,9 +1,9 @@
-"""The rate at which replicas are copied that are throttled (KIP-73, RE-13). Pure.
+"""The throttle of replication: its rate, and the replicas that it covers (KIP-73, RE-13). Pure.
 
 Measured as Kafka measures it: bytes by windows of a second, eleven of them at most, over the time
-since the oldest began. So a pause can be made up for within eleven seconds, and what was copied too
-fast is waited for. The rate bounds what begins: the last partition of an answer may go beyond it,
-and the next ones wait. Below what one partition's fetch brings in eleven seconds it is not kept.
+since the oldest began. So a pause can be made up for within eleven seconds, and an excess is waited
+for. The rate bounds what begins: the last partition of a response may exceed it, and the next ones
+wait. A rate below one partition's fetch in eleven seconds is not kept.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import deque
 
 NO_LIMIT = 2**63 - 1
-_MOST_LISTS = 1_000  # kept, before they are read anew
+_MOST_LISTS = 1_000  # cached, before all are parsed again
 
 Window = tuple[int, int]  # when it began, in ms, and its bytes
 
 
 class Throttle:
-    """One direction of a broker: what it leads, or what it follows."""
+    """The throttle of a broker in one direction: as leader, or as follower."""
 
     __slots__ = ("_broker_id", "_lists", "_windows", "bytes_per_s", "window_count", "window_ms")
 
@@ -30,7 +30,7 @@ class Throttle:
         self._lists: dict[str, frozenset[int]] = {}
 
     def covers(self, listed: str, partition: int) -> bool:
-        """Whether a topic's list of throttled replicas has this broker's one of the partition.
+        """Whether a topic's list of throttled replicas contains this broker's of the partition.
 
         `listed`: `partition:broker,partition:broker,...`, or `*` for all of them.
         """
@@ -48,7 +48,7 @@ class Throttle:
         return frozenset(int(index) for index, broker in pairs if int(broker) == self._broker_id)
 
     def record(self, size_bytes: int, now_ms: int) -> None:
-        """So much was copied of replicas that are throttled."""
+        """Count bytes of throttled replicas."""
         self._forget(now_ms)
         windows = self._windows
         if windows and now_ms - windows[-1][0] < self.window_ms:
@@ -58,7 +58,7 @@ class Throttle:
             windows.append((now_ms, size_bytes))
 
     def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
-        """0 if more may be copied; else for how long none may, at least.
+        """0 if more may be copied; else the minimum delay.
 
         `more_bytes`: what is being copied, and not recorded yet.
         """
@@ -70,7 +70,7 @@ class Throttle:
         passed_ms = now_ms - began_ms
         if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
             return 0
-        # The oldest window goes in time, and its bytes with it.
+        # The oldest window expires, and its bytes with it.
         left_ms = self.window_count * self.window_ms - passed_ms
         if not self.bytes_per_s:
             return left_ms

@@ -1,13 +1,14 @@
-"""What a producer's batch must be before the leader appends it.
+"""Validation of batches before the leader appends them.
 
     every batch        `admit`: header and checksum; sixteen KiB pass in two microseconds
     where the topic    `prepare`: keys (compacted), bounds of timestamps, another codec
-    asks for it
-    where the header   `prepare`: whether the records are what it says, and its largest timestamp
-    is in doubt        (`records.plausible` says whether it is)
+    requires it
+    where the header   `prepare`: whether the records match it, and its largest timestamp
+    is in doubt        (see `records.plausible`)
+    of a coordinator   `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
-Each refusal is the row of Kafka's errors that its broker answers, for clients act by it. Whether a
-transactional batch belongs to an open transaction is not known here: ask `is_transactional` first.
+Each refusal is the same error as Kafka's, as clients act on it. Whether a transactional batch
+belongs to an open transaction is not known here: check `is_transactional` first.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from barnabas.records.batch import (
     verify_crc,
 )
 from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from barnabas.records.control_records import Marker, read_marker
 from barnabas.records.crc32c import crc32c
 from barnabas.records.plausible import (
     AHEAD_MS,
@@ -47,7 +49,6 @@ from barnabas.records.plausible import (
     is_plausible,
 )
 from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_section, rewrite
-from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 
 _REFUSED = LOG_APPEND_TIME | CONTROL
 _CODECS = len(CODEC_NAMES)
@@ -62,32 +63,27 @@ _INLINE_PLAIN_BYTES = 1024 * 1024  # what is decompressed on the loop, which is 
 _MIN_PLAIN_LIMIT_BYTES = 16 * 1024 * 1024
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
-"""Work in pieces: None lets others have their turn; a call releases the GIL and wants its result
-sent back. What is returned in the end is the batch to append."""
+"""Work in steps: None yields to other tasks; a callable releases the GIL, and its result has to be
+sent back. The value returned is the batch to append."""
 
 
 class Limits(NamedTuple):
-    """The part of a log's configuration that is asked for each batch."""
+    """The part of a log's configuration that applies to each batch."""
 
     max_message_bytes: int
     segment_bytes: int
-    segment_ms: int
-    segment_jitter_ms: int
     index_interval_bytes: int
-    index_entries: int
-    time_index_entries: int
-    """One slot of the time index is kept for the entry that closing adds."""
     is_log_append_time: bool
     needs_key: bool
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
     codec: int
-    """In which the topic keeps its batches; -1: as they come."""
+    """The codec in which the topic keeps its batches; -1: the producer's."""
     level: int | None
 
     @property
     def needs_preparation(self) -> bool:
-        """Whether the records themselves matter, so that `prepare` must come before the append."""
+        """Whether the records themselves matter, so that `prepare` must precede the append."""
         return self.codec != _PRODUCERS_CODEC or self.needs_walk
 
     @property
@@ -101,11 +97,11 @@ class Limits(NamedTuple):
 
     @property
     def plain_bytes(self) -> int:
-        """What a batch that is walked may decompress to."""
+        """The decompressed size limit of a batch that is walked."""
         return max(_MIN_PLAIN_LIMIT_BYTES, 2 * self.max_message_bytes)
 
     def rules(self, now_ms: int) -> Rules:
-        """What a record that arrives at `now_ms` has to obey."""
+        """The rules for records that arrive at `now_ms`."""
         before_ms, after_ms = self.timestamp_before_max_ms, self.timestamp_after_max_ms
         return Rules(
             self.needs_key,
@@ -120,11 +116,7 @@ class Limits(NamedTuple):
         return cls(
             config.max_message_bytes,
             config.segment_bytes,
-            config.segment_ms,
-            config.segment_jitter_ms,
             config.index_interval_bytes,
-            config.segment_index_bytes // OFFSET_ENTRY.size,
-            config.segment_index_bytes // TIME_ENTRY.size - 1,
             is_log_append_time,
             "compact" in config.cleanup_policy.split(","),
             _UNBOUNDED_MS if is_log_append_time else config.message_timestamp_before_max_ms,
@@ -149,29 +141,29 @@ def _target(config: LogConfig) -> tuple[int, int | None]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Whether the batch claims to be part of a transaction; nothing else of it is checked."""
+    """Whether the batch is marked as part of a transaction; nothing else is checked."""
     return len(records) > ATTRIBUTES_LOW_AT and bool(records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
 def codec_of(records: memoryview) -> int:
-    """The codec that the batch claims; NONE if it is too short to say."""
+    """The codec in the batch's attributes; NONE if it is too short to have them."""
     return records[ATTRIBUTES_LOW_AT] & CODEC_MASK if len(records) > ATTRIBUTES_LOW_AT else NONE
 
 
 class Doubt(Exception):
-    """The header may not be what the records are: `prepare` has to walk them first."""
+    """The records may not match the header: `prepare` has to walk them first."""
 
 
 def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) -> BatchHeader:
-    """The header of the one batch that `records` is; raises what the producer is to be told.
+    """The header of the one batch in `records`; raises the error for the producer.
 
-    Doubt as well, if nobody has asked yet whether it `is_plausible` at that time.
+    Raises Doubt as well, if given `unseen_at_ms`, at which the batch is not plausible.
     """
     try:
         header = read_header(records)
     except CorruptData as cause:
         raise CorruptMessage(str(cause)) from cause
-    # Taken apart at once, in half the time of ten attributes.
+    # Unpacked at once, in half the time of ten attributes.
     (
         base_offset, length, _, magic, crc, attributes, delta,
         base_timestamp, max_timestamp, producer_id, _, sequence, count,
@@ -201,48 +193,67 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     if unseen_at_ms is not None:  # now that the checksum has read the batch to its end
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
-            is_as_said = is_plausible(records, unseen_at_ms)
+            matches_header = is_plausible(records, unseen_at_ms)
         elif count == 1:
-            is_as_said = span_ms == 0 and is_one_record(records)
+            matches_header = span_ms == 0 and is_one_record(records)
         else:
             is_any_time = max_timestamp <= unseen_at_ms + AHEAD_MS
-            is_as_said = are_ends_plausible(records, count, span_ms, is_any_time)
-        if not is_as_said:
+            matches_header = are_ends_plausible(records, count, span_ms, is_any_time)
+        if not matches_header:
             raise Doubt
     return header
 
 
 def _refuse(records: memoryview, header: BatchHeader) -> None:
-    """Find out what is wrong with a batch of which something is."""
+    """Raise the error of an invalid batch."""
     if header.magic != 2:
         raise InvalidRecord(f"a batch has magic {header.magic}; only 2 may be produced")
     if header.size_bytes > len(records):
-        raise CorruptMessage(f"a batch of {header.size_bytes} bytes in {len(records)}")
+        raise CorruptMessage(f"a batch of {header.size_bytes} bytes, {len(records)} received")
     if not verify_crc(records, 0, header):
         raise CorruptMessage("the record batch fails its checksum")
     if header.size_bytes < len(records):
         raise InvalidRecord("a produce request must have exactly one batch per partition")
     if header.codec >= len(CODEC_NAMES):
-        raise UnsupportedCompressionType(f"no codec has the number {header.codec}")
+        raise UnsupportedCompressionType(f"unknown compression codec {header.codec}")
     if header.is_control:
         raise InvalidRecord("clients may not write control records")
     if header.has_log_append_time:
-        raise InvalidTimestamp("a producer may not claim the log-append time")
+        raise InvalidTimestamp("a producer may not send the log-append time type")
     if header.base_offset != 0:
         raise InvalidRecord(f"the base offset of a batch must be 0, not {header.base_offset}")
     if header.producer_id >= 0 and header.base_sequence < 0:
-        raise InvalidRecord(f"a producer cannot have the sequence {header.base_sequence}")
+        raise InvalidRecord(f"a producer cannot have sequence {header.base_sequence}")
     raise InvalidRecord(
-        f"a batch claims {header.record_count} records and ends at delta {header.last_offset_delta}"
+        f"a batch of {header.record_count} records has last offset delta {header.last_offset_delta}"
     )
 
 
-def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:
-    """Admit a batch of a topic that asks for more, and make of it what the topic keeps.
+def admit_own(records: memoryview, limits: Limits) -> BatchHeader:
+    """The header of a batch that this broker's coordinator has built; MessageTooLarge."""
+    if len(records) > min(limits.max_message_bytes, limits.segment_bytes):
+        raise MessageTooLarge(f"a batch of {len(records)} bytes is too large for this topic")
+    return read_header(records)
 
-    With `is_doubted` its records are walked even where the topic does not ask for that.
-    Raises as `admit`; a record that breaks a rule is InvalidRecord or InvalidTimestamp with
-    `record_errors` (KIP-467). The batch that comes out may be `records` itself, corrected in place.
+
+def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
+    """A transaction's marker, which may come from another broker; CorruptMessage if it was
+    damaged on its way, InvalidRecord if it is not a marker."""
+    header = read_header(records)
+    if header.size_bytes != len(records) or not verify_crc(records, 0, header):
+        raise CorruptMessage("the transaction marker fails its checksum")
+    marker = read_marker(records, 0, header) if header.is_control else None
+    if marker is None or header.producer_id < 0:
+        raise InvalidRecord("the batch is not a transaction marker")
+    return header, marker
+
+
+def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:
+    """Admit a batch of a topic with rules on records, and convert it to the topic's codec.
+
+    With `is_doubted` its records are walked even where the topic does not require that. Raises as
+    `admit`; a record that breaks a rule is InvalidRecord or InvalidTimestamp with `record_errors`
+    (KIP-467). The batch returned may be `records` itself, corrected in place.
     """
     header = admit(records, limits)
     has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
@@ -253,7 +264,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
     try:
         try:
             plain = plain_section(records, header, min(_INLINE_PLAIN_BYTES, limits.plain_bytes))
-        except CorruptData:  # or only large
+        except CorruptData:  # or only too large for this
             sent = yield partial(plain_section, records, header, limits.plain_bytes)
             plain, sent = sent or b"", None
         walk = Walk(header, plain, limits.rules(now_ms))
@@ -263,11 +274,11 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
             refusal = _refusal(walk)
     except CorruptData as cause:
         refusal = InvalidRecord(
-            f"the records cannot be read ({limits.plain_bytes} bytes may come out of a batch, "
-            f"no more): {cause}"
+            f"the records cannot be read (a batch may decompress to {limits.plain_bytes} bytes "
+            f"at most): {cause}"
         )
     if walk is None or refusal is not None:
-        # An error holds the frames that it came through: not with what a bomb unpacked to in them.
+        # An error keeps its frames alive: they must not hold what a bomb decompressed to.
         plain, walk = b"", None
         raise refusal or InvalidRecord()
     if not has_other_codec:
@@ -276,7 +287,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
         return records
     header = header._replace(max_timestamp=walk.max_timestamp)
     again = partial(rewrite, header, plain, codec=limits.codec, level=limits.level)
-    # Snappy goes block by block: in a thread beside a busy loop each block waits for the GIL.
+    # Snappy works block by block: in a thread beside a busy loop each block waits for the GIL.
     if len(plain) <= _INLINE_BYTES or limits.codec in (NONE, SNAPPY):
         rewritten = again()
     else:
@@ -287,9 +298,9 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
 
 
 def _refusal(walk: Walk) -> KafkaError:
-    """The error of a batch with bad records: as in Kafka, the first of them decides which row."""
+    """The error of a batch with bad records: as in Kafka, the first of them decides which."""
     first = walk.faults[0]
-    message = f"{walk.fault_count} records are refused; the first, at {first.record}: "
+    message = f"{walk.fault_count} invalid records; the first, at {first.record}: "
     row = InvalidTimestamp if first.is_timestamp else InvalidRecord
     error = row(message + first.message)
     error.record_errors = [(fault.record, fault.message) for fault in walk.faults]

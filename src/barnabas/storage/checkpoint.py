@@ -1,12 +1,12 @@
-"""Small text files that are replaced as a whole: the checkpoints.
+"""Checkpoints: small text files that are replaced as a whole.
 
     0                       version
     2                       number of entries
     test 0 4711             <topic> <partition> <offset>, in `leader-epoch-checkpoint`
     test 1 815              <epoch> <start offset>
 
-A reader finds the old text or the new one, never a mixture: the new one is written beside it, made
-durable, and renamed over it. An empty file and a missing one have no entries.
+A reader finds the old text or the new one, never a mixture: the new one is written to a file beside
+it, made durable, and renamed over it. An empty file and a missing one have no entries.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def encode_entries(entries: Iterable[tuple[object, ...]]) -> bytes:
 
 
 def read_entries(files: Files, path: Path) -> list[list[str]]:
-    """The words of each line; CorruptData names what is wrong with the file."""
+    """The words of each line; CorruptData names the fault of the file."""
     try:
         text = files.read(path).decode()
     except FileNotFoundError:
@@ -48,10 +48,10 @@ def read_entries(files: Files, path: Path) -> list[list[str]]:
         return []
     version, *rest = text.rstrip("\n").split("\n")
     if version.strip() != _VERSION:
-        raise CorruptData(f"{path} has the unknown version {version!r}")
+        raise CorruptData(f"{path} has unknown version {version!r}")
     count, *lines = rest or [""]
     if not count.strip().isdecimal() or int(count) != len(lines):
-        raise CorruptData(f"{path} promises {count!r} entries and has {len(lines)}")
+        raise CorruptData(f"{path} declares {count!r} entries but has {len(lines)}")
     return [line.split() for line in lines]
 
 
@@ -63,7 +63,7 @@ def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
             topic, partition, offset = words
             offsets[TopicPartition(topic, int(partition))] = int(offset)
         except ValueError as cause:
-            raise CorruptData(f"{path} has the malformed line {' '.join(words)!r}") from cause
+            raise CorruptData(f"{path}: malformed line {' '.join(words)!r}") from cause
     return offsets
 
 

@@ -1,6 +1,6 @@
-"""Which logs are to be compacted, up to where, and the jobs for it (ST-7).
+"""Selection of the logs to compact, up to which offset, and their jobs (ST-7).
 
-    clean           what earlier passes went through, up to the first dirty offset, which is in
+    clean           cleaned by earlier passes, up to the first dirty offset, which is in
                     `cleaner-offset-checkpoint`
     dirty           from there on
     uncleanable     the end of it: the active segment, the one that holds the last stable offset (so
@@ -9,7 +9,7 @@
 
 A log is cleaned when the share of dirty bytes is above `min.cleanable.dirty.ratio`, or when a dirty
 segment is older than `max.compaction.lag.ms` (KIP-354); the dirtiest first. Always from its first
-segment on: what is dirty may make obsolete what is clean.
+segment on: dirty records may make clean ones obsolete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """What the broker's configuration grants a pass."""
+    """A pass's limits, from the broker's configuration."""
 
     buffer_bytes: int
     read_bytes: int
@@ -45,7 +45,7 @@ class Limits(NamedTuple):
 
 
 class Cleanable(NamedTuple):
-    """A compacted log as a cleaner sees it."""
+    """A compacted log with its clean and dirty parts."""
 
     log: Log
     first_dirty_offset: int
@@ -73,7 +73,7 @@ def is_compacted(log: Log) -> bool:
 
 
 def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
-    """How dirty a log is; `stable_offset` is its last stable one."""
+    """Measure a log's dirty part; `stable_offset` is its last stable one."""
     segments = log.segments
     first_dirty_offset = _first_dirty_offset(log)
     dirty_from = max(0, _index_of(segments, first_dirty_offset))
@@ -101,7 +101,7 @@ def _first_dirty_offset(log: Log) -> int:
     offset = log.first_dirty_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
         return offset
-    # Deleted records, or an end that a crash took: all that is there has to be looked at.
+    # Deleted records, or an end that a crash took: the whole log has to be cleaned.
     return log.log_start_offset
 
 
@@ -114,14 +114,14 @@ def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
 
 
 def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
-    if before_ms <= 0:  # the default lag: no segment is asked, which would open its file
+    if before_ms <= 0:  # the default lag: do not ask segments, which would open their files
         return False
     times = [first for each in dirty if (first := each.first_timestamp) > 0]
     return min(times, default=LONG_MAX) < before_ms
 
 
 def dirtiest(found: Iterable[Cleanable]) -> Cleanable | None:
-    """Of those that are due; None if none is."""
+    """The dirtiest log that is due; None if none is."""
     due = [each for each in found if each.is_due]
     return max(due, key=lambda each: each.dirty_ratio, default=None)
 
@@ -175,7 +175,7 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 def last_records(
     producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """What has to stay of these producers below the offset; None: it is forgotten by now."""
+    """The records to keep for these producers below the offset; None: it has expired."""
     found = {}
     for producer_id, producer in producers:
         if producer is None:
@@ -189,7 +189,7 @@ def last_records(
 class Checkpoints:
     """`cleaner-offset-checkpoint` of each log directory.
 
-    The offsets themselves are the logs': a log that is cut moves its own back.
+    The offsets themselves are in the logs: a log that is truncated lowers its own.
     """
 
     __slots__ = ("_files", "_found", "_written")
@@ -200,22 +200,22 @@ class Checkpoints:
         self._written: dict[Path, Mapping[TopicPartition, int]] = {}
 
     def recall(self, log: Log, directory: Path) -> None:
-        """Tell a log that was just opened how far earlier passes went. OSError."""
+        """Set the first dirty offset of a log that was just opened. OSError."""
         if log.first_dirty_offset < 0:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
-            # Once: a log that is made later under this name is another one.
+            # Once: a log created later under this name is another one.
             offset = self._found[directory].pop(log.topic_partition, -1)
-            # A log that was cut before a crash has noted so durably, and this file perhaps not.
+            # A log that was truncated before a crash has noted that durably, this file maybe not.
             offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
-            # Cut before this: what is there by now, no pass has seen. A look through all is safe.
+            # Truncated earlier: no pass has seen the records since. Cleaning all is safe.
             log.first_dirty_offset = -1 if log.truncations else offset
 
     def _read(self, directory: Path) -> dict[TopicPartition, int]:
         try:
             offsets = read_offsets(self._files, directory / CLEANER)
         except CorruptData as error:
-            _log.warning("%s; it is begun anew", error)
+            _log.warning("%s; starting with an empty one", error)
             return {}
         self._written[directory] = dict(offsets)
         return offsets
@@ -223,7 +223,7 @@ class Checkpoints:
     def offsets_to_write(
         self, directory: Path, logs: Iterable[Log]
     ) -> Mapping[TopicPartition, int] | None:
-        """Of the logs in a directory; None if that is what the file says."""
+        """The first dirty offsets in a directory; None if the file is up to date."""
         offsets = {
             log.topic_partition: log.first_dirty_offset
             for log in logs

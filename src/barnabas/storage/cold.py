@@ -1,10 +1,10 @@
-"""Looks into segments that may take the disk's time: for a thread, on segments of its own.
+"""Lookups in segments that may wait for the disk: in a thread, on copies of the segments.
 
 The segments of a log belong to the loop, which appends to them and closes their files. So a thread
-gets copies: the same files under the same names, opened and closed by itself, and as much of them
-as was there when the copies were made. What it reads is in the page cache afterwards, and the loop
-finds it there. A file that was removed meanwhile is an OSError, or CorruptData where its end was
-cut off: whoever asked looks whether the log is still what it was, and asks again.
+gets copies: the same files, which it opens and closes itself, at their sizes when the copies were
+made. What it reads is in the page cache afterwards, where the loop finds it. A file removed
+meanwhile is an OSError, or CorruptData where its end was cut off: the caller then checks whether
+the log has changed, and tries again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from barnabas.storage.segments import NO_END, Segments
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
-_WARMED_BEHIND_BYTES = 64  # whoever reads committed records looks where the next batch begins
+_WARMED_BEHIND_BYTES = 64  # a reader of committed records looks at the next batch's start
 
 
 class Lookup:
-    """One search by time: made on the loop, carried out by a thread, and told to the loop."""
+    """One search by time: created on the loop, run in a thread, its result used on the loop."""
 
     __slots__ = ("_copies", "_find", "_originals", "_state", "found")
 
@@ -50,7 +50,7 @@ class Lookup:
                 copy.release()
 
     def is_of(self, log: Log) -> bool:
-        """Whether the log is what was searched, but for what was appended."""
+        """Whether the log is the one searched, apart from appends."""
         now = log.segments
         return (
             self._state == _state_of(log)
@@ -59,7 +59,7 @@ class Lookup:
         )
 
     def learn(self) -> None:
-        """What was found out about the segments is known to the loop from now on."""
+        """Copy what the thread has learned of the segments to the loop's."""
         for original, copy in zip(self._originals, self._copies, strict=True):
             original.learn_from(copy)
 
@@ -75,9 +75,9 @@ def newest_lookup(log: Log) -> Lookup:
 
 
 def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
-    """A call that reads what a read of the log would, indexes and all; it suits a thread.
+    """A call that reads what a read of the log would, indexes included; it suits a thread.
 
-    It raises nothing: whoever reads next meets what is wrong with the disk, and says so.
+    It raises nothing: the next read meets the disk's error and reports it.
     """
     segments = log.segments
     first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)

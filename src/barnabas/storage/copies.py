@@ -1,9 +1,8 @@
-"""What a follower may take over from its leader's log: whole batches, as they are there.
+"""Checks on batches that a follower copies from its leader's log.
 
-The leader has decided on offsets, epochs, times and sequences, and admitted or refused; a follower
-asks only whether the bytes are whole and go on where its own log ends. Everything is checked before
-anything is appended. Offsets may leave a gap, where compaction took all of a batch's records and
-the batch with them.
+The leader has decided on offsets, epochs, times and sequences; a follower checks only that batches
+are whole and continue its own log. Everything is checked before anything is appended. Offsets may
+leave a gap, where compaction removed a batch.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class Copy(NamedTuple):
 def check_copies(
     records: memoryview, log_end_offset: int, latest_epoch: int, *, is_empty: bool = False
 ) -> list[Copy]:
-    """The whole batches in a fetch's answer; what is cut at its end comes with the next fetch.
+    """The whole batches in a fetch's response; one cut at its end comes with the next fetch.
 
-    CorruptData unless all are whole, follow each other in offset and epoch, and begin at the log
-    end or above. Below it the first may begin if the follower's log `is_empty`: the leader's may
+    CorruptData unless all are valid, follow each other in offset and epoch, and begin at the log
+    end or above. The first may begin below it if the follower's log `is_empty`: the leader's may
     start in the middle of a batch, by DeleteRecords.
     """
     copies: list[Copy] = []
@@ -46,7 +45,7 @@ def check_copies(
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(f"a batch ends at {header.last_offset}, the log at {next_offset}")
         if first_offset < next_offset and (copies or not is_empty or first_offset < 0):
-            raise CorruptData(f"a batch begins at {first_offset} in a log that ends {next_offset}")
+            raise CorruptData(f"a batch begins at {first_offset}, the log ends at {next_offset}")
         if NO_LEADER_EPOCH < header.partition_leader_epoch < epoch:
             raise CorruptData(
                 f"the batch at {first_offset} is of leader epoch {header.partition_leader_epoch}, "
@@ -61,5 +60,5 @@ def check_copies(
         next_offset = header.last_offset + 1
         epoch = max(epoch, header.partition_leader_epoch)
     if len(records) and not copies:
-        raise CorruptData(f"no whole batch in {len(records)} bytes of the leader's")
+        raise CorruptData(f"no whole batch in {len(records)} bytes from the leader")
     return copies

@@ -1,18 +1,18 @@
-"""The cut of a log's end: what has to be on disk before anything is written there again.
+"""Truncation of a log: what has to be on disk before anything is written there again.
 
-On the loop the log ends elsewhere at once, for itself and for its readers; files are renamed, and
+On the loop the log has its new end at once, for itself and for its readers; files are renamed, and
 none is shortened. The rest suits a thread, in this order:
 
-    1   the directory is synced: what was renamed or removed stays so. Only then may the last
-        segment be cut: it looks whole then, and would not betray that what follows it, should that
-        be back, is of another past
-    2   the log file is cut and synced: what was cut off must not be back behind what is written
-        next; its checksums hold, and no other replica has it there
-    3   the note of gaps, and the epochs of a log that begins anew
-    4   the checkpoints that say more of the log than is true by now (`before_writes`)
+    1   the directory is synced, which makes renames and removals durable. Only then may the last
+        segment be cut: it looks whole then, and would hide that segments behind it, if they came
+        back, are of another history
+    2   the log file is cut and synced: records that were cut off must not come back behind what is
+        written next; their checksums hold, and no other replica has them there
+    3   the note of gaps, and the epochs of a log that was emptied
+    4   the checkpoints that exceed the log by now (`before_writes`)
 
-After a crash in between nothing was cut, or all was, or what is left ends at a hole. Whoever would
-write to the log earlier has to wait for all of it: see `Log.write_staged`.
+After a crash in between nothing was cut, or all was, or the rest ends at a hole. An earlier write
+to the log has to wait for all of it: see `Log.write_staged`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from barnabas.storage.snapshot import snapshot_offsets, snapshot_path
 
 
 class Cut:
-    """One cut of one log, until all of it is on disk and the producers are known again."""
+    """One truncation of one log, until it is on disk and the producers are known again."""
 
     __slots__ = (
         "_directory",
@@ -57,23 +57,23 @@ class Cut:
         self._names = 0  # that have changed
         self._ends_at: tuple[Path, int] | None = None
         self.gaps: Gaps | None = None
-        """To be noted anew."""
+        """To be written again."""
         self.epochs: LeaderEpochs | None = None
-        """To be saved, where all of them were forgotten."""
+        """To be saved, if all of them were removed."""
         self.replay: Callable[[], Generator[None, None, Producers]] | None = None
-        """Finds the producers where the log ends now; None: they are known, or those it had."""
+        """Finds the producers at the new log end; None: they are known or unchanged."""
         self._replaying: Generator[None, None, Producers] | None = None
         self.producers: Producers | None = None
-        """Those that were found. Until all are, the log's are from before the cut: in what is below
-        the high watermark they have the same transactions open."""
+        """Those that were found. Until then the log has those from before the cut, which have the
+        same transactions open below the high watermark."""
         self.before_writes: Callable[[], object] | None = None
         """What else has to be on disk."""
 
     def begin(
         self, segments: Segments, discards: Discards, offset: int, *, is_all: bool
     ) -> list[int]:
-        """End the segments at `offset`, or begin them anew there; returns the offsets of the
-        snapshots that are left, ascending."""
+        """End the segments at `offset`, or start an empty log there; returns the offsets of the
+        remaining snapshots, ascending."""
         snapshots = snapshot_offsets(self._files.list(self._directory))
         kept = [each for each in snapshots if each <= offset and not is_all]
         for each in snapshots[len(kept) :]:
@@ -114,7 +114,7 @@ class Cut:
                 self.epochs.saved(unsaved)
 
     def learn(self) -> Iterator[None]:
-        """Find the producers, in small steps: others may have their turn between, and may go on."""
+        """Find the producers, in small steps, between which other tasks may run."""
         while self.replay is not None:
             if self._replaying is None:
                 self._replaying = self.replay()
@@ -123,7 +123,7 @@ class Cut:
             except StopIteration as end:
                 self.producers, self.replay = end.value, None
             except BaseException:
-                self._replaying = None  # the next call begins again: this one is exhausted
+                self._replaying = None  # the next call starts over: this one is exhausted
                 raise
             else:
                 yield
@@ -138,7 +138,7 @@ class Cut:
         self._is_durable = True
 
     def settle(self, before: Producers) -> Producers:
-        """All of it, here and now; returns the producers, who were those `before`. OSError."""
+        """Do all of it now; returns the producers, which were those `before`. OSError."""
         for _ in self.learn():
             pass
         self.make_durable()

@@ -1,9 +1,9 @@
-"""Snapshots that are not worth a pause: of many producers they are written in a thread.
+"""Snapshots of many producers, written in a thread so that the loop does not pause.
 
-What is written is what was true when the snapshot was due. It gets its name when it is complete,
-and not at all once it is void, which may be said at any time: its offset may have been cut off, and
-what is written there next is another past. Until it is there, or if the broker dies before, the one
-before it and the log say the same.
+A snapshot is written as of the time that it was due. It gets its name when it is complete, and
+never once it is void, which may happen at any time: its offset may have been truncated, and the
+records written there next are another history. Until it exists, or if the broker dies before, the
+previous one and the log have the same state.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import encode_states, snapshot_path, write_snapshot
 
 WRITTEN_AT_ONCE = 10_000
-"""Producers, which take two milliseconds."""
+"""How many producers take two milliseconds."""
 
 
 class DeferredSnapshots:
-    """The newest snapshot of one log, if it is yet to be written."""
+    """The newest snapshot of one log, while it is not written."""
 
     __slots__ = ("_directory", "_due", "_durability", "_files")
 
@@ -34,7 +34,7 @@ class DeferredSnapshots:
         self._due: _Due | None = None
 
     def take(self, offset: int, producers: Producers, *, may_wait: bool) -> None:
-        """Write what they are at this offset, now, or when `writing` is called. OSError."""
+        """Write the producers as of this offset, now, or when `writing` is called. OSError."""
         self.void()
         if may_wait and len(producers) > WRITTEN_AT_ONCE:
             self._due = _Due(snapshot_path(self._directory, offset), offset, producers.states())
@@ -48,7 +48,7 @@ class DeferredSnapshots:
         return self._due is not None and not self._due.is_written
 
     def void(self) -> None:
-        """What is not written yet is not to be written."""
+        """Drop what is not written yet."""
         if self._due is not None:
             with self._due.lock:
                 self._due.is_void = True

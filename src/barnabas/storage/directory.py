@@ -1,23 +1,23 @@
-"""One directory of `log.dirs`: who owns it, how it was left, and its checkpoints.
+"""One directory of `log.dirs`: its owner, its last stop, and its checkpoints.
 
     .lock                               held while a broker runs on it
     meta.properties                     version=0, broker.id, cluster.id
     .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}; only after a clean stop
-    .barnabas_boot                      which boot of the machine wrote here last; in a cluster only
+    .barnabas_boot                      the machine's boot that wrote here last; in a cluster only
     recovery-point-offset-checkpoint    up to where each partition is on disk for sure
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where each partition begins, if not with its first segment
-    .barnabas_topic_ids                 which topics the newest partitions belong to
+    .barnabas_topic_ids                 the topic ids of the newest partitions
     cleaner-offset-checkpoint           up to where each compacted partition is clean
     <topic>-<partition>/                a replica
-    <topic>-<partition>.<32 hex>-delete/     one that was deleted and is about to go
+    <topic>-<partition>.<32 hex>-delete/     a deleted one that is about to be removed
     <topic>-<partition>.<32 hex>-stray/      one of another topic of that name: kept, never opened
 
 Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
 that stop. It is removed, durably, before the first log is opened.
 
-Of the checkpoints only the one of log starts cannot be done without: it alone says which records
-were deleted by request. The others are begun anew where they cannot be read.
+Of the checkpoints only the one of log starts is indispensable: it alone has the records deleted by
+request. The others start empty where they cannot be read.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _MAX_NAME = 255
 
 
 class UnusableDirectory(ConfigError):
-    """A directory that cannot be had, for its disk or its rights; others may still do."""
+    """A directory that cannot be used, for its disk or its permissions; others may be usable."""
 
 
 class DirectoryError(OSError):
-    """What was asked of a log directory as a whole failed."""
+    """An operation on a log directory as a whole failed."""
 
     def __init__(self, directory: Path, cause: OSError) -> None:
         super().__init__(cause.errno, cause.strerror, str(cause.filename or directory))
@@ -82,9 +82,9 @@ class LogDirectory:
     )
 
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
-        """Take the directory, making it if need be.
+        """Take the directory, creating it if necessary.
 
-        Raises ConfigError if it belongs to somebody else, UnusableDirectory if it is broken.
+        Raises ConfigError if it belongs to another broker, UnusableDirectory if it is broken.
         """
         self.path = path
         self._files = files
@@ -92,8 +92,8 @@ class LogDirectory:
         self.checkpointing = {
             name: threading.Lock() for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
         }
-        """Held while what is to stand in a checkpoint is looked up and written; for threads only,
-        since it is held over waits for the disk."""
+        """Held while a checkpoint's content is looked up and written; for threads only, as it is
+        held over waits for the disk."""
         self.topic_ids = TopicIds(files, path)
         try:
             _make_directory(files, path)
@@ -122,7 +122,7 @@ class LogDirectory:
             raise
 
     def _read_meta(self, broker_id: int) -> str | None:
-        """The cluster that the directory belongs to, if to any."""
+        """The cluster that the directory belongs to; None if to none."""
         names = {entry.name for entry in self._files.list(self.path)}
         meta: dict[str, str] = {}
         if _META in names:
@@ -130,8 +130,8 @@ class LogDirectory:
                 meta = parse_properties(self._files.read(self.path / _META).decode())
             except UnicodeDecodeError as cause:
                 raise UnusableDirectory(
-                    f"{self.path / _META} is damaged, so nobody can tell whose directory it is; "
-                    "restore it, or remove it if this broker wrote what lies there"
+                    f"{self.path / _META} is damaged, so the directory's owner is unknown; "
+                    "restore it, or remove it if this broker wrote the directory"
                 ) from cause
         if _KRAFT_LOG in names or meta.get("version") == "1":
             raise ConfigError(
@@ -141,18 +141,18 @@ class LogDirectory:
         owner = meta.get("broker.id", str(broker_id))
         if owner != str(broker_id):
             raise ConfigError(
-                f"log directory {self.path} belongs to broker.id {owner}, and this broker has "
+                f"log directory {self.path} belongs to broker.id {owner}, but this broker has "
                 f"broker.id {broker_id}; set broker.id={owner}, or name another one in log.dirs"
             )
         return meta.get("cluster.id")
 
     def join(self, broker_id: int, cluster_id: str) -> None:
-        """Belong to this broker and cluster from now on; ConfigError if it is another's."""
+        """Assign the directory to this broker and cluster; ConfigError if it is another's."""
         if self.cluster_id == cluster_id:
             return
         if self.cluster_id is not None:
             raise ConfigError(
-                f"log directory {self.path} belongs to the cluster {self.cluster_id}, and this "
+                f"log directory {self.path} belongs to cluster {self.cluster_id}, but this "
                 f"broker is in {cluster_id}; name another one in log.dirs"
             )
         text = f"#\nversion=0\nbroker.id={broker_id}\ncluster.id={cluster_id}\n"
@@ -162,28 +162,28 @@ class LogDirectory:
     # --- clean or not ----------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """From here on a crash is a crash."""
+        """Remove the marker of a clean stop: from now on a crash is recognised."""
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-        # Else who was killed may not have come to sync a checkpoint's new name: what is read now
-        # must not be another one after a power cut.
+        # Else a killed broker may not have synced a checkpoint's new name: what is read now must be
+        # the same after a power cut.
         self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
             if name not in names:
-                # Half of it would be nobody's loss, but for the one that must be readable.
+                # A torn one does not matter, except the one that must be readable.
                 content, must_last = encode_entries(()), name == LOG_STARTS
                 replace_file(self._files, self.path / name, content, sync=must_last)
 
     def mark_clean(self) -> None:
-        """The last act of a clean stop."""
+        """Write the marker of a clean stop, as its last step."""
         replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
 
     def may_have_lost(self, boot_id: bytes) -> bool:
-        """Whether records may be gone that were written here: a crash, and of the whole machine.
+        """Whether records written here may be lost: after a crash of the whole machine.
 
-        After a `kill -9` the page cache has what the disk has not. `boot_id` tells the machine's
-        boots apart, and is empty where nobody knows. A directory that is new lost all it had.
+        After a `kill -9` the page cache has what the disk has not. `boot_id` identifies the
+        machine's boot, and is empty where that is not known. A new directory has lost all it had.
         """
         if self.was_clean:
             return False
@@ -193,7 +193,7 @@ class LogDirectory:
             return True
 
     def note_boot(self, boot_id: bytes) -> None:
-        """The machine's boot in which this broker begins to write; see `may_have_lost`."""
+        """Note the machine's boot in which this broker writes; see `may_have_lost`."""
         self._files.write(self.path / _BOOT, boot_id)
 
     def release(self) -> None:
@@ -208,10 +208,10 @@ class LogDirectory:
         except CorruptData as error:
             if name == LOG_STARTS:
                 raise CorruptData(
-                    f"{error}; restore it, or remove it: records that were deleted by request "
-                    "are there again then"
+                    f"{error}; restore it, or remove it: then records that were deleted by request "
+                    "are back"
                 ) from error
-            _log.warning("%s; it is begun anew", error)
+            _log.warning("%s; starting with an empty one", error)
             return {}
         self._written[name] = dict(offsets)
         return offsets
@@ -221,7 +221,7 @@ class LogDirectory:
         return topic_partition in self._written.get(name, ())
 
     def checkpointed(self, name: str, topic_partition: TopicPartition) -> int:
-        """What the file says of the partition, as far as this broker knows; 0 if nothing."""
+        """The partition's offset in the file, as far as this broker knows; 0 if none."""
         return self._written.get(name, {}).get(topic_partition, 0)
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -236,7 +236,7 @@ class LogDirectory:
     # --- partitions ------------------------------------------------------------------------------
 
     def partitions(self) -> list[TopicPartition]:
-        """The replicas in it; ConfigError for a directory that is none."""
+        """The replicas in it; ConfigError for a directory that is not one."""
         found = []
         for entry in self._files.list(self.path):
             if (
@@ -251,7 +251,7 @@ class LogDirectory:
         topic, _, partition = name.rpartition("-")
         if not topic or not partition.isascii() or not partition.isdecimal():
             raise ConfigError(
-                f"{self.path / name} is not called <topic>-<partition>; a log directory may have "
+                f"{self.path / name} is not named <topic>-<partition>; a log directory may contain "
                 "no other directories, so move it elsewhere"
             )
         return TopicPartition(topic, int(partition))
@@ -260,10 +260,10 @@ class LogDirectory:
         return self.path / str(topic_partition)
 
     def set_aside(self, topic_partition: TopicPartition, unique: bytes, suffix: str) -> Path:
-        """Rename a replica, at once and atomically, to a name of Kafka's for one that is out of
-        use; returns the new path. `sync` makes that durable, and `purge` removes deleted ones.
+        """Rename a replica, at once and atomically, to Kafka's name for one out of use; returns the
+        new path. `sync` makes that durable, and `purge` removes deleted ones.
 
-        `unique` (16 bytes) keeps two topics of one name apart, and is counted on if it is taken.
+        `unique` (16 bytes) separates topics of one name, and is incremented if it is taken.
         """
         number = int.from_bytes(unique)
         while True:
@@ -286,14 +286,14 @@ class LogDirectory:
             raise DirectoryError(self.path, cause) from cause
 
     def purge(self) -> None:
-        """Remove the replicas that were set aside, now or before a crash; takes time."""
+        """Remove deleted replicas that were set aside, also before a crash; takes time."""
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
 
 
 def _make_directory(files: Files, path: Path) -> None:
-    """Make it, and its parents: what will be flushed in it must not go with its name."""
+    """Create it and its parents, durably: data flushed in it must not be lost with its name."""
     missing = []
     for each in (path, *path.parents):
         try:

@@ -1,8 +1,8 @@
 """Files of a log that are out of use: renamed at once, removed after `file.delete.delay.ms`.
 
-A renamed file cannot be taken for a part of the log, whenever the process dies; what it leaves
-behind under such a name is removed at the next start (`leftovers`). Removing a large file takes the
-disk a while, so it is done by whoever has a thread for it.
+A renamed file cannot be mistaken for a part of the log, whenever the process dies; leftovers under
+such names are removed at the next start (`leftovers`). Removing a large file takes the disk a
+while, so it is done in a thread.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Discards:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # One end each for loop and thread; made with the first one, as most logs have none.
+        # One end each for loop and thread; created with the first, as most logs have none.
         self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting or ())
 
     def discard(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Rename what files they have, in this order; they go when it is `due_ms`."""
+        """Rename their files, in this order; they are removed after `due_ms`."""
         if self._waiting is None:
             self._waiting = deque()
         for path in (path for segment in segments for path in segment.paths()):
@@ -42,7 +42,7 @@ class Discards:
             self._waiting.append((due_ms, target))
 
     def remove_due(self, now_ms: int) -> int:
-        """Remove those whose time has come; returns how many. Suits a thread."""
+        """Remove those that are due; returns how many. Suits a thread."""
         removed = 0
         while self._waiting and self._waiting[0][0] <= now_ms:
             self._files.remove(self._waiting[0][1])

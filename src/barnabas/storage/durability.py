@@ -1,9 +1,9 @@
-"""How much of a log is on disk for sure, and when the rest must be (`flush.messages`, `flush.ms`).
+"""The recovery point of a log, and when it has to be flushed (`flush.messages`, `flush.ms`).
 
 Owns the recovery point: everything below it survives a power cut, so a start after a crash does not
 look at it. It moves only when a sync has returned, and a sync covers all that was not durable when
-it was taken, whatever other syncs are under way: so they need no order among themselves, and
-whoever waits for the disk may do so in a thread.
+it was taken, whatever other syncs are under way: so they need no order among themselves, and may
+wait for the disk in threads.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Durable(NamedTuple):
 
     recovery_point: int
     indexed_point: int
-    """Where the segment begins that holds the recovery point: the indexes of all before are."""
+    """The base of the segment with the recovery point: the indexes of all before are durable."""
     is_whole: bool
     """Every file is complete and durable, as after a clean stop."""
 
 
 class Unsynced(NamedTuple):
-    """What has to be synced so that the log is durable up to an offset."""
+    """The files to sync so that the log is durable up to an offset."""
 
     paths: list[tuple[int, Path]]
-    """With the offset in each one's name."""
+    """Each with the offset in its name."""
     recovery_point: int
     indexed_point: int
     truncations: int
@@ -45,7 +45,7 @@ class Unsynced(NamedTuple):
 
 
 class Durability:
-    """The recovery point of one log, and what stands between it and the log's end."""
+    """The recovery point of one log, and what is not durable above it."""
 
     __slots__ = (
         "_aging_from",
@@ -97,11 +97,11 @@ class Durability:
         self._names += 1
 
     def begins_at(self, offset: int) -> None:
-        """Segments below are gone."""
+        """The segments below are removed."""
         self._begin_offset = offset
 
     def segments_replaced(self) -> None:
-        """Some give way to one that is durable itself; its name is not yet."""
+        """Some are replaced by one that is durable, except for its name."""
         self._replacements += 1
         self._names += 1
 
@@ -110,7 +110,7 @@ class Durability:
         self._whole_at = self.recovery_point
 
     def truncated(self, offset: int) -> None:
-        """The log ends there now; what will be written above it is new."""
+        """The log ends there now; later records above it are new."""
         with self._counting:
             self.recovery_point = min(self.recovery_point, offset)
             self._indexed_point = min(self._indexed_point, offset)
@@ -121,11 +121,11 @@ class Durability:
 
     @property
     def checkpoint(self) -> int:
-        """The recovery point as the next start may take it, which scans the segment that holds it.
+        """The recovery point for the next start, which scans the segment that holds it.
 
-        Not the recovery point itself above the segments whose indexes are durable: were a segment
-        to begin right there, the one before would not be scanned, and a power cut may have left
-        nothing but zeros in its indexes. By these it would be older than any retention.
+        At most the end of the segments with durable indexes: if a segment began right at the
+        recovery point, the one before would not be scanned, and a power cut may have left only
+        zeros in its indexes. By these it would be older than any retention.
         """
         if self._whole_at == self.recovery_point:
             return self.recovery_point
@@ -136,7 +136,7 @@ class Durability:
     def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
         """Whether records have to be flushed now: there are too many, or they are too old.
 
-        They grow old from the first time that this is asked after the recovery point has moved.
+        Their age counts from the first call after the recovery point has moved.
         """
         recovery_point = self.recovery_point
         if end_offset <= recovery_point:
@@ -153,7 +153,7 @@ class Durability:
         return self._whole_at == end_offset
 
     def has_rolled(self, begin_offset: int) -> bool:
-        """Whether some segment before the one that begins there is not durable altogether."""
+        """Whether any segment before the one that begins there is not fully durable."""
         return min(self.recovery_point, self._indexed_point) < begin_offset
 
     def take(
@@ -164,10 +164,10 @@ class Durability:
         *,
         is_growing: bool = False,
     ) -> Unsynced:
-        """What these segments, which end at `end_offset`, need to be durable.
+        """The files to sync for these segments, which end at `end_offset`.
 
-        The active one begins at `active_offset`. As long as it `is_growing`, its indexes need not
-        be durable: a segment in which the recovery point lies is scanned after a crash.
+        The active one begins at `active_offset`. While it `is_growing`, its indexes need not be
+        durable: the segment with the recovery point is scanned after a crash.
         """
         needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
@@ -193,12 +193,12 @@ class Durability:
         )
 
     def sync(self, unsynced: Unsynced) -> None:
-        """Wait for the disk; after an OSError nobody knows what is on it."""
+        """Wait for the disk; after an OSError its content is unknown."""
         for base_offset, path in unsynced.paths:
             try:
                 self._files.sync(path)
             except FileNotFoundError:
-                # Taken out of the log while others were synced: nobody needs it.
+                # Removed from the log while others were synced: not needed.
                 was_replaced = self._replacements != unsynced.replacements
                 if not (
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)
@@ -214,7 +214,7 @@ class Durability:
         if not has_names:
             self._files.sync(self._directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
-        with self._counting:  # or the loop might cut the log between the question and what follows
+        with self._counting:  # or the loop might truncate the log between check and update
             if not self._was_cut(unsynced):
                 self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)
                 self.recovery_point = max(self.recovery_point, unsynced.recovery_point)

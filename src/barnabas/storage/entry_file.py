@@ -1,9 +1,9 @@
-"""A file of entries of one size, as all index files are: entry i lies at byte i times the size.
+"""A file of entries of one size, as all index files are: entry i is at byte i times the size.
 
 The newest entries wait in memory and go to the file a page at a time, so an idle partition costs
-neither descriptor nor mapping; older ones are read where they lie. The file is complete only after
-`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise made anew
-from the log, so it needs no order of writes.
+neither descriptor nor mapping; older ones are read from the file. It is complete only after
+`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise rebuilt
+from the log, so the order of writes does not matter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PAGE_BYTES = 2048
 
 
 class EntryFile:
-    """The entries, packed, in order; what they mean is the subclass's business."""
+    """The entries, packed, in order; subclasses interpret them."""
 
     __slots__ = ("_entry", "_file", "_files", "_pending", "_stored", "count", "has_file", "path")
 
@@ -33,26 +33,26 @@ class EntryFile:
         self._pending: bytearray | None = None  # made with the first entry
         self._file: File | None = None
         self.has_file = stored > 0
-        """Whether there is one, whatever it holds: it goes with the segment."""
+        """Whether the file exists, with any content: it is removed with the segment."""
 
     def __len__(self) -> int:
         return self.count
 
     @property
     def stored_bytes(self) -> int:
-        """What of it is in the file."""
+        """The bytes that are in the file."""
         return self._stored * self._entry.size
 
     @property
     def is_cold(self) -> bool:
-        """Whether a look at any entry may have to wait for the disk; OSError."""
+        """Whether reading an entry may have to wait for the disk; OSError."""
         if not self._stored:
             return False
         return self._file is None or not self._file.is_cached(0, self.stored_bytes)
 
     def add(self, packed: bytes) -> None:
-        """Append an entry. What it belongs to is in the log already, so this may not fail: on a
-        full disk the entries stay in memory, and `write_out` says what is wrong."""
+        """Append an entry. Its batch is in the log already, so this may not fail: on a full disk
+        the entries stay in memory, and `write_out` raises."""
         if self._pending is None:
             self._pending = bytearray()
         self._pending += packed
@@ -84,12 +84,12 @@ class EntryFile:
         self.count = count
 
     def clear(self) -> None:
-        """Begin anew, whatever the file holds."""
+        """Remove all entries, whatever the file holds."""
         self.count = self._stored = 0
         self._pending = None
 
     def write_out(self) -> None:
-        """Make the file exactly the entries. It is not fsynced."""
+        """Write the file with exactly these entries, without fsync."""
         self._spill()
         file = self._open()
         size = self._stored * self._entry.size

@@ -1,12 +1,12 @@
-"""Which leader epoch began at which offset: `leader-epoch-checkpoint` (KIP-101, KIP-279).
+"""The leader epochs of a log with their start offsets (KIP-101, KIP-279).
 
-Owns the ascending list of (epoch, start offset) of one log. Truncation between replicas is decided
-by it, never by the high watermark. Invariant: epochs and start offsets both rise strictly, so an
-epoch that got no record is replaced by the next one.
+Owns the ascending list of (epoch, start offset) of one log, kept in `leader-epoch-checkpoint`.
+Truncation between replicas is decided by it, never by the high watermark. Invariant: epochs and
+start offsets both rise strictly, so an epoch that got no record is replaced by the next one.
 
-Changes are in memory until `save`. Every batch names its epoch, so above the recovery point the log
-itself says all of this after a crash; the file has to be right below it, and is written before the
-recovery point moves. So becoming leader, following one and a cut wait for no disk.
+Changes are in memory until `save`. Every batch has its epoch, so above the recovery point the list
+is rebuilt from the log after a crash; the file has to be right below it, and is written before the
+recovery point moves. So becoming leader or follower and truncation do not wait for the disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EpochEntry(NamedTuple):
 
 
 class Unsaved(NamedTuple):
-    """What the file is to say."""
+    """The content to write to the file."""
 
     version: int
     entries: tuple[EpochEntry, ...]
@@ -52,7 +52,7 @@ class LeaderEpochs:
     )
 
     def __init__(self, files: Files, directory: Path, *, is_lost: bool = False) -> None:
-        """Reads the file, unless it `is_lost`; CorruptData if it is none of ours."""
+        """Read the file, unless it `is_lost`; CorruptData if it is malformed."""
         self._files = files
         self._path = directory / FILE_NAME
         self._entries: list[EpochEntry] = []
@@ -60,13 +60,13 @@ class LeaderEpochs:
             try:
                 epoch, start_offset = map(int, words)
             except ValueError as cause:
-                raise CorruptData(f"{self._path} has the line {' '.join(words)!r}") from cause
+                raise CorruptData(f"{self._path}: malformed line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        # Counted, so that a change during a save is not taken for saved. Written is what a power
-        # cut may still undo, with the name of the file.
+        # Counted, so that a change during a save does not count as saved. What is written only may
+        # still be undone by a power cut, with the name of the file.
         self._version = 1
         self._written_version = self._saved_version = 0 if is_lost else 1
-        self._writing = threading.Lock()  # threads that save: the later version is the file's
+        self._writing = threading.Lock()  # threads that save: the later version wins
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         """The newest epoch; -1 if there is none."""
 
@@ -79,7 +79,7 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Say that `epoch` begins at this offset. What contradicts it was never committed."""
+        """Add an epoch that begins at this offset. Conflicting entries were never committed."""
         entries = self._entries
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
@@ -94,7 +94,7 @@ class LeaderEpochs:
         return self._entries[i - 1].epoch if i else UNKNOWN
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """The greatest epoch at or below the asked one, and the offset after its last record.
+        """The greatest epoch at or below the given one, and the offset after its last record.
 
         (-1, -1) for an epoch that is newer than all; an epoch older than all ends where they begin.
         """
@@ -107,28 +107,28 @@ class LeaderEpochs:
         return EpochEntry(entries[i - 1].epoch if i else epoch, entries[i].start_offset)
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forget epochs that begin at or after the offset: the log ends there."""
+        """Remove epochs that begin at or after the offset: the log ends there."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         if len(kept) != len(self._entries):
             self._entries = kept
             self._changed()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget epochs that end before the offset; the one that holds it begins there now."""
+        """Remove epochs that end before the offset; the one that holds it begins there now."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):
             self._entries[:i] = [EpochEntry(self._entries[i - 1].epoch, offset)]
             self._changed()
 
     def unsaved(self) -> Unsaved | None:
-        """What `save` has to be given; None if the file says it already, and durably."""
+        """The content for `save`; None if the file has it durably."""
         if self._version == self._saved_version:
             return None
         return Unsaved(self._version, self.entries)
 
     def save(self, unsaved: Unsaved) -> None:
-        """Write it, unless later ones are there; suits a thread. It replaces the file when the
-        directory is synced, and `saved` says that."""
+        """Write it, unless a later version is there; suits a thread. It is durable once the
+        directory is synced; then call `saved`."""
         with self._writing:
             if self._written_version < unsaved.version:
                 temporary = self._path.with_name(self._path.name + ".tmp")
@@ -137,5 +137,5 @@ class LeaderEpochs:
                 self._written_version = unsaved.version
 
     def saved(self, unsaved: Unsaved) -> None:
-        """No power cut undoes it."""
+        """Note that this version is durable."""
         self._saved_version = max(self._saved_version, unsaved.version)

@@ -1,11 +1,11 @@
 """Every operating-system call on data: the files seam, one of the four.
 
-Owns how bytes reach a disk: full writes, fsync of files and of the directories that name them, the
-lock of a log directory. Above this module nobody calls `os` on data, so a simulated disk, with torn
-writes and lost pages, is a matter of replacing `OsFiles`.
+Owns how bytes reach a disk: full writes, fsync of files and of their directories, the lock of a log
+directory. No code above this module calls `os` on data, so a simulated disk, with torn writes and
+lost pages, only has to replace `OsFiles`.
 
-What the seam does not promise is what a disk does not: that bytes are there after a power cut
-before `sync` returned, or that two of them arrive in the order in which they were written.
+Like a disk, the seam does not promise that bytes survive a power cut before `sync` returned, or
+that they arrive in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READ_AHEAD_BYTES = 128 * 1024  # Linux's default
 
 
 class Entry(NamedTuple):
-    """What a directory lists."""
+    """An entry of a directory."""
 
     name: str
     is_directory: bool
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Of a volume."""
+    """The space of a volume."""
 
     total_bytes: int
     usable_bytes: int
@@ -44,11 +44,11 @@ class File(SharedFile, Protocol):
     """An open file; the opener holds one reference and gives it back with `release`."""
 
     def write(self, position: int, data: Bytes) -> None:
-        """All of `data`, at `position`. After an OSError any part of it may be there."""
+        """Write all of `data` at `position`. After an OSError any part of it may be there."""
         ...
 
     def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
-        """All of the buffers, one behind the other, at `position`; otherwise as `write`."""
+        """Write all of the buffers, one after the other, at `position`; otherwise as `write`."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -65,42 +65,42 @@ class File(SharedFile, Protocol):
 
 
 class Lock(Protocol):
-    """Held until `release`, or until the process ends, however it ends."""
+    """A lock held until `release`, or until the process ends in any way."""
 
     def release(self) -> None: ...
 
 
 class Files(Protocol):
-    """The disk. Everything raises OSError."""
+    """The disk. All methods raise OSError."""
 
     def open(self, path: Path, *, create: bool = False) -> File: ...
 
     def read(self, path: Path) -> bytes:
-        """A whole small file; FileNotFoundError if there is none."""
+        """Read a whole small file; FileNotFoundError if there is none."""
         ...
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
-        """A whole small file, not atomically; with `sync` its bytes, not its name, are safe."""
+        """Write a small file, not atomically; `sync` makes its bytes, not its name, durable."""
         ...
 
     def replace(self, source: Path, target: Path) -> None:
-        """Rename a file or a directory, atomically; a file at `target` is gone."""
+        """Rename a file or a directory, atomically; replaces a file at `target`."""
         ...
 
     def remove(self, path: Path) -> None:
-        """A file; nothing happens if there is none."""
+        """Remove a file, if there is one."""
         ...
 
     def make_directory(self, path: Path) -> None:
-        """With its parents; nothing happens if it is there."""
+        """Create a directory with its parents, if it does not exist."""
         ...
 
     def remove_directory(self, path: Path) -> None:
-        """With all that is in it."""
+        """Remove a directory with its content."""
         ...
 
     def list(self, path: Path) -> list[Entry]:
-        """In the order of names, so that every run walks a directory alike."""
+        """The entries of a directory by name, so that every run has the same order."""
         ...
 
     def modified_ms(self, path: Path) -> int:
@@ -108,7 +108,7 @@ class Files(Protocol):
         ...
 
     def space(self, path: Path) -> Space:
-        """Of the volume that holds `path`."""
+        """The space of the volume that holds `path`."""
         ...
 
     def sync(self, path: Path) -> None:
@@ -121,7 +121,7 @@ class Files(Protocol):
 
 
 class OsFile:
-    """A descriptor and the number of those who hold it."""
+    """A descriptor and its reference count."""
 
     __slots__ = ("_descriptor", "_holders")
 
@@ -140,7 +140,7 @@ class OsFile:
             os.close(self._descriptor)
 
     def __del__(self) -> None:
-        # A holder that forgot its release is a mistake, but no reason to run out of descriptors.
+        # A missing release is a bug, but no reason to run out of descriptors.
         if self._holders > 0:
             self._holders = 0
             os.close(self._descriptor)
@@ -154,7 +154,7 @@ class OsFile:
     def write(self, position: int, data: Bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)
         if written != len(data):
-            # A signal, or a disk that is nearly full; the next call tells which.
+            # A signal, or a disk that is nearly full; the next call shows which.
             rest = memoryview(data)[written:]
             while rest:
                 position += written
@@ -178,9 +178,9 @@ class OsFile:
 
     def is_cached(self, position: int, size: int) -> bool:
         if not hasattr(os, "RWF_NOWAIT"):
-            return True  # not Linux: nobody can tell
+            return True  # unknown, except on Linux
         probe = bytearray(1)
-        # The kernel reads ahead, and gives up, in larger pieces than a page.
+        # The kernel reads ahead, and evicts, in larger pieces than a page.
         ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
         try:
             for each in ends:
@@ -194,7 +194,7 @@ class OsFile:
         return True
 
     def warm(self, position: int, size: int) -> None:
-        # Into the same small buffer again and again; each call releases the GIL.
+        # Into the same small buffer each time; each call releases the GIL.
         buffer = memoryview(bytearray(min(size, _READ_AHEAD_BYTES)))
         end = position + size
         while position < end:
@@ -252,7 +252,7 @@ class OsFiles:
                     is_directory = entry.is_dir()
                     size = 0 if is_directory else entry.stat().st_size
                 except FileNotFoundError:
-                    continue  # a checkpoint's other name, which a thread has just given its own
+                    continue  # a checkpoint's temporary name, which a thread has just renamed
                 found.append(Entry(entry.name, is_directory, size))
         return sorted(found)
 
@@ -289,7 +289,7 @@ class OsFiles:
 
 
 class _OsLock:
-    """A locked descriptor; closing it is the unlocking."""
+    """A locked descriptor; closing it unlocks."""
 
     __slots__ = ("_descriptor",)
 
@@ -301,12 +301,12 @@ class _OsLock:
 
 
 def _lock(descriptor: int) -> None:
-    """A write lock on the whole file that a JVM's `FileChannel.tryLock` respects, and we its.
+    """Take a write lock on the whole file that conflicts with a JVM's `FileChannel.tryLock`.
 
     Such locks (POSIX record locks) belong to a process: a second broker in the same process would
-    get one too, and whoever closes any descriptor of the file drops it for all. Linux has the same
-    lock per open file, which conflicts with the POSIX one and with itself, so that is taken where
-    it exists. Elsewhere `_is_open_here` is asked first.
+    get one too, and closing any descriptor of the file drops it for all. Linux has the same lock
+    per open file, which conflicts with the POSIX one and with itself, so that is taken where it
+    exists. Elsewhere `_is_open_here` is checked first.
     """
     import fcntl
 
@@ -319,7 +319,7 @@ def _lock(descriptor: int) -> None:
 
 def _is_open_here(path: Path) -> bool:
     """Whether this process has the file open: then it holds the lock, and must not even open the
-    file again, for closing that descriptor would give the lock away."""
+    file again, as closing that descriptor would release the lock."""
     try:
         wanted = os.stat(path)
     except FileNotFoundError:

@@ -3,14 +3,14 @@
     .index      relative offset int32 | position int32          8 bytes, entry i at byte 8i
     .timeindex  timestamp int64 | relative offset int32        12 bytes, entry i at byte 12i
 
-An offset entry says: the batches whose *last* offset is this one begin at that position. A time
-entry says: every record before the batch that ends with that offset is no younger. In both the
+An offset entry: the batch with this *last* offset begins at that position. A time entry: every
+record before the batch that ends with that offset is no younger than that timestamp. In both the
 first column rises strictly, so a lookup is the greatest entry at or below the target (ST-3); the
 log is then scanned from there.
 
 A lookup anywhere in a full segment is about ten small reads. But nearly every reader is at the end,
-whose entries are in memory, or goes on from where one was before: so the page of entries that the
-last lookup ended in is kept, and the next one begins with it and with the page behind it.
+whose entries are in memory, or continues where one was before: so the page of entries of the last
+lookup is kept, and the next one begins with it and the page behind it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TIME_ENTRY = Struct(">qi")
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
 _FIRST, _SECOND = 0, 1  # the columns
-_PAGE_ENTRIES = 512  # of the offset index four KiB, which tell the way in two MiB of log at least
+_PAGE_ENTRIES = 512  # of the offset index four KiB, which cover two MiB of log at least
 
 IndexEntry = tuple[int, int]
 
@@ -39,7 +39,7 @@ class SparseIndex(EntryFile):
 
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
         super().__init__(files, path, entry, stored)
-        self._last: IndexEntry | None = None  # kept, for it is asked at every append
+        self._last: IndexEntry | None = None  # cached, as every append reads it
         self._page = b""  # entries from number `_page_at` on, none of which is pending
         self._page_at = 0
 
@@ -55,7 +55,7 @@ class SparseIndex(EntryFile):
         return self._last
 
     def append(self, first: int, second: int) -> None:
-        """Both columns must rise; that is the caller's duty, as it knows what they are."""
+        """Append an entry. Both columns must rise, which the caller ensures."""
         self._last = (first, second)
         self.add(self._entry.pack(first, second))
 
@@ -89,8 +89,8 @@ class SparseIndex(EntryFile):
         return self._floor_in(self._page, target, column) if self._page else None
 
     def _beside_page(self, target: int, column: int) -> tuple[int, int]:
-        """From where to where the stored entry can be, after a look at the page that is kept and
-        at the next one; nothing is left if it is in the page that is kept then."""
+        """The range that can hold the stored entry, after a look at the kept page and the next
+        one; empty if the entry is in the page that is kept then."""
         size = self._entry.size
         for is_first in (True, False):
             page = self._page
@@ -103,7 +103,7 @@ class SparseIndex(EntryFile):
             ):
                 return 0, 0
             if is_first:
-                # With the entry before it, which may be the one.
+                # With the entry before it, which may match.
                 self._keep_page(end - 1, min(end - 1 + _PAGE_ENTRIES, self._stored))
         return end - 1, self._stored
 
@@ -134,11 +134,11 @@ class SparseIndex(EntryFile):
         super().truncate(count)
 
     def clear(self) -> None:
-        """Begin anew, whatever the file holds."""
+        """Remove all entries, whatever the file holds."""
         self._last, self._page = None, b""
         super().clear()
 
     def release(self) -> None:
-        """Give back the descriptor, and the page that was read; the next use gets them again."""
+        """Give back the descriptor and the kept page; the next use gets them again."""
         self._page = b""
         super().release()

@@ -1,6 +1,6 @@
-"""What an earlier process left half done in a partition's directory, brought to one end.
+"""Cleanup of what an earlier process left unfinished in a partition's directory.
 
-    *.deleted    replaced or expired, and only not yet removed: removed (but for that of `gaps`)
+    *.deleted    replaced or expired, and not yet removed: removed (except that of `gaps`)
     *.cleaned    output of a compaction that did not finish: removed
     *.tmp        a small file that was not yet renamed to its place: removed
     *.swap       output of a finished compaction whose renames did not finish: finished
@@ -24,9 +24,9 @@ DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
 
 
 def settle(files: Files, directory: Path) -> list[Entry]:
-    """Finish or undo what was half done; returns what the directory holds afterwards.
+    """Finish or undo unfinished work; returns the directory's entries afterwards.
 
-    May be cut short itself: it does the same again then.
+    If interrupted, it does the same again.
     """
     entries = files.list(directory)
     names = [entry.name for entry in entries if entry.name != GAPS]
@@ -42,7 +42,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
 
 
 def discard_cleaned(files: Files, directory: Path) -> None:
-    """Remove what a compaction has written, that was given up, or died with its process."""
+    """Remove the output of a compaction that was abandoned or died with its process."""
     for entry in files.list(directory):
         if entry.name.endswith(CLEANED):
             files.remove(directory / entry.name)
@@ -56,13 +56,13 @@ def _finish_swaps(files: Files, directory: Path) -> None:
         begin = _base(logs[0])
         end = _end_offset(files, directory / logs[-1], sizes[logs[-1]])
         for name in sizes:
-            # The first one goes even if nothing is left of it: it has the new one's name.
+            # The first one goes even if it is empty: it has the new one's name.
             if name.endswith(LOG_SUFFIX) and begin <= _base(name) < max(end, begin + 1):
-                # The log last, for a repetition finds by it what is to be removed.
+                # The log last, as a repetition uses it to find what to remove.
                 for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
                     files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
         for name in logs:
-            # An index that is left alone would pass for the new segment's.
+            # An index left behind would be taken for the new segment's.
             aborted = name.removesuffix(LOG_SUFFIX + SWAP) + ".txnindex"
             if aborted + SWAP not in sizes:
                 files.remove(directory / aborted)

@@ -1,8 +1,7 @@
-"""How far a start is in loading its logs, and whether it is to go on at all.
+"""Progress of loading logs at a start, and its interruption.
 
-After a crash each log is read from its recovery point on, which takes as long as the disk does: an
-operator wants to see that it goes on, and to be able to end it. Ended, the directory is as after
-another crash.
+After a crash each log is read from its recovery point on, at the speed of the disk: an operator has
+to see progress, and to be able to stop it. Stopped, the directory is as after another crash.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_TOLD_EVERY_MS = 3_000
+_LOG_EVERY_MS = 3_000
 LOOK_EVERY_BYTES = 1 << 20
-"""So much is read between two calls of `read`."""
+"""Bytes read between two calls of `read`."""
 
 
 class LoadingStopped(BarnabasError):
-    """The broker was told to stop before its logs were loaded."""
+    """The broker was stopped before its logs were loaded."""
 
 
 class Loading:
-    """One start's. It says nothing of what is done within seconds."""
+    """The loading of one start. It logs nothing that takes only seconds."""
 
     __slots__ = (
         "_began_ms",
@@ -35,14 +34,14 @@ class Loading:
         "_count",
         "_current",
         "_directory",
+        "_logged_ms",
         "_read_bytes",
-        "_told_ms",
         "is_stopped",
     )
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._began_ms = self._told_ms = clock.monotonic_ms()
+        self._began_ms = self._logged_ms = clock.monotonic_ms()
         self._directory = Path()
         self._current: TopicPartition | None = None
         self._completed = self._count = self._read_bytes = 0
@@ -50,7 +49,7 @@ class Loading:
         """Set at any time, by a signal's handler too: the next step raises LoadingStopped."""
 
     def begin(self, directory: Path, count: int, *, is_clean: bool) -> None:
-        """So many logs of a directory are next."""
+        """Begin a directory with so many logs."""
         self._directory, self._count = directory, count
         self._completed = self._read_bytes = 0
         if not is_clean and count:
@@ -61,21 +60,21 @@ class Loading:
             )
 
     def opening(self, topic_partition: TopicPartition) -> None:
-        """The one before is completed."""
+        """Begin a log; the one before is completed."""
         if self._current is not None:
             self._completed += 1
         self._current = topic_partition
         self._look()
 
     def read(self, size_bytes: int) -> None:
-        """So much more of the log was read."""
+        """Count bytes read of the log."""
         self._read_bytes += size_bytes
         self._look()
 
     def end(self) -> None:
         """All logs of the directory are loaded."""
         took_ms = self._clock.monotonic_ms() - self._began_ms
-        if took_ms >= _TOLD_EVERY_MS:
+        if took_ms >= _LOG_EVERY_MS:
             _log.info("loaded %d logs from %s in %d ms", self._count, self._directory, took_ms)
         self._current = None
 
@@ -83,11 +82,11 @@ class Loading:
         if self.is_stopped:
             raise LoadingStopped(
                 f"stopped while loading logs: {self._completed}/{self._count} logs of "
-                f"{self._directory} were completed; the next start begins anew"
+                f"{self._directory} were completed; the next start loads them again"
             )
         now_ms = self._clock.monotonic_ms()
-        if now_ms - self._told_ms >= _TOLD_EVERY_MS:
-            self._told_ms = now_ms
+        if now_ms - self._logged_ms >= _LOG_EVERY_MS:
+            self._logged_ms = now_ms
             _log.info(
                 "loading logs from %s: %d/%d logs completed, at %s, %d MB read",
                 self._directory,

@@ -1,14 +1,13 @@
-"""The log of one partition: what is appended, what can be read, and where it begins and ends.
+"""The log of one partition: appends, reads, truncation, and its start and end offsets.
 
-Owns the order "check, place, stage, write": a batch gets its offset when it is known to be good and
-counts at once for everything the log knows: its end, the indexes, the producer's sequence. The
-bytes wait until `write_staged`, so that all appends of one turn of the event loop are one system
-call; whatever looks at a file has them written first. If a write fails, memory and disk differ, so
-the log has failed for good: everything raises until it is opened anew, and what was staged was
-acknowledged to nobody.
+Owns the order "check, place, stage, write": a valid batch gets its offset and counts at once for
+the whole state of the log: its end, the indexes, the producer's sequence. The bytes wait until
+`write_staged`, so that all appends of one turn of the event loop are one system call; every read of
+a file has them written first. If a write fails, memory and disk differ, so the log has failed for
+good: everything raises until it is opened again, and what was staged has not been acknowledged.
 
-It knows no roles: whoever calls says in which leader epoch, and up to which offset a reader may
-see. Nothing is on disk for sure before `flush`: durability comes from replicas.
+It knows no roles: the caller gives the leader epoch, and the offset up to which a reader may see.
+Nothing is on disk for sure before `flush`: durability comes from replicas.
 """
 
 from __future__ import annotations
@@ -24,29 +23,37 @@ from barnabas.config import LogConfig
 from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
 from barnabas.records.batch import PREFIX, BatchHeader, stamp_in_place
 from barnabas.records.control_records import ABORT, Marker
-from barnabas.storage.batch_validation import Limits, admit
-from barnabas.storage.contents import Contents
+from barnabas.storage.append_result import AppendResult, new_result
+from barnabas.storage.batch_validation import Limits, admit, admit_marker, admit_own
 from barnabas.storage.copies import Copy, check_copies
 from barnabas.storage.cut import Cut
 from barnabas.storage.deferred_snapshots import DeferredSnapshots
 from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Unsynced
-from barnabas.storage.failures import LogAbandoned
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
-from barnabas.storage.own_batches import admit_marker, admit_own
-from barnabas.storage.placed import AppendResult, new_result
+from barnabas.storage.loaded_log import LoadedLog
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import replayed
 from barnabas.storage.retention import Bounds, count_removable
-from barnabas.storage.rolling import is_full_or_old
+from barnabas.storage.rolling import RollRule
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
 from barnabas.storage.snapshot import snapshot_path
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transaction_index import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
+
+
+class LogAbandoned(OSError):
+    """The log was deleted, or its directory had failed before: it is used no longer.
+
+    An `await` may have given another log of that name its place: no disk need be at fault.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(errno.ESTALE, "the log is no longer in use", str(directory))
 
 
 class Log:
@@ -61,6 +68,7 @@ class Log:
         "_is_abandoned",
         "_producers_end",
         "_rested_at",
+        "_roll_rule",
         "_segments",
         "_snapshot_offset",
         "_snapshots",
@@ -87,36 +95,35 @@ class Log:
         directory: Path,
         topic_partition: TopicPartition,
         config: LogConfig,
-        contents: Contents,
+        loaded: LoadedLog,
     ) -> None:
         self.topic_partition = topic_partition
-        self.topic_id = contents.topic_id
+        self.topic_id = loaded.topic_id
         """None in the directories of Kafka before 2.8."""
         self.directory = directory
-        self.log_start_offset = contents.log_start_offset
-        self.log_end_offset = contents.log_end_offset
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
         """The offset that the next record gets."""
-        self.epochs = contents.epochs
-        self.producers = contents.producers
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
         self.is_failed = False
-        """The disk refused something: nothing can be known about the log before it is reopened."""
+        """An operation on the disk failed: the log's state is unknown until it is reopened."""
         self._files = files
-        self._config = config
-        self.limits = Limits.of(config)
-        self._segments = Segments(files, directory, contents.segments)
+        self.config = config
+        self._segments = Segments(files, directory, loaded.segments)
         self.is_cold = self._segments.is_cold
-        self._durability = Durability(files, directory, self.epochs, contents.durable)
-        self._snapshot_offset = contents.snapshot_offset
+        self._durability = Durability(files, directory, self.epochs, loaded.durable)
+        self._snapshot_offset = loaded.snapshot_offset
         self._snapshots = DeferredSnapshots(files, directory, self._durability)
         self._discards = Discards(files)
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self.first_dirty_offset = -1
-        """Where no cleaner has been yet; -1: nobody has asked the checkpoint."""
-        self.gaps = Gaps(files, directory, contents.gaps_end)
-        self.truncations = 0  # how often its end was cut off
-        self._cut_at = -1  # where it was cut last
+        """Where the log is not cleaned yet; -1: not read from the checkpoint yet."""
+        self.gaps = Gaps(files, directory, loaded.gaps_end)
+        self.truncations = 0  # how often it was truncated
+        self._cut_at = -1  # where it was truncated last
         self.unsettled: Cut | None = None  # has to be on disk before anything is written
-        self._producers_end = contents.producers_end  # behind the last batch that has a producer
+        self._producers_end = loaded.producers_end  # behind the last batch that has a producer
         self._is_abandoned = False
         self._rested_at = -1
 
@@ -128,6 +135,7 @@ class Log:
     def config(self, config: LogConfig) -> None:
         self._config = config
         self.limits = Limits.of(config)
+        self._roll_rule = RollRule.of(config)
 
     @property
     def size_bytes(self) -> int:
@@ -145,12 +153,12 @@ class Log:
 
     @property
     def recovery_checkpoint(self) -> int:
-        """Where a start after a crash has to begin to scan: what the checkpoint says."""
+        """Where a start after a crash has to begin to scan: the offset for the checkpoint."""
         return self._durability.checkpoint
 
     @property
     def latest_epoch(self) -> int:
-        """The newest leader epoch that has a place here; -1 if none has."""
+        """The newest leader epoch in the log; -1 if there is none."""
         return self.epochs.latest
 
     # --- append ----------------------------------------------------------------------------------
@@ -164,9 +172,9 @@ class Log:
     ) -> AppendResult:
         """Append a producer's batch as the leader; patches offset, epoch and time into `records`.
 
-        It is staged: `records` has to stay as it is until `write_staged`. Raises the KafkaError
-        that the producer is to be told, and the log is as it was; or OSError, and it has failed. A
-        repetition of one of its last five batches is answered with where that one is. See `admit`.
+        It is staged: `records` must not change until `write_staged`. Raises a KafkaError for the
+        producer, and the log is unchanged; or OSError, and it has failed. A repetition of one of
+        its last five batches gets the result of that one. See `admit`.
         """
         if self.is_failed or self.unsettled is not None:
             self.settle()
@@ -205,8 +213,8 @@ class Log:
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
         """Append a transaction's marker, as its coordinator sends it; otherwise as `append`.
 
-        InvalidProducerEpoch and TransactionCoordinatorFenced tell the coordinator that a newer
-        producer or coordinator was here.
+        InvalidProducerEpoch and TransactionCoordinatorFenced: a newer producer or coordinator has
+        written here.
         """
         self.settle()
         header, marker = admit_marker(records)
@@ -225,7 +233,7 @@ class Log:
     def _place(
         self, records: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int
     ) -> AppendResult:
-        """Give a batch that may be appended its place, and stage it there."""
+        """Assign an admitted batch its offset and segment, and stage it."""
         limits = self.limits
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -239,9 +247,8 @@ class Log:
             timestamp = log_append_time_ms = wall_ms
         size = len(records)
         segment = self._segments.active
-        if segment.size_bytes and (
-            segment.size_bytes > limits.segment_bytes - size
-            or is_full_or_old(segment, limits, last_offset, timestamp, wall_ms)
+        if segment.size_bytes and self._roll_rule.is_due(
+            segment, size, last_offset, timestamp, wall_ms
         ):
             segment = self.roll()
         segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
@@ -253,7 +260,7 @@ class Log:
     def append_as_follower(self, records: memoryview, wall_ms: int) -> int:
         """Append the leader's batches as they are in its log; returns how many.
 
-        Staged like every append. CorruptData if they cannot be what comes next: nothing changed.
+        Staged like every append. CorruptData, without a change, if they do not continue the log.
         """
         self.settle()
         end_offset = self.log_end_offset
@@ -274,14 +281,11 @@ class Log:
         base_offset, last_offset = header.base_offset, header.last_offset
         if header.partition_leader_epoch > self.epochs.latest:
             self.epochs.assign(header.partition_leader_epoch, base_offset)
-        timestamp, limits = header.max_timestamp, self.limits
+        timestamp, interval_bytes = header.max_timestamp, self.limits.index_interval_bytes
         segment = self._segments.active
-        if (segment.size_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET) and (
-            segment.size_bytes > limits.segment_bytes - len(records)
-            or is_full_or_old(segment, limits, last_offset, timestamp, wall_ms)
-        ):
+        if self._roll_rule.is_due(segment, len(records), last_offset, timestamp, wall_ms):
             segment = self.roll(header)
-        segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
+        segment.append(records, base_offset, last_offset, timestamp, interval_bytes)
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._end_transaction(header, marker)
@@ -297,7 +301,7 @@ class Log:
 
     @property
     def has_staged(self) -> bool:
-        """Whether something waits for `write_staged`."""
+        """Whether anything waits for `write_staged`."""
         return bool(self._segments.active.staged)
 
     def write_staged(self) -> None:
@@ -313,14 +317,14 @@ class Log:
     def _refuse(self) -> NoReturn:
         if self._is_abandoned:
             raise LogAbandoned(self.directory)
-        reason = "the disk refused an earlier write; repair it and restart the broker"
+        reason = "an earlier write failed; repair the disk and restart the broker"
         raise OSError(errno.EIO, reason, str(self.directory))
 
     @contextmanager
     def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
-        """Around whatever changes files: what is written goes first, and an OSError is the end.
+        """Around changes of files: writes what is staged first, and an OSError fails the log.
 
-        What `is_resumable` leaves a sound log wherever it is refused a descriptor.
+        If `is_resumable`, it leaves a sound log wherever it runs out of descriptors.
         """
         self.write_staged()
         try:
@@ -336,7 +340,7 @@ class Log:
         """Close the active segment and begin a new one where its records end (see `gaps`)."""
         active, base_offset = self._segments.active, self.log_end_offset
         if base_offset == self._cut_at:
-            base_offset = active.end_offset()  # the log may have been cut within a gap
+            base_offset = active.end_offset()  # the log may have been truncated within a gap
         with self._failing(is_resumable=True):
             if copied is not None and copied.last_offset - base_offset > MAX_RELATIVE_OFFSET:
                 self.flush()  # no index can span the gap before this batch
@@ -368,7 +372,7 @@ class Log:
         log_end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= log_end_offset:
             raise OffsetOutOfRange(
-                f"offset {offset} is not in {self.topic_partition}, which has "
+                f"offset {offset} is out of range for {self.topic_partition}, which has offsets "
                 f"{self.log_start_offset} to {log_end_offset}"
             )
         if self.is_failed or self._segments.active.staged:
@@ -380,8 +384,8 @@ class Log:
         return self._segments.read(offset, max(0, max_bytes), end_offset, at_least_one_batch)
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
-        """The greatest epoch at or below the asked one, and where it ended; (-1, -1) if the asked
-        one is newer than all that the log has (KIP-101, KIP-279)."""
+        """The greatest epoch at or below the given one, and where it ended; (-1, -1) if the given
+        one is newer than all in the log (KIP-101, KIP-279)."""
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     # --- transactions ----------------------------------------------------------------------------
@@ -389,35 +393,35 @@ class Log:
     def last_stable_offset(self, high_watermark: int) -> int:
         """The first offset that readers of committed records cannot see (CO-6): that of the first
         transaction that is open, or whose marker is not below the high watermark; else that."""
-        # A transaction may reach below the log start; nobody can read from there.
+        # A transaction may reach below the log start, where no reader can be.
         return max(self.producers.stable_below(high_watermark), self.log_start_offset)
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """What a reader of committed records has to skip from `fetch_offset` to `end_offset`."""
+        """The aborted transactions to be skipped from `fetch_offset` to `end_offset`."""
         self.write_staged()
         return self._segments.aborted_transactions(fetch_offset, end_offset)
 
     def expire_producers(self, before_ms: int) -> Iterator[None]:
-        """Forget producers whose last record is older (`producer.id.expiration.ms`), in steps."""
+        """Remove producers whose last record is older (`producer.id.expiration.ms`), in steps."""
         return self.producers.expiring(before_ms)
 
     # --- shorten ---------------------------------------------------------------------------------
 
     def raise_log_start(self, offset: int) -> None:
-        """Nothing below `offset`, which may not exceed the high watermark, is read any more; the
-        segments go with the next `enforce_retention`."""
+        """Raise the log start to `offset`, which may not exceed the high watermark; the segments
+        go with the next `enforce_retention`."""
         assert offset <= self.log_end_offset, "a log cannot start behind its end"
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> int:
-        """Take the segments out that the topic keeps no longer (ST-6); returns how many.
+        """Take out the segments beyond the topic's retention (ST-6); returns how many.
 
-        `wall_ms` tells their age; None: nobody knows it now, so that none goes for its age.
+        `wall_ms` is for their age; None: the time is not known now, so none goes by age.
         Their files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
         """
-        self.producers.stable_below(high_watermark)  # forgets transactions that ended long ago
+        self.producers.stable_below(high_watermark)  # drops transactions that ended long ago
         with self._failing(is_resumable=True):
             segments = self._segments
             bounds = Bounds(self.log_start_offset, high_watermark, self.log_end_offset)
@@ -429,7 +433,7 @@ class Log:
                 self.roll()
             begin_offset = segments[count].base_offset
             self.raise_log_start(begin_offset)
-            # What follows needs no descriptor, and a sync under way may miss the files at once.
+            # The rest needs no descriptor, and a sync under way may miss the files at once.
             self._durability.begins_at(begin_offset)
             self.swaps.undo()
             taken = segments.take_first(count)
@@ -439,10 +443,10 @@ class Log:
         return count
 
     def truncate(self, offset: int, *, settles: bool = True) -> None:
-        """Forget everything from `offset` on, and all of the batch that holds it: what is missing
-        comes from the leader again. For a follower whose leader has something else there.
+        """Remove everything from `offset` on, and all of the batch that holds it: the leader has
+        other records there, and a missing part is fetched again.
 
-        Unless it `settles`, what waits for the disk is left: see `unsettled`, `LogStore.truncate`.
+        Unless it `settles`, the waits for the disk remain: see `unsettled`, `LogStore.truncate`.
         """
         with self._failing():
             if offset < self.log_end_offset:
@@ -455,9 +459,9 @@ class Log:
             self.settle()
 
     def start_at(self, offset: int, *, settles: bool = True) -> None:
-        """Forget all, and begin anew, empty, at `offset`; the log start may move back as well."""
+        """Empty the log, to begin at `offset`; the log start may move back as well."""
         with self._failing():
-            # A log without epochs tells nobody that it has diverged: the file's go last.
+            # A log without epochs cannot show that it has diverged: the file's go last.
             self._cut(offset, is_all=True).epochs = self.epochs
             self.epochs.truncate_from_end(0)
             self.log_start_offset = offset
@@ -485,8 +489,8 @@ class Log:
         return cut
 
     def settle(self) -> None:
-        """Before a write: have the last cut on disk, and know the producers. OSError, and the log
-        has failed, unless no descriptor was left: then the next write tries again."""
+        """Before a write: complete the last truncation on disk, and find the producers. OSError
+        fails the log, unless no descriptor was left: then the next write tries again."""
         if self.is_failed:
             self._refuse()
         if self.unsettled is not None:
@@ -509,8 +513,8 @@ class Log:
         return self._discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
-        """What `swaps.begin` has decided, once the directory was synced; False if the log was cut
-        in the meantime, or lost some of the segments."""
+        """Finish `swaps.begin`, once the directory was synced; False if the log was truncated in
+        the meantime, or lost some of the segments."""
         with self._failing():
             due_ms = now_ms + self._config.file_delete_delay_ms
             return self.swaps.finish(partial(self._discards.discard, due_ms=due_ms))
@@ -522,13 +526,13 @@ class Log:
         return self._durability.is_due(self.log_end_offset, self._config, now_ms)
 
     def flush(self) -> None:
-        """Make everything durable, and say so by the recovery point."""
+        """Make everything durable, and raise the recovery point."""
         self.write_staged()
         if self.recovery_point < self.log_end_offset:
             self._sync(self._unsynced())
 
     def take_flush(self) -> Callable[[], None]:
-        """A call that makes all that is in the log now durable; it suits a thread."""
+        """A call that makes the current log durable; it suits a thread."""
         self.write_staged()
         return partial(self._sync, self._unsynced(is_growing=True))
 
@@ -549,8 +553,8 @@ class Log:
         )
 
     def _sync(self, unsynced: Unsynced) -> None:
-        # A kernel that failed to write a page may forget it and report success the next time, so
-        # after one failure nothing is believed to be durable until a restart has read it back.
+        # A kernel that failed to write a page may drop it and report success the next time, so
+        # after one failure nothing counts as durable until a restart has read it back.
         if self._is_abandoned:
             return
         if self.is_failed:
@@ -559,7 +563,7 @@ class Log:
             self._durability.sync(unsynced)
         except OSError as error:
             if self._is_abandoned:
-                return  # deleted while a thread was at it
+                return  # deleted during the sync in a thread
             if not is_out_of_descriptors(error):  # else no fsync has failed
                 self.is_failed = True
             raise
@@ -588,7 +592,7 @@ class Log:
     def abandon(self) -> None:
         """The directory is about to go, or is out of reach: from now on LogAbandoned is raised.
 
-        Whoever holds slices can send them.
+        Slices that are held stay readable.
         """
         self._is_abandoned = True
         self.is_failed = True

@@ -1,8 +1,8 @@
-"""The files of logs that are about to be made: on most disks what takes longest about them.
+"""Creation of the files of new logs, which on most disks takes longest of all.
 
-new = store.place(name, topic_id)     where it goes, decided once
-new.lay_out()                         its files; in any thread, and beside those of others
-store.make(name, topic_id, config)    the log; lays out what is not there yet
+new = store.place(name, topic_id)     chooses the directory, once
+new.lay_out()                         creates the files; in any thread, and in parallel
+store.make(name, topic_id, config)    the log; creates files that do not exist yet
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class NewLog:
         self.is_laid_out = False
 
     def lay_out(self) -> None:
-        """Make the directory and what an empty log has in it, if they are not there; durable with
-        the next sync of both. OSError."""
+        """Create the directory and files of an empty log, if they do not exist; durable with the
+        next sync of both. OSError."""
         if self.is_laid_out:
             return
-        # Before its directory is there: from then on a crash may be survived by both.
+        # Before its directory exists: from then on both may survive a crash.
         self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)
@@ -55,25 +55,24 @@ class NewLog:
 
 
 class Places:
-    """Which directory each log goes to: the one with the fewest, those that are only placed
-    included."""
+    """The choice of a log's directory: the one with the fewest logs, including placed ones."""
 
     __slots__ = ("_files", "_forget_namesake", "_new", "hosted")
 
     def __init__(
         self, files: Files, forget_namesake: Callable[[LogDirectory, TopicPartition], None]
     ) -> None:
-        """`forget_namesake`: takes an earlier log of this name out of the checkpoints, durably."""
+        """`forget_namesake`: removes an earlier log of this name from the checkpoints, durably."""
         self._files = files
         self._forget_namesake = forget_namesake
         self._new: dict[TopicPartition, NewLog] = {}
         self.hosted = Counter[LogDirectory]()
-        """How many logs each has, or is to have."""
+        """The number of logs of each, including placed ones."""
 
     def place(
         self, name: TopicPartition, topic_id: bytes, directories: Sequence[LogDirectory]
     ) -> NewLog:
-        """In one of these; where it was placed before, as long as that is one of them."""
+        """Place a log in one of these; where it was placed before, if that is one of them."""
         before = self._new.get(name)
         if before is not None and before.directory in directories:
             if before.topic_id == topic_id:
@@ -88,5 +87,5 @@ class Places:
         return new
 
     def made(self, name: TopicPartition) -> None:
-        """It is a log now."""
+        """The log has been created."""
         del self._new[name]

@@ -1,9 +1,9 @@
-"""`partition.metadata`: which topic a partition's directory belongs to (KIP-516).
+"""`partition.metadata`: the topic id of a partition's directory (KIP-516).
 
     version: 0
     topic_id: AAECAwQFBgcICQoLDA0ODw        base64url without padding; no line end after it
 
-A topic that was deleted and made again has the same directories and another id.
+A topic that was deleted and created again has the same directories and another id.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
         return None
     fields = dict(line.partition(":")[::2] for line in text.splitlines())
     if not fields.get("version", "").strip().isdecimal():
-        raise CorruptData(f"{path} has no version that is known")
+        raise CorruptData(f"{path} has an unknown version")
     encoded = fields.get("topic_id", "").strip()
     try:
         topic_id = urlsafe_b64decode(encoded + "==")
     except ValueError as cause:
-        raise CorruptData(f"{path} has the malformed topic id {encoded!r}") from cause
+        raise CorruptData(f"{path} has a malformed topic id {encoded!r}") from cause
     if len(topic_id) != _ID_BYTES:
-        raise CorruptData(f"{path} has the malformed topic id {encoded!r}")
+        raise CorruptData(f"{path} has a malformed topic id {encoded!r}")
     return topic_id
 
 
 def settle_topic_id(
     files: Files, directory: Path, noted: bytes | None, *, is_empty: bool
 ) -> bytes | None:
-    """As `read_topic_id`, where a power cut may have taken the file with what was written of it.
+    """As `read_topic_id`, where a power cut may have damaged the file.
 
-    `noted`: what `topic_ids` says. Of a log that `is_empty` nobody has noted it if it was not made
-    altogether; then it is any topic's.
+    `noted`: the id from `topic_ids`. A log that `is_empty` and has none was not created completely;
+    it may belong to any topic.
     """
     try:
         found = read_topic_id(files, directory)

@@ -1,14 +1,14 @@
-"""Producer sequences of one partition: what makes a retried batch harmless (KIP-98, PR-6).
+"""Producer sequences of one partition, which make a retried batch harmless (KIP-98, PR-6).
 
-Owns, per producer id, the epoch, the last five data batches, what markers leave behind, and the
-transaction that is open. A client has at most five batches in flight, so a retry is always one of
-the last five; it is answered with the offset that the first attempt got.
+Owns, per producer id, the epoch, the last five data batches, the last marker's traces, and the open
+transaction. A client has at most five batches in flight, so a retry is always one of the last five;
+it is answered with the offset of the first attempt.
 
 Invariant: this state is a function of the batches below the log end. It changes in `apply` alone,
-for a batch that was just written and for one replayed at start alike; `check` only looks.
+for a batch that was just written and for one replayed at start alike; `check` changes nothing.
 
-There may be half a million of them, nearly all idle: each is kept as bytes, which also makes a list
-of them all a copy that does not change. They begin with the producer's row in a snapshot.
+There may be half a million of them, nearly all idle: each is kept as bytes, so a list of all is an
+immutable copy, too. They begin with the producer's row in a snapshot.
 
     row, 46 bytes, see `snapshot` | batches, newest first, 24 bytes each: last sequence int32
     | last offset int64 | offset delta int32 | timestamp int64
@@ -43,7 +43,7 @@ offset of the transaction."""
 _BATCH = Struct(">iqiq")
 _KEPT_BYTES = ROW.size + _KEPT_BATCHES * _BATCH.size
 _OLD_BYTES = _KEPT_BYTES - _BATCH.size
-# What one call reads or writes of a state, for every batch asks: epoch, last sequence and first
+# What one call per batch reads or writes of a state: epoch, last sequence and first
 # offset of the transaction; epoch, coordinator epoch and that offset; timestamp and that offset;
 # and the row with the newest batch.
 _TO_CHECK = Struct(">8xhi24xq").unpack_from
@@ -72,7 +72,7 @@ class Appended(NamedTuple):
 
 
 class Producer:
-    """What one producer id has written to this partition, as it was when it was asked for."""
+    """The state of one producer id in this partition, when it was read."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp", "transaction_offset")
 
@@ -147,17 +147,17 @@ class Producers:
         return None if state is None else _decode(state)
 
     def states(self) -> list[bytes]:
-        """All as they are now; each begins with its row in a snapshot."""
+        """The current states of all; each begins with its row in a snapshot."""
         return list(self._states.values())
 
     def take_over(self, producers: dict[int, Producer]) -> None:
-        """Begin with these."""
+        """Start with these producers."""
         self._states = {each: _encode(each, producer) for each, producer in producers.items()}
         self._begin_all()
 
     def take_over_rows(self, rows: Iterable[bytes]) -> None:
-        """Begin with these of a snapshot. What stands in the row of a producer is its last batch;
-        none if that has no offset."""
+        """Start with these rows of a snapshot. A row has the producer's last batch; none if it has
+        no offset."""
         states = {}
         for row in rows:
             producer_id, _, sequence, offset, delta, timestamp, _, _ = ROW.unpack(row)
@@ -182,7 +182,7 @@ class Producers:
         self._transactions.begin(producer_id, first_offset)
 
     def stable_below(self, high_watermark: int) -> int:
-        """The last stable offset: where readers of committed records have to stop."""
+        """The last stable offset, at which readers of committed records stop."""
         if self._transactions is None:
             return high_watermark
         return self._transactions.stable_below(high_watermark)
@@ -190,12 +190,11 @@ class Producers:
     def check(self, header: BatchHeader) -> Appended | None:
         """Whether this producer's data batch may be appended.
 
-        Returns the batch in the log of which it is a repetition, else None. Raises
+        Returns the batch in the log that it repeats, else None. Raises
         InvalidProducerEpoch for an older epoch, OutOfOrderSequenceNumber for a gap,
         UnknownProducerId for the repetition of a batch whose transaction has ended (decision 20),
-        and InvalidTxnState for a batch outside of the transaction that the producer has open. A
-        producer that is not known may begin anywhere: retention may have removed what it wrote
-        (KIP-360).
+        and InvalidTxnState for a batch outside of the producer's open transaction. An unknown
+        producer may begin anywhere: retention may have removed what it wrote (KIP-360).
         """
         state = self._states.get(header.producer_id)
         if state is None:
@@ -218,11 +217,11 @@ class Producers:
         if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "
-                f"{header.producer_epoch}, not {expected}"
+                f"{header.producer_epoch}, expected {expected}"
             )
         if began != NO_OFFSET and not header.is_transactional:
             raise InvalidTxnState(
-                f"producer {header.producer_id} has had a transaction open since offset "
+                f"producer {header.producer_id} has an open transaction since offset "
                 f"{began}; a batch outside of it is refused"
             )
         return None
@@ -244,11 +243,11 @@ class Producers:
         if coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"producer {producer_id} has a marker of coordinator epoch "
-                f"{producer.coordinator_epoch} here; {coordinator_epoch} is fenced"
+                f"{producer.coordinator_epoch}; epoch {coordinator_epoch} is fenced"
             )
 
     def apply(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
-        """A producer's data batch is in the log; the leader gave it this offset and time."""
+        """Apply a producer's data batch in the log, with the offset and time from the leader."""
         producer_id = header.producer_id
         producer_epoch = header.producer_epoch
         state = self._states.get(producer_id)
@@ -285,9 +284,9 @@ class Producers:
         )
 
     def apply_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> Ended | None:
-        """A transaction marker is in the log; returns what it ended.
+        """Apply a transaction marker in the log; returns the transaction that it ended.
 
-        A bumped epoch in it starts sequences anew.
+        A bumped epoch in it resets sequences.
         """
         producer = self.get(producer_id)
         if producer is None:
@@ -304,12 +303,12 @@ class Producers:
         return self._transactions.end(producer_id, marker.offset)
 
     def expire(self, before_ms: int) -> None:
-        """Forget producers whose last record is older, unless their transaction is open."""
+        """Remove producers whose last record is older, unless their transaction is open."""
         for _ in self.expiring(before_ms):
             pass
 
     def expiring(self, before_ms: int) -> Iterator[None]:
-        """The same in steps of a millisecond; between two of them producers may write."""
+        """`expire` in steps of a millisecond, between which producers may write."""
         states = self._states
         ids = list(states)
         while ids:
@@ -319,18 +318,18 @@ class Producers:
                     timestamp, began = _AGE.unpack_from(state)
                     if timestamp <= before_ms and began == NO_OFFSET:
                         del states[producer_id]
-            del ids[-_EXPIRED_AT_ONCE:]  # to give all back at the end would take long
+            del ids[-_EXPIRED_AT_ONCE:]  # freeing all at the end would take long
             yield
 
 
 def _of_an_ended_transaction(header: BatchHeader) -> UnknownProducerId:
     return UnknownProducerId(
-        f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch "
-        f"{header.producer_epoch} again, which belongs to a transaction that has ended"
+        f"producer {header.producer_id} repeated sequence {header.base_sequence} of epoch "
+        f"{header.producer_epoch}, which belongs to a transaction that has ended"
     )
 
 
 def _fenced(producer_id: int, producer_epoch: int, current: int) -> InvalidProducerEpoch:
     return InvalidProducerEpoch(
-        f"producer {producer_id} has epoch {current} here; {producer_epoch} is fenced"
+        f"producer {producer_id} has epoch {current}; epoch {producer_epoch} is fenced"
     )

@@ -1,19 +1,18 @@
-"""Opening a log: after a clean stop by looking at its end, after any other by reading it (ST-8).
+"""Recovery: opens a log, after a clean stop from its end, after a crash by a scan (ST-8).
 
-After a clean stop every file is what its name says, and only the headers behind the last index
-entry are read, to learn the log end. After a crash the segments from the recovery point on are
-scanned batch by batch: the first that is not whole, or fails its checksum, ends the log, and so
-does a segment that ends before the next one begins, unless compaction may be the reason (`gaps`).
-Everything behind it goes, the indexes are made anew, aborted transactions among them, and so are
-epochs and producers. What lies below the recovery point was made durable before and is not looked
-at.
+After a clean stop all files are complete, and only the headers after the last index entry are read,
+to find the log end. After a crash the segments from the recovery point on are scanned batch by
+batch: the first that is not whole, or fails its checksum, ends the log, and so does a segment that
+ends before the next one begins, unless compaction may be the reason (`gaps`). Everything after it
+is removed, and indexes, aborted transactions, epochs and producers are rebuilt. What is below the
+recovery point was made durable before and is not read.
 
-A file that says only what the log says as well is made anew where it is missing or damaged, and one
-line tells so.
+A file that can be derived from the log is rebuilt where it is missing or damaged, with one line in
+the broker's log.
 
 A process may die again in the middle of this. Nothing is written that a second run would mistake
 for its own result: later segments are removed, from the last one on, before the damaged one is cut,
-for a cut segment looks whole.
+as a cut segment looks whole.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from typing import NamedTuple
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header, verify_crc
-from barnabas.storage.contents import Contents
 from barnabas.storage.durability import Durable
 from barnabas.storage.epochs import EpochEntry, LeaderEpochs
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
+from barnabas.storage.loaded_log import LoadedLog
 from barnabas.storage.loading import LOOK_EVERY_BYTES, Loading
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import settle_topic_id
@@ -67,19 +66,19 @@ _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
 
 
 class Start(NamedTuple):
-    """What is known about a log before it is opened."""
+    """The known facts about a log before it is opened."""
 
     is_clean: bool
-    """The last broker stopped in order."""
+    """Whether the last broker stopped cleanly."""
     now_ms: int = 0
-    """Wall time: producers that were idle for longer before it are forgotten."""
+    """Wall time, by which idle producers expire."""
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
     topic_id: bytes | None = None
-    """As it was noted when the log was made."""
+    """As noted when the log was created."""
     loading: Loading | None = None
-    """Of all logs of the start; LoadingStopped where it is not to go on."""
+    """Of all logs of the start; raises LoadingStopped once it is stopped."""
 
 
 def open_log(
@@ -95,7 +94,7 @@ def open_log(
 
 
 class _Opening:
-    """One run of the above, step by step."""
+    """One run of `open_log`, step by step."""
 
     def __init__(self, files: Files, directory: Path, config: LogConfig, start: Start) -> None:
         self.files = files
@@ -105,13 +104,13 @@ class _Opening:
         self.segments: list[Segment] = []
         self.snapshots: list[int] = []
         self.is_clean = start.is_clean
-        self.had_producers = False  # a snapshot has some, who may have been idle for long
-        self.producers: Producers | None = None  # at the log end, as soon as they are known
-        # What the file says of epochs where only the log knows; and up to where that was scanned.
+        self.had_producers = False  # a snapshot has some, which may have expired
+        self.producers: Producers | None = None  # at the log end, once they are known
+        # The file's epochs where the log decides, and up to where it was scanned.
         self.claimed: tuple[EpochEntry, ...] = ()
         self.scanned_to = 0
 
-    def run(self) -> Contents:
+    def run(self) -> LoadedLog:
         entries = settle(self.files, self.directory)
         self.gaps_end = read_gaps_end(self.files, self.directory, entries)
         self.snapshots = snapshot_offsets(entries)
@@ -142,7 +141,7 @@ class _Opening:
         for segment in self.segments:
             segment.release()
         assert self.producers is not None
-        return Contents(
+        return LoadedLog(
             segments=self.segments,
             epochs=self.epochs,
             producers=self.producers,
@@ -182,7 +181,7 @@ class _Opening:
         return odd
 
     def _add_found(self, base_offset: int, sizes: dict[str, int]) -> bool:
-        """Whether its indexes can be used, as far as can be told without the log."""
+        """Whether its indexes can be used, as far as is visible without the log."""
 
         def size(suffix: str) -> int:
             return sizes.get(segment_path(self.directory, base_offset, suffix).name, -1)
@@ -193,7 +192,7 @@ class _Opening:
         segment = Segment(self.files, self.directory, base_offset, found)
         self.segments.append(segment)
         if time_index < 0:
-            # Kafka does not notice either: a search by time then reads the whole segment.
+            # As in Kafka: a search by time then reads the whole segment.
             self.files.write(segment.path(TIME_INDEX_SUFFIX), b"")
         return (
             index >= 0
@@ -206,7 +205,7 @@ class _Opening:
     def _rebuild_damaged(self, i: int) -> None:
         segment = self.segments[i]
         _log.warning(
-            "an index of %s is missing or damaged; the indexes are made anew from the log",
+            "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
         self._rebuild(segment, self._producers_before(i))
@@ -217,9 +216,9 @@ class _Opening:
         try:
             return LeaderEpochs(self.files, self.directory)
         except CorruptData as error:
-            _log.warning("%s; its content is taken from the log again", error)
+            _log.warning("%s; rebuilding it from the log", error)
         epochs = LeaderEpochs(self.files, self.directory, is_lost=True)
-        # What is going to be scanned tells its epochs then, and may be anything until then.
+        # The part to be scanned yields its epochs then, and may be anything until then.
         for segment in self.segments if self.is_clean else self.segments[: self._first_unsafe()]:
             for batch in segment.headers(0):
                 if batch.header.partition_leader_epoch > epochs.latest:
@@ -233,13 +232,13 @@ class _Opening:
         return epochs
 
     def _end_offset(self) -> int:
-        """The log end, after a clean stop from the few headers behind the last index entry."""
+        """The log end, after a clean stop from the few headers after the last index entry."""
         if not self.segments:
             return 0
         last = self.segments[-1]
         end = self._peek_end(last)
         if end is None:
-            # The marker said clean and the file says otherwise: believe the file.
+            # The marker is of a clean stop, but the file is not: trust the file.
             self.is_clean = False
             self._recover()
             return self._end_offset()
@@ -273,7 +272,7 @@ class _Opening:
     # --- after a crash ---------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Scan what may not have reached the disk; cut the log at the first bad batch."""
+        """Scan what may not have reached the disk; truncate the log at the first bad batch."""
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
         if self.segments:
@@ -285,7 +284,7 @@ class _Opening:
             end, end_offset = self._rebuild(segment, self.producers)
             if end < segment.size_bytes:
                 _log.warning(
-                    "%s is not whole from byte %d on: cutting %d bytes and %d later segments",
+                    "%s is corrupt from byte %d on: truncating %d bytes and %d later segments",
                     segment.path(LOG_SUFFIX),
                     end,
                     segment.size_bytes - end,
@@ -296,7 +295,7 @@ class _Opening:
                 break
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
-                    "%s ends at offset %d, and its end is lost: cutting %d later segments",
+                    "%s ends at offset %d, and its end is lost: truncating %d later segments",
                     segment.path(LOG_SUFFIX),
                     end_offset,
                     len(self.segments) - i - 1,
@@ -319,11 +318,11 @@ class _Opening:
         return max(0, bisect_right(bases, self.start.recovery_point) - 1)
 
     def _rebuild(self, segment: Segment, producers: Producers) -> tuple[int, int]:
-        """Make the segment's indexes anew; returns the position and the offset at which its last
+        """Rebuild the segment's indexes; returns the position and the offset at which its last
         valid batch ends.
 
-        `producers` are those where it begins, and then those where it ends. The rhythm of the
-        entries is Kafka's for this case, other than that of appends.
+        `producers`: those at its beginning, and afterwards those at its end. The distance of the
+        entries is Kafka's for this case, unlike that of appends.
         """
         segment.forget_indexes()
         interval_bytes = self.config.index_interval_bytes
@@ -355,8 +354,8 @@ class _Opening:
         return end, next_offset
 
     def _learn_epoch(self, epoch: int, base_offset: int) -> None:
-        """A batch is the first in its epoch that is left. If compaction took what was before it,
-        only the file knows where that began; elsewhere it may tell of what was cut off since."""
+        """Note the first remaining batch of an epoch. If compaction removed earlier ones, only the
+        file has the epoch's start; elsewhere it may describe what was truncated since."""
         for claimed in self.claimed:
             if (
                 self.epochs.latest < claimed.epoch <= epoch
@@ -367,9 +366,9 @@ class _Opening:
             self.epochs.assign(epoch, base_offset)
 
     def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
-        """Keep the epoch of the last record of a log that is empty because its records were
-        deleted. They had been committed, so without it a shorter log that missed them would count
-        as the longer one (`controller.guard.largest`)."""
+        """Keep the last record's epoch in a log that is empty because its records were deleted.
+        They were committed, so without it a shorter log that missed them would count as the longer
+        one (`controller.guard.largest`)."""
         if not self.epochs.entries:
             for entry in reversed(known):
                 if entry.start_offset <= end_offset:
@@ -388,7 +387,7 @@ class _Opening:
         return producers
 
     def _from_snapshot(self, end_offset: int) -> tuple[Producers, int] | None:
-        """The newest snapshot at or below the offset, without those who were idle for long."""
+        """The newest snapshot at or below the offset, without expired producers."""
         offsets = [offset for offset in self.snapshots if offset <= end_offset]
         found = load_newest_snapshot(self.files, self.directory, offsets)
         if found is not None:
@@ -397,12 +396,12 @@ class _Opening:
         return found
 
     def _settle_producers(self, start_offset: int, end_offset: int) -> int:
-        """Know them at the log end; returns up to which offset a snapshot holds them."""
+        """Find the producers at the log end; returns the offset of the newest snapshot of them."""
         self._prune_snapshots(end_offset)
         if self.producers is None:
             found = self._from_snapshot(end_offset)
             # No snapshot: a log without batches, or of a Kafka that wrote none; either way a scan
-            # is not worth what it would find. Those that there are may all be damaged.
+            # is not worth its result. Existing ones may all be damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset)
@@ -414,7 +413,7 @@ class _Opening:
         return offset
 
     def _prune_snapshots(self, end_offset: int) -> None:
-        """Keep those of segments and the last one; those beyond the log end are of a lost past."""
+        """Keep those of segments and the last one; those beyond the log end are obsolete."""
         possible = [offset for offset in self.snapshots if offset <= end_offset]
         wanted = {segment.base_offset for segment in self.segments} | set(possible[-1:])
         for offset in self.snapshots:

@@ -1,4 +1,4 @@
-"""What the batches of a log say about its producers, told again: after a start or a truncation.
+"""Replay of a log's batches into its producers: after a start or a truncation.
 
 A snapshot holds the state before some offset; the batches from there on do the rest.
 """
@@ -24,10 +24,10 @@ _BATCHES_PER_STEP = 300  # a few milliseconds, if all have producers
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:
-    """One batch of a producer; returns the transaction that was aborted by it."""
+    """Apply one batch of a producer; returns the transaction that it aborted."""
     header = batch.header
     if not header.is_control:
-        # Also a coordinator's, which may lack a sequence: its transaction is one like any other.
+        # Also a coordinator's, which may lack a sequence: its transaction counts as well.
         producers.apply(header, header.base_offset, header.max_timestamp)
         return None
     marker = read_marker(segment.read_batch(batch.position, header.size_bytes), 0, header)
@@ -48,7 +48,7 @@ def replay(producers: Producers, segments: Sequence[Segment], offset: int) -> No
 def replay_in_steps(
     producers: Producers, segments: Sequence[Segment], offset: int
 ) -> Iterator[None]:
-    """`replay`; others may have their turn at each `yield`, and close files."""
+    """`replay` in steps; other tasks may run at each `yield`, and close files."""
     for i, segment in enumerate(segments):
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
             continue
@@ -72,7 +72,7 @@ def replayed(
 
 
 def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
-    """The batches that begin in one window; returns where the next one begins."""
+    """Apply the batches that begin in one window; returns where the next one begins."""
     window = segment.read_batch(position, min(_WINDOW_BYTES, segment.size_bytes - position))
     is_last = position + len(window) >= segment.size_bytes
     at = 0

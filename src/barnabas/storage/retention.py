@@ -1,8 +1,8 @@
-"""Which of a log's oldest segments may go (ST-6): by log start, by size, by age.
+"""Retention: how many of a log's oldest segments may go (ST-6), by log start, size and age.
 
-Only whole segments go, from the oldest on, and none that reaches above the high watermark, for the
-log start may never pass it. The active one may go too, which then has to roll first. In a log that
-is compacted and nothing else, size and age say nothing.
+Only whole segments go, from the oldest on, and none that reaches above the high watermark, which
+the log start may never pass. The active one may go too, which then has to roll first. In a log that
+is only compacted, size and age do not count.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.storage.segments import Segments
 
 
 class Bounds(NamedTuple):
-    """The offsets that limit what may go."""
+    """The offsets that limit retention."""
 
     log_start_offset: int
     high_watermark: int
@@ -28,7 +28,7 @@ def count_removable(
 ) -> int:
     """How many of the oldest segments may go now, the active one included.
 
-    Without `wall_ms` none goes for its age.
+    Without `wall_ms` none goes by age.
     """
     by_rules = "delete" in config.cleanup_policy.split(",")
     excess_bytes = oldest_ms = -1
@@ -49,6 +49,6 @@ def count_removable(
 
 
 def _newest_ms(files: Files, segment: Segment) -> int:
-    """The largest timestamp in the segment; where none has one, when its file last changed."""
+    """The largest timestamp in the segment; without any, when its file last changed."""
     timestamp = segment.max_timestamp
     return timestamp if timestamp >= 0 else files.modified_ms(segment.path(LOG_SUFFIX))

@@ -1,37 +1,69 @@
-"""Whether a log has to begin a new segment for the next batch, bytes apart (ST-2)."""
+"""The roll rule: when a log closes its active segment and begins a new one (ST-2).
+
+    size     the batch would take the segment beyond `segment.bytes`
+    indexes  one is full (`segment.index.bytes`), or the offset is too far from the segment's base
+    age      the records would span more than `segment.ms`, less `segment.jitter.ms` at most
+
+`Log.roll` carries it out.
+"""
 
 from __future__ import annotations
 
 import zlib
+from typing import NamedTuple
 
-from barnabas.storage.batch_validation import Limits
-from barnabas.storage.index import MAX_RELATIVE_OFFSET
+from barnabas.config import LogConfig
+from barnabas.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.segment import Segment
 
 
-def is_full_or_old(
-    segment: Segment, limits: Limits, last_offset: int, timestamp: int, wall_ms: int
-) -> bool:
-    """Whether the indexes leave no room for a batch, or the records would span `segment.ms`.
+class RollRule(NamedTuple):
+    """A topic's limits on a segment."""
 
-    Age is told by the records' own times, by the clock only where the first batch has none.
-    """
-    if (
-        segment.offset_index.count >= limits.index_entries
-        or segment.time_index.count >= limits.time_index_entries
-        or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-    ):
-        return True
-    first = segment.first_timestamp
-    if first < 0:
-        if segment.untimed_since_ms is None or segment.untimed_since_ms > wall_ms:
-            segment.untimed_since_ms = wall_ms  # ... or the clock was set back
-        first, timestamp = segment.untimed_since_ms, wall_ms
-    waited_ms = timestamp - first
-    if not limits.segment_jitter_ms:
-        return waited_ms > limits.segment_ms
-    # The jitter keeps the partitions of a topic from rolling, and being flushed, all at once; a
-    # hash of the name spreads them as well as chance does, and the same way in every run.
-    name = f"{segment.directory.name}/{segment.base_offset}"
-    jitter_ms = zlib.crc32(name.encode()) % limits.segment_jitter_ms
-    return waited_ms > limits.segment_ms - jitter_ms
+    segment_bytes: int
+    segment_ms: int
+    segment_jitter_ms: int
+    index_entries: int
+    time_index_entries: int
+    """One slot of the time index is kept for the entry that closing adds."""
+
+    @classmethod
+    def of(cls, config: LogConfig) -> RollRule:
+        return cls(
+            config.segment_bytes,
+            config.segment_ms,
+            config.segment_jitter_ms,
+            config.segment_index_bytes // OFFSET_ENTRY.size,
+            config.segment_index_bytes // TIME_ENTRY.size - 1,
+        )
+
+    def is_due(
+        self, segment: Segment, size_bytes: int, last_offset: int, timestamp: int, wall_ms: int
+    ) -> bool:
+        """Whether a batch with this last offset and largest timestamp needs a new segment.
+
+        An empty segment takes any batch whose offset its indexes can express. Age is measured by
+        the records' own times, by the clock only where the first batch has none.
+        """
+        if not segment.size_bytes:
+            return last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+        if (
+            segment.size_bytes > self.segment_bytes - size_bytes
+            or segment.offset_index.count >= self.index_entries
+            or segment.time_index.count >= self.time_index_entries
+            or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+        ):
+            return True
+        first = segment.first_timestamp
+        if first < 0:
+            if segment.untimed_since_ms is None or segment.untimed_since_ms > wall_ms:
+                segment.untimed_since_ms = wall_ms  # unset, or the clock was set back
+            first, timestamp = segment.untimed_since_ms, wall_ms
+        waited_ms = timestamp - first
+        if not self.segment_jitter_ms:
+            return waited_ms > self.segment_ms
+        # The jitter keeps the partitions of a topic from rolling, and being flushed, all at once;
+        # a hash of the name spreads them as well as chance does, and the same way in every run.
+        name = f"{segment.directory.name}/{segment.base_offset}"
+        jitter_ms = zlib.crc32(name.encode()) % self.segment_jitter_ms
+        return waited_ms > self.segment_ms - jitter_ms

@@ -1,7 +1,7 @@
-"""Finding records by time: through the time indexes, then by a scan (ST-4).
+"""Search for records by time: through the time indexes, then by a scan (ST-4).
 
-The time index says up to which offset everything is older than a timestamp; from there the batches'
-headers are walked to the first that may hold the answer, and only that one is decoded.
+The time index has the offset up to which everything is older than a timestamp; from there the
+batches' headers are walked to the first that may hold the record, and only that one is decoded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGEST = 2**63 - 1
 
 
 class Found(NamedTuple):
-    """A record that was searched for."""
+    """A record that was found."""
 
     offset: int
     timestamp: int
@@ -30,7 +30,7 @@ def find_timestamp(
 ) -> Found | None:
     """The first record at or after `start_offset` that is not older than the timestamp."""
     for segment in segments:
-        # Without any timestamp the time index may be missing; then the log is asked.
+        # Without any timestamp the time index may be missing; then the log is searched.
         if segment.size_bytes and (segment.max_timestamp >= timestamp_ms or _is_blind(segment)):
             found = _find_in(segment, timestamp_ms, start_offset)
             if found is not None:
@@ -44,7 +44,7 @@ def find_newest(segments: Sequence[Segment]) -> Found | None:
     timestamp_ms = newest.max_timestamp
     if timestamp_ms < 0:
         return None
-    # A lower batch cannot hold it: the index would name that one.
+    # A lower batch cannot hold it: the index would have that one.
     position = newest.index_position(newest.offset_of_max_timestamp)
     for batch in newest.headers(position):
         if batch.header.max_timestamp >= timestamp_ms:
@@ -72,7 +72,7 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
 
 def _found(record: Record, batch: Located) -> Found:
     timestamp = record.timestamp
-    if not -_LARGEST <= timestamp <= _LARGEST:  # of a producer that cannot count: wraps as Java's
+    if not -_LARGEST <= timestamp <= _LARGEST:  # from a faulty producer: wraps as Java's
         timestamp = (timestamp + _LARGEST + 1) % _INT64 - _LARGEST - 1
     return Found(record.offset, timestamp, batch.header.partition_leader_epoch)
 

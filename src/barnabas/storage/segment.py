@@ -1,11 +1,11 @@
 """One `.log` file with its indexes: append, find, read as slices.
 
-A segment holds record batches one behind the other, offsets rising, from `base_offset` on. Its file
+A segment holds record batches one after the other, offsets rising, from `base_offset` on. Its file
 name is that offset in 20 digits. Offsets count records, positions count bytes; in the index files
 offsets are relative to the base.
 
 Appends are staged: they count at once, and `write_staged` brings all of them to the file with one
-system call. Whoever looks at the file has them written before; that is the log's duty.
+system call. The log has them written before it reads the file.
 
 Invariant: `size_bytes` is where the last whole batch ends, staged ones included. A segment knows
 nothing of roles, epochs or producers, and does not check what it is given.
@@ -69,14 +69,14 @@ class Segment:
     )
 
     def __init__(self, files: Files, directory: Path, base_offset: int, sizes: Sizes) -> None:
-        """`sizes`: what the files hold now and may be trusted for."""
+        """`sizes`: the trusted sizes of the files."""
         self._files = files
         self.base_offset = base_offset
         self.directory = directory
         self.size_bytes = sizes.log
         self.untimed_since_ms: int | None = None
         """When a batch was first seen to follow one without a timestamp."""
-        self.bytes_since_index = 0  # begins anew with each opening, as in Kafka
+        self.bytes_since_index = 0  # restarts with each opening, as in Kafka
         self.staged: list[Bytes] = []
         """Appended, and not yet written: the end of the segment."""
         self.offset_index = SparseIndex(
@@ -96,8 +96,8 @@ class Segment:
         self._first_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
-        # Where batches with these base offsets begin: what the last appends and reads found out.
-        # A reader that follows the log finds its place here and pays no system call.
+        # Positions of batches by base offset, from the last appends and reads. A reader that
+        # follows the log finds its position here, without a system call.
         self._marks: dict[int, int] = {}
 
     @classmethod
@@ -111,7 +111,7 @@ class Segment:
             for path in paths:
                 files.write(path, b"")
         except OSError:
-            # The log may go on without it, and beyond where it would have begun.
+            # The log may continue without it, and beyond where it would have begun.
             for path in paths:
                 files.remove(path)
             raise
@@ -122,7 +122,7 @@ class Segment:
 
     @property
     def files(self) -> Files:
-        """The disk that it is on."""
+        """The disk that the segment is on."""
         return self._files
 
     # --- append ----------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Segment:
         """Stage one batch, whose largest timestamp is given; it must not change until it is
         written. An index entry is due once per interval. After an OSError nothing has changed."""
         if self._file is None:
-            self.open_file()  # now, while it can be refused: what is staged has to be written
+            self.open_file()  # now, while it may fail: what is staged has to be written
         position = self.size_bytes
         size = len(batch)
         newest = self._max_timestamp
@@ -151,7 +151,7 @@ class Segment:
             self._first_timestamp = timestamp
         staged = self.staged
         if not staged:
-            # Where this write begins the last one ended, and there a reader that follows waits.
+            # A reader that follows the log waits where the last write ended and this one begins.
             self._mark(base_offset, position)
         staged.append(batch)
         self.size_bytes = position + size
@@ -186,14 +186,14 @@ class Segment:
             self.time_index.append(timestamp, self._offset_of_max_timestamp - self.base_offset)
 
     def fits(self, last_offset: int) -> bool:
-        """Whether the offset can be told relative to the base, in 31 bits."""
+        """Whether the offset, relative to the base, fits into 31 bits."""
         return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     # --- times -----------------------------------------------------------------------------------
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp, in ms, as far as the time index knows; -1 if there is none."""
+        """The largest timestamp, in ms, as far as the time index has it; -1 if there is none."""
         if self._max_timestamp is None:
             last = self.time_index.last
             self._max_timestamp = last[0] if last else NO_TIMESTAMP
@@ -215,12 +215,12 @@ class Segment:
         return self._first_timestamp
 
     def learn_from(self, copy: Segment) -> None:
-        """A thread had to look into a copy for the largest timestamp."""
+        """Take over the largest timestamp, which a thread has read in a copy."""
         if self._max_timestamp is None and copy._max_timestamp is not None:
             self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
 
     def learn_max_timestamp(self, timestamp: int, offset: int) -> None:
-        """From a scan: the largest so far, and the last offset of its batch."""
+        """Set the largest timestamp from a scan, and the last offset of its batch."""
         self._max_timestamp = timestamp
         self._offset_of_max_timestamp = offset
 
@@ -311,15 +311,15 @@ class Segment:
                 return True
             return not self._file.is_cached(self.index_position(offset), _WINDOW_BYTES)
         except OSError:
-            return True  # whoever reads meets it again, and deals with it
+            return True  # the read meets the error again, and handles it
 
     @property
     def is_closed(self) -> bool:
-        """Whether the next look into the log file has to open it."""
+        """Whether the next read of the log file has to open it."""
         return self._file is None
 
     def copy(self) -> Segment:
-        """The same files as they are now, to be read by a thread while this one goes on."""
+        """A copy on the same files at their current sizes, to be read by a thread."""
         copy = Segment(
             self._files,
             self.directory,
@@ -337,7 +337,7 @@ class Segment:
     # --- the files -------------------------------------------------------------------------------
 
     def forget_indexes(self) -> None:
-        """Before they are made anew from the log."""
+        """Clear the indexes, before they are rebuilt from the log."""
         self.offset_index.clear()
         self.time_index.clear()
         if self.aborted is not None:
@@ -347,8 +347,8 @@ class Segment:
     def cut(self, position: int) -> None:
         """End the log at `position`; the indexes must not reach beyond it.
 
-        Durably: what was cut off must not be back after a power cut, in front of what is written
-        next, or behind it: its checksums hold, and no other replica has it there.
+        Durably: records that were cut off must not come back after a power cut, before or behind
+        what is written next: their checksums hold, and no other replica has them there.
         """
         self.open_file().truncate(position)
         self._files.sync(self.path(LOG_SUFFIX))
@@ -373,7 +373,7 @@ class Segment:
         if newest_at < offset:
             self.learn_max_timestamp(newest, newest_at)
             return position is not None
-        # What came after the last entry of the time index is known to nobody else.
+        # The last entry of the time index does not cover what came after it.
         known = self.max_timestamp
         for found in self.headers(self.index_position(self._offset_of_max_timestamp)):
             if found.header.max_timestamp > known:
@@ -382,7 +382,7 @@ class Segment:
         return position is not None
 
     def write_out(self) -> None:
-        """Leave exactly Kafka's bytes: on a roll and on a clean stop. Nothing is fsynced."""
+        """Write files with exactly Kafka's bytes, on a roll and on a clean stop, without fsync."""
         self.write_staged()
         self.index_time()
         self.offset_index.write_out()
@@ -390,10 +390,10 @@ class Segment:
         if self.aborted is not None:
             self.aborted.write_out()
         if self._file is not None and self._file.size() != self.size_bytes:
-            self._file.truncate(self.size_bytes)  # what a torn write left behind
+            self._file.truncate(self.size_bytes)  # what a torn write left
 
     def paths(self) -> list[Path]:
-        """Of its files, the log first."""
+        """The paths of its files, the log first."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
         if self.aborted is not None and self.aborted.has_file:
             suffixes.append(ABORTED_INDEX_SUFFIX)
@@ -411,7 +411,7 @@ class Segment:
             self.aborted.release()
 
     def need_descriptors(self) -> None:
-        """OSError, unless a handful of files can be opened now: for what cannot be broken off."""
+        """OSError unless a few files can be opened now: before work that cannot be interrupted."""
         held: list[File] = []
         try:
             for _ in range(_HANDFUL):
@@ -428,7 +428,7 @@ class Segment:
 
 
 class Sizes(NamedTuple):
-    """Bytes of a segment's files; 0 for one that is not there."""
+    """Bytes of a segment's files; 0 for a missing one."""
 
     log: int
     offset_index: int

@@ -1,8 +1,8 @@
 """The segments of one log, oldest first; the last one is active.
 
-Owns which segment holds which offset, and which of them have their files open: the active one and
-the few that readers were at last. Invariant: there is always one at least, base offsets rise, and
-each segment ends before the next one begins. Reads answer whole batches as slices of files.
+Owns which segment holds which offset, and which have their files open: the active one and the few
+that were read last. Invariant: there is always at least one, base offsets rise, and each segment
+ends before the next one begins. Reads return whole batches as slices of files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _base_offset(segment: Segment) -> int:
 
 
 class Segments(Sequence[Segment]):
-    """What a log consists of. Whatever is staged has to be written before anything is read."""
+    """The segments of a log. What is staged has to be written before anything is read."""
 
     __slots__ = ("_all", "_files", "_opened", "active", "directory")
 
@@ -58,7 +58,7 @@ class Segments(Sequence[Segment]):
         return sum(segment.size_bytes for segment in self._all)
 
     def begin(self, base_offset: int) -> Segment:
-        """A new active segment."""
+        """Add a new active segment."""
         segment = Segment.create(self._files, self.directory, base_offset)
         rolled, self.active = self.active, segment
         self._all.append(segment)
@@ -118,8 +118,8 @@ class Segments(Sequence[Segment]):
         return False
 
     def batch_begin(self, offset: int) -> int:
-        """Where the batch begins that holds the offset, which is not below the first segment; the
-        offset itself, if none does."""
+        """The base offset of the batch that holds the offset, which is not below the first
+        segment; the offset itself, if none does."""
         segment = self._all[self._index_of(offset)]
         position = segment.locate(offset) if segment.size_bytes else None
         if position is None:
@@ -127,7 +127,7 @@ class Segments(Sequence[Segment]):
         return min(offset, next(segment.headers(position)).header.base_offset)
 
     def _index_of(self, offset: int) -> int:
-        """Which segment's range holds the offset."""
+        """The index of the segment whose range holds the offset."""
         i = len(self._all) - 1
         if offset < self.active.base_offset:
             i = bisect_right(self._all, offset, key=_base_offset) - 1
@@ -150,7 +150,7 @@ class Segments(Sequence[Segment]):
         return segment.size_bytes if end is None else end
 
     def _keep_open(self, segment: Segment) -> None:
-        """The files of the last few rolled segments that were read stay open; others close."""
+        """Keep the files of the last few rolled segments that were read open; close others."""
         opened = self._opened
         if segment not in opened:
             if len(opened) == _OPEN_ROLLED:
@@ -158,7 +158,7 @@ class Segments(Sequence[Segment]):
             self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Those that reach into the offsets from `start` to below `end`."""
+        """The aborted transactions that overlap the offsets from `start` to below `end`."""
         found: list[AbortedTransaction] = []
         for segment in self._all[max(0, bisect_right(self._all, start, key=_base_offset) - 1) :]:
             if segment.aborted is not None and segment.aborted.collect(start, end, found):
@@ -167,7 +167,7 @@ class Segments(Sequence[Segment]):
         return found
 
     def close_searched(self) -> None:
-        """A search may have looked into every segment."""
+        """Close the segments that a search may have opened."""
         for segment in self._all[:-1]:
             if segment not in self._opened:
                 segment.release()
@@ -192,7 +192,7 @@ class Segments(Sequence[Segment]):
         return taken
 
     def replace_all(self, base_offset: int) -> list[Segment]:
-        """Take all out and begin anew at an offset."""
+        """Take all out and start with an empty one at an offset."""
         taken, self._all = self._all, []
         self._close(taken)
         self.active = Segment.create(self._files, self.directory, base_offset)
@@ -200,13 +200,13 @@ class Segments(Sequence[Segment]):
         return taken
 
     def has(self, some: Sequence[Segment]) -> bool:
-        """Whether these are neighbours here, in this order, and none of them is active."""
+        """Whether these are adjacent here, in this order, and none of them is active."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         found = self._all[i : i + len(some)]
         return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
 
     def replace(self, some: Sequence[Segment], new: Segment) -> None:
-        """Put one that holds what is left of these neighbours in their place."""
+        """Replace these adjacent segments by one with what is left of them."""
         i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
         self._all[i : i + len(some)] = [new]
         self._close(some)

@@ -1,4 +1,4 @@
-"""Producer state on disk: `<offset>.snapshot`, the state before that offset.
+"""Snapshots of producer state: `<offset>.snapshot`, the state before that offset.
 
     version int16 (1) | crc uint32, CRC-32C of what follows | count int32 | per producer 46 bytes:
      0 producer id int64         8 epoch int16            10 last sequence int32
@@ -6,7 +6,7 @@
     34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
 
 Only the last batch of the five is kept, as in Kafka. A snapshot is written in place, not
-atomically: its checksum tells a torn one, and the one before it, or the log itself, can replace it.
+atomically: its checksum reveals a torn one, which an earlier one, or the log itself, can replace.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode_snapshot(producers: Producers) -> bytes:
 
 
 def encode_states(states: Sequence[bytes]) -> bytes:
-    """Of producers as they were when `Producers.states` was asked."""
+    """Encode the producers of an earlier `Producers.states`."""
     size = ROW.size
     body = b"".join([_COUNT.pack(len(states)), *[each[:size] for each in states]])
     return _HEADER.pack(_VERSION, crc32c(body)) + body
@@ -52,9 +52,9 @@ def decode_snapshot(data: bytes) -> Producers:
         body = data[_HEADER.size :]
         (count,) = _COUNT.unpack_from(body)
     except error as cause:
-        raise CorruptData("a producer snapshot is cut") from cause
+        raise CorruptData("a producer snapshot is truncated") from cause
     if version != _VERSION:
-        raise CorruptData(f"a producer snapshot has the unknown version {version}")
+        raise CorruptData(f"a producer snapshot has unknown version {version}")
     if crc != crc32c(body) or len(body) != _COUNT.size + count * ROW.size:
         raise CorruptData("a producer snapshot fails its checksum")
     producers = Producers()
@@ -76,12 +76,12 @@ def load_newest_snapshot(
     files: Files, directory: Path, offsets: Sequence[int]
 ) -> tuple[Producers, int] | None:
     """The newest of these (ascending) that is whole, and its offset. Damaged ones are removed: an
-    older one and the log say the same."""
+    older one and the log have the same state."""
     for offset in reversed(offsets):
         path = snapshot_path(directory, offset)
         try:
             return decode_snapshot(files.read(path)), offset
         except CorruptData as error:
-            _log.warning("%s: %s; its content is taken from the log again", path, error)
+            _log.warning("%s: %s; rebuilding producer state from the log", path, error)
             files.remove(path)
     return None

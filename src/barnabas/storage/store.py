@@ -1,15 +1,15 @@
 """All logs of a broker, in its log directories.
 
-Owns the order of a start and of a clean stop, which is what makes a stop clean. Start: lock every
-directory and read what it is, and only then remove the markers and open the logs. Stop: flush and
-close every log, write the checkpoints, and last the marker, per directory; a directory of which any
-log failed gets none, and is scanned at the next start.
+Owns the order of a start and of a stop, which makes a stop clean. Start: lock every directory and
+read its metadata, and only then remove the markers and open the logs. Stop: flush and close every
+log, write the checkpoints, and last the marker, per directory; a directory with a failed log gets
+none, and is scanned at the next start.
 
-A directory that is broken, at the start or later, goes offline alone: its logs are forgotten here,
-and the broker runs on the others (KIP-112). One that belongs to somebody else is no matter of
-disks: the broker does not start.
+A directory that is broken, at the start or later, goes offline alone: its logs are dropped here,
+and the broker runs on the others (KIP-112). With a directory of another broker or cluster the
+broker does not start.
 
-A log stays in the directory in which it was made: the one that then had the fewest.
+A log stays in the directory in which it was created: the one that then had the fewest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OffsetOf = Callable[[TopicPartition], int | None]
 
 
 class LogStore:
-    """The logs by partition. Everything is synchronous; what waits for a disk says so."""
+    """The logs by partition. All methods are synchronous; those that wait for a disk say so."""
 
     __slots__ = (
         "_broker_id",
@@ -72,7 +72,7 @@ class LogStore:
         broker_id: int,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
     ) -> None:
-        """`producer_expiration_ms`: who was idle for longer is forgotten at the start."""
+        """`producer_expiration_ms`: producers idle for longer are removed at the start."""
         self._files = files
         self._broker_id = broker_id
         self._producer_expiration_ms = producer_expiration_ms
@@ -80,7 +80,7 @@ class LogStore:
         self._is_suspect = False
         self._failed: dict[Path, Exception] = {}
         self._logs: dict[TopicPartition, Log] = {}
-        self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted
+        self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted yet
         self._noting = threading.Lock()
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._places = Places(files, self._forget_namesake)
@@ -97,7 +97,7 @@ class LogStore:
         broker_id: int,
         now_ms: int,
     ) -> LogStore:
-        """A store that has begun; see `begin`."""
+        """Create a store and `begin` it."""
         store = cls(files, broker_id)
         store.begin(directories, config, now_ms)
         return store
@@ -109,12 +109,12 @@ class LogStore:
         now_ms: int,
         loading: Loading | None = None,
     ) -> None:
-        """Take the directories and open what is in them, recovering what a crash left.
+        """Take the directories and open their logs, with recovery after a crash.
 
-        The logs get the broker's own `config`; whoever knows a topic's sets it later. A directory
-        that is broken is left out with one line in the log, if another can be had. Raises
-        ConfigError with one line that says what to do, or LoadingStopped; everything is given
-        back then, and no directory is left clean.
+        The logs get the broker's own `config`; the topics' are set later. A broken directory is
+        left out with one line in the log, if another is usable. Raises ConfigError with one line
+        on what to do, or LoadingStopped; everything is released then, and no directory is left
+        clean.
         """
         try:
             for path in directories:
@@ -135,7 +135,7 @@ class LogStore:
             if not self._directories:
                 raise next(iter(self._failed.values()))
         except BaseException:
-            self._release()
+            self.release()
             raise
         for reason in self._failed.values():
             _log.error("%s; the broker runs without it", reason)
@@ -157,7 +157,7 @@ class LogStore:
             other = self._homes.setdefault(topic_partition, directory)
             if other is not directory:
                 raise ConfigError(
-                    f"{topic_partition} lies in {other.path} and in {path}; move one of the two "
+                    f"{topic_partition} is in both {other.path} and {path}; move one of the two "
                     "away, the one with fewer records"
                 )
             self._places.hosted[directory] += 1
@@ -190,12 +190,12 @@ class LogStore:
             path = directory.path_of(topic_partition)
             log = open_log(self._files, path, topic_partition, config, start)
             if not 0 <= log.gaps.end <= log.log_end_offset:
-                # Another's until now: it may have gaps up to here, and from here on has none.
+                # Another broker's until now: it may have gaps up to here, and none from here on.
                 log.flush()
                 log.gaps.note(log.log_end_offset)
             self._logs[topic_partition] = log
             is_back = is_back or start.recovery_point > log.recovery_point
-            # What a crash took from the log cannot have been seen by the next reader either.
+            # Records that a crash took from the log do not count as committed either.
             high_watermark = high_watermarks.get(topic_partition, 0)
             self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
             is_cut = is_cut or high_watermark > log.log_end_offset
@@ -205,13 +205,13 @@ class LogStore:
             {name: noted[name] for name in self._names_in(directory) if name in noted}
         )
         if is_back:
-            # It died in a truncation, and what is written here from now on is not durable yet.
+            # It died in a truncation, and records written from now on are not durable yet.
             self._checkpoint_in(directory, RECOVERY_POINTS, self._recovery_point)
         if is_cut:
-            # Now, or after the next crash what was written here since would pass for committed.
+            # Now, or after the next crash records written since would count as committed.
             self._checkpoint_in(directory, HIGH_WATERMARKS, self.high_watermarks.get)
 
-    # --- what there is ---------------------------------------------------------------------------
+    # --- queries ---------------------------------------------------------------------------
 
     @property
     def logs(self) -> Mapping[TopicPartition, Log]:
@@ -223,16 +223,15 @@ class LogStore:
 
     @property
     def failed_directories(self) -> tuple[Path, ...]:
-        """Those that are offline until the next start."""
+        """The directories that are offline until the next start."""
         return tuple(self._failed)
 
     def directory_of(self, topic_partition: TopicPartition) -> Path:
-        """The log directory in which a log lies."""
+        """The log directory of a log."""
         return self._homes[topic_partition].path
 
     def sizes(self, path: Path) -> dict[TopicPartition, tuple[int, bool]]:
-        """The logs in a log directory: bytes, and whether it is a copy that is to replace another
-        (none is)."""
+        """The logs in a log directory: bytes, and whether it is a future replica (none is)."""
         found = {}
         for name, home in self._homes.items():
             log = self._logs.get(name)
@@ -241,15 +240,15 @@ class LogStore:
         return found
 
     def volume_bytes(self, path: Path) -> tuple[int, int]:
-        """Of the volume that holds a log directory: all, and what is free for us. OSError."""
+        """The total and usable bytes of a log directory's volume. OSError."""
         return self._files.space(path)
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The logs that are not among the cluster's partitions: told, and left alone."""
+        """The logs that are not among the cluster's partitions: logged, and left alone."""
         unknown = sorted(self._logs.keys() - set(names))
         for name in unknown:
             _log.warning(
-                "%s holds a partition that the metadata does not know; it is left alone. Move it "
+                "%s has a partition that is not in the metadata; it is left alone. Move it "
                 "elsewhere if it is not needed, or import the metadata that it belongs to",
                 self._logs[name].directory,
             )
@@ -258,8 +257,8 @@ class LogStore:
     def begins_whole(self, boot_id: bytes) -> bool:
         """Whether the logs have all that was ever written to them (`LogDirectory.may_have_lost`).
 
-        Where they may not have, no stop is clean until `loss_is_known` has been called: who starts
-        next must not forget what nobody else has learned.
+        If not, no stop is clean until `loss_is_known` has been called: the next start must not
+        lose the fact before the cluster knows it.
         """
         self._is_suspect = bool(self._failed) or any(
             directory.may_have_lost(boot_id) for directory in self._directories
@@ -267,7 +266,7 @@ class LogStore:
         return not self._is_suspect
 
     def loss_is_known(self, boot_id: bytes) -> None:
-        """Whoever counted on these logs knows what they may lack; from now on they count anew."""
+        """The cluster knows of the possible loss; from now on the logs count as complete."""
         self._is_suspect = False
         for directory in self._directories:
             directory.note_boot(boot_id)
@@ -292,9 +291,9 @@ class LogStore:
         *,
         is_new: bool = False,
     ) -> Log:
-        """An empty log. Unless the partition `is_new` it may lie in a directory that is offline,
-        and is not made a second time: OSError, as without any directory. DirectoryError if the
-        disk refuses."""
+        """Create an empty log. Unless the partition `is_new` it may be in an offline directory, and
+        is not created a second time: OSError, as without any directory. DirectoryError if the disk
+        fails."""
         log = self.make(topic_partition, topic_id, config, is_new=is_new)
         self.note_made()
         return log
@@ -307,7 +306,7 @@ class LogStore:
         *,
         is_new: bool = False,
     ) -> Log:
-        """`create`; but nothing may be written to it before `note_made` has returned."""
+        """`create`, but nothing may be written to it before `note_made` has returned."""
         assert topic_partition not in self._logs, f"{topic_partition} exists"
         new = self.place(topic_partition, topic_id, is_new=is_new)
         directory = new.directory
@@ -326,18 +325,18 @@ class LogStore:
     def place(
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = False
     ) -> NewLog:
-        """Where `make` will put a log: `lay_out` of what is returned may be called before, in any
+        """Choose the directory for `make`; `lay_out` of the result may be called before it, in any
         thread. OSError as of `make`."""
         if self._failed and not (is_new and self._directories):
             path, reason = next(iter(self._failed.items()))
-            # Without any directory the broker is about to stop, and is asked to host all the same.
-            what = "has no other place" if is_new else "may lie there"
+            # Without any directory the broker is about to stop, but may still get requests to host.
+            what = "has no other directory" if is_new else "may be there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
         return self._places.place(topic_partition, topic_id, self._directories)
 
     def note_made(self) -> None:
-        """Whose topics' the logs are that were made since this was last called: on disk for sure
-        when it returns, and until their own files are. Suits a thread. DirectoryError."""
+        """Note the topic ids of logs made since the last call, durably, until their own files are
+        durable. Suits a thread. DirectoryError."""
         with self._noting:
             made, self._made = self._made, {}
             for directory, ids in made.items():
@@ -352,8 +351,8 @@ class LogStore:
                     raise DirectoryError(directory.path, cause) from cause
 
     def _forget_namesake(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
-        """Take an earlier log of this name out of the checkpoints: after a crash, what it had
-        reached would pass for what the new one has."""
+        """Remove an earlier log of this name from the checkpoints: after a crash, its offsets would
+        be taken for the new one's."""
         for file, offset_of in (
             (RECOVERY_POINTS, self._recovery_point),
             (LOG_STARTS, self._log_start),
@@ -365,21 +364,21 @@ class LogStore:
                 self._checkpoint_in(directory, file, offset_of)
 
     def give_topic_id(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
-        """Write down the id of a log that was made before there were any. Raises OSError."""
+        """Write the topic id of a log that was created before there were any. Raises OSError."""
         log = self._logs[topic_partition]
         write_topic_id(self._files, log.directory, topic_id)
         log.topic_id = topic_id
 
     def delete(self, *names: TopicPartition) -> None:
-        """Forget logs, durably; their names are free, their bytes go with the next `purge_deleted`.
+        """Delete logs, durably; their names are free, their bytes go with the next `purge_deleted`.
 
-        DirectoryError, and nobody knows which of them would be back after a power cut.
+        On DirectoryError any of them may be back after a power cut.
         """
         for path in dict.fromkeys([self.set_aside(name) for name in names]):
             self.sync_names(path)
 
     def set_aside(self, topic_partition: TopicPartition, *, is_stray: bool = False) -> Path:
-        """Forget a log, and rename its directory; returns the log directory in which it lay.
+        """Drop a log, and rename its directory; returns the log directory in which it was.
 
         After a power cut it may be back, unless `sync_names` has returned since. One that
         `is_stray` is kept: the name belongs to another topic by now. Otherwise as `delete`.
@@ -397,7 +396,7 @@ class LogStore:
         return directory.path
 
     def sync_names(self, path: Path) -> None:
-        """What was set aside in a log directory stays so; suits a thread. DirectoryError."""
+        """Make `set_aside` in a log directory durable; suits a thread. DirectoryError."""
         for directory in self._directories:
             if directory.path == path:
                 directory.sync()
@@ -408,18 +407,18 @@ class LogStore:
             directory.purge()
 
     def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Cut a log's end off, and never take for durable what will be written there instead."""
+        """Truncate a log, and lower the checkpoints that exceed its new end."""
         self.begin_truncate(topic_partition, offset)
         self._logs[topic_partition].settle()
 
     def begin_truncate(self, topic_partition: TopicPartition, offset: int) -> None:
-        """`truncate`, but for what waits for the disk or takes long: `learn` and `settle` do that
-        for many logs at once. Whoever writes to the log before does it for that log."""
+        """`truncate`, except what waits for the disk or takes long: `learn` and `settle` do that
+        for many logs at once. An earlier write to the log does it for that log."""
         self._logs[topic_partition].truncate(offset, settles=False)
         self._ended(topic_partition)
 
     def start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Empty a log, to begin anew at an offset; otherwise as `truncate`."""
+        """Empty a log, to begin at an offset; otherwise as `truncate`."""
         self.begin_start_at(topic_partition, offset)
         self._logs[topic_partition].settle()
 
@@ -436,13 +435,13 @@ class LogStore:
             log.unsettled.before_writes = partial(self._lower, self._homes[name], (name,))
 
     def learn(self, name: TopicPartition) -> Iterator[None]:
-        """In steps: who has written to a log that was cut, as far as its end."""
+        """Find the producers of a truncated log, in steps."""
         log = self._logs.get(name)
         if log is not None and log.unsettled is not None:
             yield from log.unsettled.learn()
 
     def settle(self, names: Iterable[TopicPartition]) -> list[tuple[Log, OSError]]:
-        """Have cuts on disk; suits a thread. Returns the logs that could not. DirectoryError."""
+        """Complete truncations on disk; suits a thread. Returns failed logs. DirectoryError."""
         failed: list[tuple[Log, OSError]] = []
         done: dict[LogDirectory, dict[TopicPartition, Cut]] = {}
         for name in names:
@@ -467,8 +466,8 @@ class LogStore:
         return failed
 
     def _lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
-        """Let no checkpoint say more of logs that were cut than is true by now. Else the next start
-        would take for durable, committed or deleted what is written there instead."""
+        """Lower checkpoints that exceed truncated logs. Else the next start would take records
+        written there later for durable, committed or deleted."""
         for file, offset_of in (
             (RECOVERY_POINTS, self._recovery_point),
             (HIGH_WATERMARKS, self.high_watermarks.get),
@@ -482,7 +481,7 @@ class LogStore:
                 self._checkpoint_in(directory, file, offset_of)
 
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
-        """A log directory is out of reach: forget its logs as they are; returns their names.
+        """A log directory is out of reach: drop its logs as they are; returns their names.
 
         Nothing is written there any more, so it is scanned when it is back at a later start.
         """
@@ -504,17 +503,17 @@ class LogStore:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write these, and those known before for logs that are not named. Waits for the disk."""
+        """Write these, and the known ones of other logs. Waits for the disk."""
         self.high_watermarks.update(high_watermarks)
         self._checkpoint(HIGH_WATERMARKS, self.high_watermarks.get)
 
     def checkpoint_recovery_points(self) -> None:
-        """Write up to where each log is durable, and where it begins. Waits for the disk."""
+        """Write each log's recovery point and log start. Waits for the disk."""
         self._checkpoint(RECOVERY_POINTS, self._recovery_point)
         self._checkpoint(LOG_STARTS, self._log_start)
 
     def _checkpoint(self, file: str, offset_of: OffsetOf) -> None:
-        """In every directory that can be written; then raise the first DirectoryError."""
+        """Write in every directory that can be written; then raise the first DirectoryError."""
         failures: list[DirectoryError] = []
         for directory in self._directories:
             try:
@@ -525,8 +524,8 @@ class LogStore:
             raise failures[0]
 
     def _checkpoint_in(self, directory: LogDirectory, file: str, offset_of: OffsetOf) -> None:
-        # A truncation moves a recovery point back while the clockwork's thread may be writing the
-        # one from before: the later look must be the later file.
+        # A truncation may lower a recovery point while a thread writes the one from before: the
+        # later lookup must be the later file.
         with directory.checkpointing[file]:
             offsets = {
                 name: offset
@@ -543,17 +542,17 @@ class LogStore:
         return None if log is None else log.recovery_checkpoint
 
     def _log_start(self, name: TopicPartition) -> int | None:
-        """The log start, if the first segment's name does not say it."""
+        """The log start, if it differs from the first segment's base."""
         log = self._logs.get(name)
         if log is None or log.log_start_offset <= log.segments[0].base_offset:
             return None
         return log.log_start_offset
 
     def close(self) -> None:
-        """A clean stop; the high watermarks have been checkpointed before.
+        """Stop cleanly; the high watermarks have been checkpointed before.
 
-        What can be closed is closed, and a directory that can be left clean is left so; then the
-        first error is raised, if there was one: OSError, or CorruptData of a damaged index.
+        Closes what can be closed, and marks directories clean where possible; then raises the
+        first error, if any: OSError, or CorruptData of a damaged index.
         """
         failures: list[OSError | CorruptData] = []
         for directory in self._directories:
@@ -571,12 +570,12 @@ class LogStore:
                         directory.mark_clean()
                 except OSError as error:
                     failures.append(error)
-        self._release()
+        self.release()
         if failures:
             raise failures[0]
 
-    def _release(self) -> None:
-        """Give back descriptors and locks, as they are."""
+    def release(self) -> None:
+        """Give back descriptors and locks and write nothing, as a process that dies does."""
         for log in self._logs.values():
             log.release()
         for directory in self._directories:
@@ -591,6 +590,6 @@ def _unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
             f"log directory {path} cannot be used: {what}; repair its disk and start again"
         )
     return UnusableDirectory(
-        f"log directory {path} cannot be used: {cause}; mend that, or move what is damaged away "
+        f"log directory {path} cannot be used: {cause}; repair that, or move what is damaged away "
         "if it is not needed, and start again"
     )

@@ -1,13 +1,13 @@
-"""The swap of cleaned segments into a log, by Kafka's suffixes, so that a crash leaves no doubt.
+"""The swap of cleaned segments into a log, by Kafka's suffixes, so that it survives a crash.
 
     1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames is
                   the decision: a start after a crash (`leftovers`) undoes what came before it, and
                   finishes what comes after
-    2   the directory is synced, by whoever has a thread for it
+    2   the directory is synced, in a thread
     3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
 
-A log that is cut in between, or loses one of the old segments, must not be swapped any more, nor by
-the next start: `undo` makes the files those of an unfinished set again before it removes them.
+If the log is truncated in between, or loses one of the old segments, the swap must not finish, nor
+at the next start: `undo` turns the files into an unfinished set again before it removes them.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from barnabas.storage.snapshot import snapshot_path
 
 
 class Swap:
-    """One new segment for several neighbours."""
+    """One new segment for several adjacent ones."""
 
     __slots__ = ("_directory", "_files", "_sizes", "replaced")
 
     def __init__(
         self, files: Files, directory: Path, replaced: Sequence[Segment], sizes: Sizes
     ) -> None:
-        """`sizes`: of the new segment's files, which lie in the directory as `.cleaned`."""
+        """`sizes`: of the new segment's files, which are in the directory as `.cleaned`."""
         self.replaced = replaced
         self._files = files
         self._directory = directory
         self._sizes = sizes
 
     def begin(self) -> None:
-        """Decide. OSError, and nobody knows whether it is."""
+        """Decide the swap. After an OSError it is unknown whether it is decided."""
         for path in self._paths():
             self._rename(path, CLEANED, SWAP)
 
@@ -58,7 +58,7 @@ class Swap:
         return Segment(self._files, self._directory, base_offset, self._sizes)
 
     def undo(self) -> None:
-        """As if it had never begun; a crash in the middle leaves nothing that could be finished."""
+        """Undo `begin`; a crash in the middle leaves nothing that could be finished."""
         log, *indexes = self._paths()
         self._rename(log, SWAP, CLEANED)
         for path in indexes:
@@ -66,7 +66,7 @@ class Swap:
         self._files.remove(_suffixed(log, CLEANED))
 
     def _paths(self) -> list[Path]:
-        """Of the new segment when all is done; the log first."""
+        """The final paths of the new segment; the log first."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
         if self._sizes.aborted:
             suffixes.append(ABORTED_INDEX_SUFFIX)
@@ -78,8 +78,8 @@ class Swap:
 
 
 class Swaps:
-    """The swap that one log is in the middle of, if it is. OSError: nobody knows what is on disk,
-    and the log has failed."""
+    """The swap under way in one log, if any. OSError: the state on disk is unknown, and the log has
+    failed."""
 
     __slots__ = ("_begun", "_directory", "_durability", "_files", "_segments")
 
@@ -93,8 +93,8 @@ class Swaps:
         self._begun: Swap | None = None
 
     def begin(self, replaced: Sequence[Segment], sizes: Sizes) -> bool:
-        """Decide that `.cleaned` files of these sizes replace neighbouring segments; False if those
-        are not here any more. The directory has to be synced before `finish`."""
+        """Decide that `.cleaned` files of these sizes replace adjacent segments; False if those are
+        not here any more. The directory has to be synced before `finish`."""
         if not self._segments.has(replaced):
             return False
         self._begun = Swap(self._files, self._directory, replaced, sizes)
@@ -102,7 +102,7 @@ class Swaps:
         return True
 
     def finish(self, discard: Callable[[Sequence[Segment]], None]) -> bool:
-        """Swap, discarding what is replaced; False if it was undone."""
+        """Swap, discarding the replaced segments; False if it was undone."""
         swap, self._begun = self._begun, None
         if swap is None:
             return False
@@ -114,7 +114,7 @@ class Swaps:
         return True
 
     def undo(self) -> None:
-        """What has begun, if anything has, is not to be finished."""
+        """Undo the swap under way, if any."""
         if self._begun is not None:
             swap, self._begun = self._begun, None
             swap.undo()

@@ -1,11 +1,11 @@
-"""Which topic new partitions belong to: `.barnabas_topic_ids`, one per log directory.
+"""The topic ids of new partitions: `.barnabas_topic_ids`, one per log directory.
 
     t 0 AAECAwQFBgcICQoLDA0ODw        <topic> <partition> <topic id as in partition.metadata>
 
-A partition's own `partition.metadata` (KIP-516) is written when it is made, and not synced: with a
-thousand partitions made at once that would be a thousand waits for the disk. One line of each goes
-to the end of this file instead, with one sync for all, before anything is written to their logs.
-Where a power cut has left a partition's file empty, or none, the last line here tells its topic.
+A partition's own `partition.metadata` (KIP-516) is written at its creation, and not synced: with a
+thousand new partitions that would be a thousand waits for the disk. Instead, one line for each is
+appended to this file, with one sync for all, before anything is written to their logs. Where a
+power cut has left a partition's file empty, or none, the last line here has its topic id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MANY_LINES = 1_000
 
 
 class TopicIds:
-    """The file of one log directory. It is one thread's at a time."""
+    """The file of one log directory, used by one thread at a time."""
 
     __slots__ = ("_files", "_lines", "_path")
 
@@ -37,7 +37,7 @@ class TopicIds:
         self._lines = 0
 
     def read(self) -> dict[TopicPartition, bytes]:
-        """What it says; a line that is cut or damaged says nothing."""
+        """The ids in the file; a cut or damaged line is ignored."""
         try:
             text = self._files.read(self._path).decode("utf-8", "replace")
         except FileNotFoundError:
@@ -55,7 +55,7 @@ class TopicIds:
         return found
 
     def begin(self, known: Mapping[TopicPartition, bytes]) -> None:
-        """Say this, and no more; durable when it returns. There is no file to say nothing."""
+        """Replace the content; durable when it returns. Without any there is no file."""
         if known:
             replace_file(self._files, self._path, _encoded(known.items()))
         else:
@@ -66,7 +66,7 @@ class TopicIds:
     def add(
         self, made: Mapping[TopicPartition, bytes], known: Mapping[TopicPartition, bytes]
     ) -> None:
-        """Say of these too, durably; `known`: of all that there are, if it is to be begun anew."""
+        """Append these, durably; `known`: all existing ones, if the file has to be replaced."""
         is_there = self._lines > 0
         self._lines += len(made)
         if not is_there or self._lines > 2 * len(known) + _MANY_LINES:

@@ -1,12 +1,12 @@
-"""Transactions in one log: which are open, and which were aborted (KIP-98).
+"""The open transactions of a log, and its index of aborted ones (KIP-98).
 
     .txnindex    version int16 (0) | producer id int64 | first offset int64 | last offset int64
                  | last stable offset int64                                  34 bytes an entry
 
-An entry is made for each ABORT marker, in the segment that holds it: `last offset` is the marker's,
-so that column rises; `last stable offset` is where the log was stable once this transaction had
-ended. Somebody who reads committed records only is given the transactions that reach into the range
-which is read, and skips their batches. The file is made with the first entry.
+There is an entry for each ABORT marker, in its segment: `last offset` is the marker's, so that
+column rises; `last stable offset` is that of the log once this transaction had ended. A
+reader of committed records gets the transactions that overlap its range, and skips their batches.
+The file is created with the first entry.
 
 A record is stable when it is below the high watermark and below the first offset of every
 transaction that is open, or whose marker is not yet below the high watermark: a new leader may not
@@ -32,7 +32,7 @@ ABORTED_ENTRY_BYTES = _ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
-    """What a reader of committed records has to know: skip this producer from that offset on."""
+    """For readers of committed records: skip this producer from that offset on."""
 
     producer_id: int
     first_offset: int
@@ -53,7 +53,7 @@ class Ended(NamedTuple):
     first_offset: int
     marker_offset: int
     last_stable_offset: int
-    """Where the log is stable now, as far as open transactions go."""
+    """The last stable offset now, as far as open transactions go."""
 
 
 class AbortedIndex(EntryFile):
@@ -75,12 +75,12 @@ class AbortedIndex(EntryFile):
         found = []
         for version, *fields in _ENTRY.iter_unpack(self.raw(first, min(count, self.count - first))):
             if version != _VERSION:
-                raise CorruptData(f"{self.path} has an entry of the unknown version {version}")
+                raise CorruptData(f"{self.path} has an entry of unknown version {version}")
             found.append(Aborted(*fields))
         return found
 
     def is_sound(self, base_offset: int) -> bool:
-        """Whether every entry is one that the segment from `base_offset` on can have."""
+        """Whether every entry is possible in the segment from `base_offset` on."""
         last_offset = base_offset - 1
         try:
             for first in range(0, self.count, _READ_AT_ONCE):
@@ -93,10 +93,10 @@ class AbortedIndex(EntryFile):
         return True
 
     def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
-        """Add those that reach into the offsets from `start` to below `end`.
+        """Add those that overlap the offsets from `start` to below `end`.
 
-        Whether no later segment can have one: a transaction that ends where all below `end` was
-        stable is the last that could.
+        Returns whether no later segment can have one: a transaction that ends where all below
+        `end` was stable is the last that could.
         """
         i = bisect_left(self, start, key=lambda entry: entry.last_offset)
         while i < self.count:
@@ -110,12 +110,12 @@ class AbortedIndex(EntryFile):
         return False
 
     def cut(self, offset: int) -> None:
-        """Forget the transactions whose markers are at or after the offset."""
+        """Remove the transactions whose markers are at or after the offset."""
         self.truncate(bisect_left(self, offset, key=lambda entry: entry.last_offset))
 
 
 class OpenTransactions:
-    """The transactions that keep the last stable offset back."""
+    """The transactions that hold back the last stable offset."""
 
     __slots__ = ("_ended", "_open")
 

@@ -1,9 +1,9 @@
-"""Small files of a table merged into large ones, in one commit; the rows stay.
+"""Merges small files of a table into large ones, in one commit; the rows do not change.
 
-Not by `deltalake`'s own `optimize`: of two that run at once version 1.6.6 commits both, and every
-row is in the table twice. Here a commit that others came before is looked at again: it goes on only
-if all files that it takes away are still there, so of two one is done, and an overwrite in between
-stays one.
+Not by `deltalake`'s own `optimize`: version 1.6.6 commits two concurrent ones both, and every row
+is in the table twice. Here a commit that lost a race is checked again: it goes on only if all files
+that it removes are still in the table, so of two concurrent ones only one is done, and an overwrite
+in between stays complete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TARGET_BYTES: Final = 128 << 20
 
 _SMALL_BYTES: Final = TARGET_BYTES // 2
 _GROUP_BYTES: Final = 32 << 20
-_ATTEMPTS: Final = 20  # of a commit that others come before
+_ATTEMPTS: Final = 20  # of a commit that loses races
 _BATCH_ROWS: Final = 16_384
 _OPERATION: Final = "barnabas.operation"  # in the commit's own metadata
 
@@ -39,18 +39,18 @@ Key = tuple[str | None, ...]
 
 
 class Compacted(NamedTuple):
-    """How many files became how many."""
+    """The numbers of files removed and added."""
 
     removed: int
     added: int
 
 
 class CompactionLost(BarnabasError):
-    """Others changed the files meanwhile; the table is as they left it."""
+    """Other writers changed the files meanwhile; the table was not changed."""
 
 
 class _Small(NamedTuple):
-    """A file of the table. `path` is where it is; the log has it with its `%` encoded again."""
+    """A file of the table. `path` is its real path; the log has it with its `%` encoded again."""
 
     path: str
     size_bytes: int
@@ -60,10 +60,10 @@ class _Small(NamedTuple):
 def compact(
     options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None = None
 ) -> Compacted:
-    """`merge`: what becomes of the rows of several files of one partition; None: they stay as they
-    are. It has to mean the same to those who read the table.
+    """Merge small files. `merge`: combines the rows of several files of one partition; None: keep
+    them. The result must mean the same to readers of the table.
 
-    Raises `CompactionLost`, and `ConfigError` where there is no table or not one of ours.
+    Raises `CompactionLost`, and `ConfigError` if there is no table or it is not one of ours.
     """
     table = open_table(options)
     if table is None:
@@ -104,7 +104,7 @@ def _small_files(table: DeltaTable) -> list[_Small]:
 
 
 def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:
-    """Files that become one; each is in one alone, and of one partition."""
+    """Groups of files to merge, each of one partition; a file is in one group at most."""
     by_key: dict[Key, list[_Small]] = {}
     for file in files:
         by_key.setdefault(file.key, []).append(file)
@@ -131,7 +131,7 @@ def _merge(
     schema = pa.schema([field for field in whole if field.name not in partition_by])
     target = PartitionFile(where, schema, dict(zip(partition_by, files[0].key, strict=True)))
     try:
-        # Columns that a file lacks become null, those within its structs, too.
+        # Columns that a file lacks become null, also within structs.
         found = pa_dataset.dataset(
             [file.path for file in files], schema=schema, format="parquet", filesystem=where
         )
@@ -178,11 +178,11 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
                 "append",
                 table.schema(),
                 partition_by=names,
-                # `deltalake` itself would try again, and look less closely.
+                # `deltalake` itself would retry, with weaker checks.
                 commit_properties=CommitProperties({_OPERATION: "compact"}, max_commit_retries=0),
                 post_commithook_properties=hook(options),
             )
         except CommitFailedError:
             continue
         return
-    raise CompactionLost(f"{options.path}: others changed the same files meanwhile")
+    raise CompactionLost(f"{options.path}: other writers changed the same files meanwhile")

@@ -1,8 +1,8 @@
-"""A task of the Delta sink: Arrow batches into Parquet files, one for each partition of the table.
+"""A task of the Delta sink: writes Arrow batches to Parquet files, one per partition of the table.
 
-A file has a random name and lies in a directory that names its partition: the table's log says so,
-too, and by the protocol that is what counts, but Polars goes by the directory. What no commit names
-is invisible, and goes with a vacuum.
+A file has a random name, in a directory named by its partition. By the protocol the partition in
+the table's log counts, but Polars uses the directory. Files without a commit are invisible, and
+removed by a vacuum.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.stats import statistics
 
-MOST_PARTITIONS: Final = 1_000  # of one task: each is an open file, and a file is small then
+MOST_PARTITIONS: Final = 1_000  # of one task: each is an open file, and more would be small files
 
-_GROUP_BYTES: Final = 32 << 20  # of rows that wait for the others of their row group, in one file
+_GROUP_BYTES: Final = 32 << 20  # of rows that wait for their row group to be full, in one file
 _MOST_BYTES: Final = 128 << 20  # of all such rows
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -35,7 +35,7 @@ Key = tuple[str | None, ...]
 
 
 class DataFile(NamedTuple):
-    """A Parquet file that is written and not committed."""
+    """A Parquet file that was written and not committed."""
 
     path: str  # from the table's root
     size_bytes: int
@@ -46,7 +46,7 @@ class DataFile(NamedTuple):
 
 
 class FileWriter:
-    """One task's files. Raises `ConfigError` for rows that cannot be in the table.
+    """Writes one task's files. Raises `ConfigError` for rows that cannot be in the table.
 
     `required`: columns that may not be null.
     """
@@ -69,7 +69,7 @@ class FileWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         for name in self._required:
             if batch.column(name).null_count:
-                raise ConfigError(f"column {name} is null in a row, in the table it may not be")
+                raise ConfigError(f"column {name} is null in a row, which the table does not allow")
         rows = batch.select(self._schema.names)
         for key, mask in self._split(batch):
             file = self._open.get(key)
@@ -91,7 +91,7 @@ class FileWriter:
         return [file.finish() for file in self._open.values()]
 
     def discard(self) -> None:
-        """Remove what was written, as far as that goes: no commit will name it."""
+        """Remove the files written, best effort: they will not be committed."""
         for file in self._open.values():
             file.discard()
 
@@ -147,13 +147,13 @@ class PartitionFile:
             )
 
     def add(self, rows: pa.RecordBatch) -> int:
-        """Returns how many bytes wait more than before."""
+        """Add rows; returns by how many bytes the waiting rows grew."""
         self._waiting.append(rows)
         self.waiting_bytes += rows.nbytes
         return int(rows.nbytes)
 
     def flush(self) -> int:
-        """Write what waits as one row group; returns how many bytes that were."""
+        """Write the waiting rows as one row group; returns their bytes."""
         written, self.waiting_bytes = self.waiting_bytes, 0
         if self._waiting:
             rows = pa.Table.from_batches(self._waiting)
@@ -184,7 +184,7 @@ class PartitionFile:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """An error of the file system with the file's name."""
+        """Add the file's name to errors of the file system."""
         try:
             yield
         except OSError as error:
@@ -213,7 +213,7 @@ def partition_texts(column: pa.Array, name: str) -> pa.Array:
         return column.cast(pa.string())
     if pa.types.is_timestamp(kind):
         return pa.array([_instant(value) for value in column.to_pylist()], pa.string())
-    raise ConfigError(f"column {name} is {kind}, which no table can be partitioned by")
+    raise ConfigError(f"column {name} is {kind}, by which no table can be partitioned")
 
 
 def _instant(value: Any) -> str | None:

@@ -1,8 +1,8 @@
-"""The log of a Delta table: how long it is kept.
+"""The retention of a Delta table's log.
 
-A listing of the log costs what is in it, and each commit lists it. So a table that many
-micro-batches are written to needs checkpoints, and a log that is cut behind them. Every version
-stays readable that is not older than the newest checkpoint before the retention's end.
+The cost of listing the log grows with it, and each commit lists it. So a table that many
+micro-batches are written to needs checkpoints, and older log entries removed. Every version stays
+readable that is not older than the newest checkpoint before the retention's end.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ _RETENTION: Final = "delta.logRetentionDuration"
 
 
 def configuration(options: DeltaOptions) -> dict[str, str | None]:
-    """Of a table that is made: `deltalake` keeps 30 days unless the option says something else."""
+    """The configuration of a new table: `deltalake` keeps 30 days unless the option is set."""
     hours = options.log_retention_hours
     return {} if hours is None else {_RETENTION: f"interval {hours} hours"}
 
 
 def hook(options: DeltaOptions) -> Any:
-    """What `deltalake` does behind each hundredth commit: a checkpoint, and the cut."""
+    """The hook for `deltalake`: after each hundredth commit, a checkpoint and the cut."""
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(cleanup_expired_logs=None if options.cuts_log else False)
 
 
 def cut(options: DeltaOptions, version: int | None = None) -> None:
-    """Write a checkpoint, of this version or the newest, and remove what is older than the
-    table's retention allows and no version behind a checkpoint needs."""
+    """Write a checkpoint, of this version or the newest, and remove log entries beyond the table's
+    retention that no version after a checkpoint needs."""
     from deltalake import DeltaTable
 
     storage = dict(options.storage)

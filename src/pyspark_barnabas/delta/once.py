@@ -1,4 +1,4 @@
-"""A micro-batch of one's own `foreachBatch`, committed once."""
+"""Commits each micro-batch of the user's own `foreachBatch` once."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
 
     `options`: those of `format("barnabas.delta")`. Call the returned function from a function of
     your own to write to several tables: each of them has every micro-batch once, but they do not
-    change together. Call it for each micro-batch, also for one without rows: a number that is left
-    out counts as lost.
+    change together. Call it for each micro-batch, even one without rows: a missing number counts as
+    lost.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
         context = batch.sparkSession.sparkContext
         query = context.getLocalProperty("sql.streaming.queryId")
         if query is None:
-            raise ConfigError(
-                "once() is for foreachBatch: nothing says which query this batch is of"
-            )
+            raise ConfigError("once() is for foreachBatch: the query of this batch is unknown")
         (
             batch.write.format("barnabas.delta")
             .options(

@@ -1,4 +1,4 @@
-"""The options of `format("barnabas.delta")`: Delta's own, by the same names, where it has them."""
+"""The options of `format("barnabas.delta")`, with Delta's names where it has them."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _NAMES = (
 
 
 class DeltaOptions(NamedTuple):
-    """Where a table is, and how it is written."""
+    """The place of a table, and the options for writing it."""
 
     path: str
     partition_by: tuple[str, ...]
     merge_schema: bool
     app_id: str | None
     version: int | None
-    query: str | None  # whose micro-batch it is
+    query: str | None  # of the micro-batch
     begins: int | None  # a query's first version, if not 0
     compact_every: int | None  # commits
     vacuum_every: int | None  # commits
-    log_retention_hours: int | None  # of a table that is made; None: 30 days
+    log_retention_hours: int | None  # of a new table; None: 30 days
     storage: Mapping[str, str]  # of the object store, as `deltalake` names them
-    cuts_log: bool = True  # behind a checkpoint; False: somebody does that himself
+    cuts_log: bool = True  # after a checkpoint; False: the caller does that
 
     def __repr__(self) -> str:
-        return f"DeltaOptions({self.path})"  # without what opens an object store
+        return f"DeltaOptions({self.path})"  # without the credentials of an object store
 
 
 def delta_options(given: Mapping[str, str]) -> DeltaOptions:
@@ -54,7 +54,7 @@ def delta_options(given: Mapping[str, str]) -> DeltaOptions:
     app_id = options.get("txnAppId")
     version = options.parsed("txnVersion", _version, None)
     if version is not None and app_id is None:
-        raise ConfigError("option txnVersion needs txnAppId: whose version it is")
+        raise ConfigError("option txnVersion needs txnAppId, the application of that version")
     return DeltaOptions(
         # Tasks may have another working directory than the driver.
         path if "://" in path or path.startswith("file:") else str(Path(path).absolute()),
@@ -78,7 +78,7 @@ def delta_options(given: Mapping[str, str]) -> DeltaOptions:
 def _columns(text: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
     if len({name.lower() for name in names}) < len(names):
-        raise ConfigError(f"option partitionBy={text!r}: a column stands there twice")
+        raise ConfigError(f"option partitionBy={text!r}: a column is named twice")
     return names
 
 

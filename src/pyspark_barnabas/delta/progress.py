@@ -1,7 +1,7 @@
-"""What of a query a table holds already, by Delta's application transactions. Pure.
+"""A query's progress in a table, by Delta's application transactions. Pure.
 
-A commit of a query carries two: its application's, with the number of the micro-batch as version,
-and one that also names the query, so that another query under the same application is noticed.
+A commit of a query has two: its application's, with the number of the micro-batch as version, and
+one that also names the query, so that another query under the same application is detected.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pyspark_barnabas.token import NotExactlyOnce
 
 
 class Progress(NamedTuple):
-    """What a table says of an application: versions of it and of a query of it; None: none."""
+    """The versions of an application, and of a query of it, in a table; None: none."""
 
     application: int | None = None
     query: int | None = None
-    rows: int | None = None  # of its last commit; None: not known
-    is_restored: bool = False  # to a version from before its last commit, which it still names
+    rows: int | None = None  # of its last commit; None: unknown
+    is_restored: bool = False  # to a version before its last commit, which the log still names
 
 
 def query_application(app_id: str, query: str) -> str:
@@ -26,7 +26,7 @@ def query_application(app_id: str, query: str) -> str:
 
 
 class MicroBatch(NamedTuple):
-    """What is to be committed. `begins`: the user says that what comes before is there."""
+    """A micro-batch to commit. `begins`: the user states that all earlier ones are there."""
 
     app_id: str
     query: str
@@ -38,7 +38,7 @@ class MicroBatch(NamedTuple):
 def is_committed(found: Progress, wanted: MicroBatch) -> bool:
     """Whether a micro-batch is in the table.
 
-    Raises `NotExactlyOnce` where to skip it may lose rows and to write it may double some.
+    Raises `NotExactlyOnce` if skipping it may lose rows and writing it may duplicate some.
     """
     app_id, query, batch, rows, begins = wanted
     if found.application is not None and found.application != found.query:
@@ -55,15 +55,15 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
     if batch == found.application:
         if found.rows not in (None, rows):
             raise NotExactlyOnce(
-                f"batch {batch} is committed with {found.rows} rows and now has {rows}: the query "
-                "does not give the same rows for the same offsets, or runs twice, from a copied "
-                f"checkpoint. To go on with what is committed, say txnBegins={batch + 1}"
+                f"batch {batch} was committed with {found.rows} rows and now has {rows}: the query "
+                "does not return the same rows for the same offsets, or runs twice, from a copied "
+                f"checkpoint. To go on with the committed rows, set txnBegins={batch + 1}"
             )
         return True
     if batch < expected:
         raise NotExactlyOnce(
             f"batch {batch} runs again, but batch {found.application} is in the table already: the "
-            "checkpoint is older than the table (restored, or a copy that went on elsewhere)"
+            "checkpoint is older than the table (restored, or copied and continued elsewhere)"
         )
     if batch in (expected, begins):
         return False
@@ -71,12 +71,12 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
         f"this is batch {batch}, and the table has "
         f"{'none' if found.application is None else f'{found.application} as the last'} of this "
         "query: the table is older than the checkpoint (restored, or another one), or the query "
-        f"wrote elsewhere before. If nothing is missing, say so with txnBegins={batch}"
+        f"wrote elsewhere before. If nothing is missing, set txnBegins={batch}"
     )
 
 
 def is_committed_job(found: Progress, app_id: str, version: int, begins: int | None = None) -> bool:
-    """The same of a batch job with a version: passed over unless it is newer, as Delta does."""
+    """The same for a batch job with a version: it is skipped unless it is newer, as in Delta."""
     if found.application is None or version > found.application:
         return False
     return not found.is_restored or _of_restored(app_id, version, begins)
@@ -87,6 +87,6 @@ def _of_restored(app_id: str, batch: int, begins: int | None) -> bool:
         return batch < begins
     raise NotExactlyOnce(
         f"the table was restored to an older version since txnAppId {app_id!r} wrote to it. If all "
-        f"before batch {batch} is there, and it is not, say so with txnBegins={batch}; if it is "
-        f"there, too, with txnBegins={batch + 1}"
+        f"before batch {batch} is there, and it is not, set txnBegins={batch}; if it is "
+        f"there, too, set txnBegins={batch + 1}"
     )

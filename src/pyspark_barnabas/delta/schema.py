@@ -1,7 +1,7 @@
-"""Columns as Delta has them: which types there are, and whether rows fit a table that is there.
+"""Delta's column types, and whether rows match an existing table.
 
-Nested types are looked into, and every complaint names the place in full: `items.element.price`,
-`prices.value.currency`, as Delta itself names what is inside an array or a map.
+Nested types are checked, too, and every error has the full path: `items.element.price`,
+`prices.value.currency`, with Delta's own names for the parts of an array or a map.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPES: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_decimal128,
     pa.types.is_date32,
 )
-# What a partition's directory and the log can name without doubt.
+# Types that a partition's directory and the log can represent unambiguously.
 _OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_string,
     pa.types.is_large_string,
@@ -41,9 +41,9 @@ _OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_date32,
     pa.types.is_timestamp,
 )
-# How Spark marks what its Arrow form does not tell from a struct.
+# How Spark marks types that are structs in Arrow.
 _MARKS: Final = (b"variant", b"geometry", b"geography")
-# What a table may demand of its writers in a column's metadata, and this one does not do.
+# Demands on writers in a column's metadata that this one does not support.
 _DEMANDS: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
 
 
@@ -51,7 +51,7 @@ Path = tuple[str, ...]  # from a column to a field within it
 
 
 class Difference(NamedTuple):
-    """A column or a nested field that rows have and the table has not, or the other way."""
+    """A column or a nested field that only the rows or only the table have."""
 
     path: Path
     is_new: bool
@@ -62,7 +62,7 @@ class Difference(NamedTuple):
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's columns in Arrow. Raises `ConfigError` naming one that has no form there."""
+    """Spark's columns in Arrow. Raises `ConfigError` for one that has no Arrow type."""
     for field in schema:
         try:
             to_arrow_schema(StructType([field]), timezone="UTC")
@@ -72,7 +72,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def check_types(schema: pa.Schema) -> None:
-    """Raises `ConfigError` for names that are there twice and for types that Delta has not."""
+    """Raises `ConfigError` for duplicate names and for types that Delta lacks."""
     _check_fields("", list(schema))
 
 
@@ -82,7 +82,7 @@ def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
         name = f"{path}{field.name}"
         if name.lower() in seen:
             raise ConfigError(
-                f"columns {seen[name.lower()]} and {name} are one to Delta, which tells no case"
+                f"columns {seen[name.lower()]} and {name} are the same to Delta, which ignores case"
             )
         seen[name.lower()] = name
         _check_type(name, field.type)
@@ -107,11 +107,11 @@ def _check_type(path: str, kind: pa.DataType) -> None:
 
 
 def _no_such_type(path: str, kind: object) -> ConfigError:
-    return ConfigError(f"column {path} is {kind}, which is no type of Delta tables: cast it")
+    return ConfigError(f"column {path} is {kind}, which is not a type of Delta tables: cast it")
 
 
 def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
-    """Raises `ConfigError` for columns by which files cannot be apart."""
+    """Raises `ConfigError` for columns that cannot be partition columns."""
     for name in partition_by:
         if name not in schema.names:
             raise ConfigError(f"there is no column {name!r} to partition by")
@@ -119,11 +119,11 @@ def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
         if not any(is_kind(kind) for is_kind in _OF_PARTITIONS):
             raise ConfigError(f"column {name} is {kind}, which this sink cannot partition by")
     if partition_by and len(partition_by) == len(schema):
-        raise ConfigError("all columns are to partition by: none is left for the files")
+        raise ConfigError("all columns are partition columns: none is left for the files")
 
 
 def nullable_schema(schema: pa.Schema) -> Schema:
-    """As a new table has it: everything may be null, as Delta's own writer makes a table."""
+    """The schema of a new table: everything may be null, as with Delta's own writer."""
     from deltalake import Schema
 
     return Schema.from_arrow(pa.schema([_nullable(field) for field in schema]))
@@ -144,10 +144,10 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any]:
-    """Columns that the table lacks, wholly or a field within them, for its `add_columns`.
+    """Columns that the table lacks, or of which it lacks a field, for its `add_columns`.
 
-    Raises `ConfigError` where rows do not fit: another type, a new column or field if not `merge`,
-    one that is missing or may be null where the table's may not.
+    Raises `ConfigError` if rows do not match: another type, a new column or field if not `merge`,
+    one that is missing or may be null although the table's may not.
     """
     from deltalake import Schema
 
@@ -156,7 +156,7 @@ def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any
     new = [each for each in differences if each.is_new]
     missing = [str(each) for each in differences if not each.is_new and not each.may_be_null]
     if missing:
-        raise ConfigError(f"column {', '.join(missing)} is missing, which may not be null")
+        raise ConfigError(f"column {', '.join(missing)} is missing, but may not be null")
     if new and not merge:
         raise ConfigError(
             f"the table has no column {', '.join(map(str, new))}: drop it, or add it to the table "
@@ -175,13 +175,13 @@ def _in_fields(path: Path, own: Sequence[Any], given: Sequence[Any]) -> Iterator
         name = ".".join(inner)
         if field.name in there:
             mine = there[field.name]
-            if path:  # of whole columns the rows themselves are looked at
+            if path:  # for whole columns the rows themselves are checked
                 _check_nullable(inner, mine.nullable, field.nullable)
             yield from _in_type(inner, mine.type, field.type)
         elif field.name.lower() in in_any_case:
             raise ConfigError(
-                f"column {name} is {in_any_case[field.name.lower()]} in the table, and Delta tells "
-                "no case: rename it"
+                f"column {name} is {in_any_case[field.name.lower()]} in the table, and Delta "
+                "ignores case: rename it"
             )
         else:
             yield Difference(inner, True, field.nullable)
@@ -212,7 +212,7 @@ def _in_type(path: Path, own: Any, given: Any) -> Iterator[Difference]:
 
 def _check_nullable(path: Path, own: bool, given: bool) -> None:
     if given and not own:
-        raise ConfigError(f"column {'.'.join(path)} may be null, in the table it may not")
+        raise ConfigError(f"column {'.'.join(path)} may be null, but not in the table")
 
 
 def _name(kind: Any) -> str:
@@ -221,7 +221,7 @@ def _name(kind: Any) -> str:
 
 
 def refuse_demands(table: DeltaTable) -> None:
-    """Raises `ConfigError` for what the table asks of its writers and this one does not do."""
+    """Raises `ConfigError` for demands of the table on its writers that this one does not meet."""
     settings = table.metadata().configuration
     constraints = sorted(name for name in settings if name.startswith("delta.constraints."))
     if constraints:
@@ -229,13 +229,17 @@ def refuse_demands(table: DeltaTable) -> None:
             f"the table has {', '.join(constraints)}, and this sink checks no constraints"
         )
     if settings.get("delta.columnMapping.mode", "none") != "none":
-        raise ConfigError("the table has delta.columnMapping.mode, which this sink cannot do")
+        raise ConfigError(
+            "the table has delta.columnMapping.mode, which this sink does not support"
+        )
     for name, demand in _demands("", json.loads(table.schema().to_json())):
-        raise ConfigError(f"column {name} of the table has {demand}, which this sink does not do")
+        raise ConfigError(
+            f"column {name} of the table has {demand}, which this sink does not support"
+        )
 
 
 def _demands(path: str, node: Any) -> Iterator[tuple[str, str]]:
-    """Columns with what they demand, wherever in the schema's JSON they stand."""
+    """Columns with their demands, anywhere in the schema's JSON."""
     if isinstance(node, list):
         for each in node:
             yield from _demands(path, each)

@@ -1,8 +1,8 @@
-"""What a table's log says of a data file: row count, least and greatest values, nulls.
+"""A data file's statistics in a table's log: row count, least and greatest values, nulls.
 
-Readers skip files by it, so a value that cannot be said exactly is left out (Delta's protocol,
-"Per-file Statistics"). A column without bounds has no number of nulls either: deltalake 1.6.6 takes
-missing bounds beside such a number for bounds that nothing is within, and finds no row.
+Readers skip files by them, so a value that cannot be exact is left out (Delta's protocol, "Per-file
+Statistics"). A column without bounds has no number of nulls either: deltalake 1.6.6 reads missing
+bounds beside such a number as an empty range, and finds no row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GREATEST: Final = {"FLOAT": "3.4028234663852886e38", "DOUBLE": "1.7976931348623
 
 
 def statistics(metadata: pq.FileMetaData) -> str:
-    """As JSON, from the footer of a Parquet file."""
+    """The statistics as JSON, from the footer of a Parquet file."""
     least: dict[str, str] = {}
     greatest: dict[str, str] = {}
     nulls: dict[str, str] = {}
@@ -48,7 +48,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
             low = _lower(min(group.min for group in bounded))
             high = _upper(max(group.max for group in bounded), column.physical_type)
         except (ValueError, OverflowError, pa.ArrowException):
-            continue  # a time before the year 1 or behind 9999, which Python has not
+            continue  # a time before the year 1 or after 9999, which Python lacks
         if low is not None and high is not None:
             least[name], greatest[name], nulls[name] = low, high, null_count
     return (
@@ -58,7 +58,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
 
 
 def _object(values: dict[str, str]) -> str:
-    """An object of values that are JSON already: a decimal keeps all its digits."""
+    """A JSON object of values that are JSON already, so that a decimal keeps all its digits."""
     return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in values.items()) + "}"
 
 
@@ -76,12 +76,12 @@ def _upper(value: Any, physical_type: str) -> str | None:
     if isinstance(value, str):
         if len(value) <= _LONGEST:
             return json.dumps(value)
-        # Whatever follows, it is not behind the last of all characters.
+        # Any continuation sorts before the last of all characters.
         return None if value[_LONGEST] == _LAST else json.dumps(value[:_LONGEST] + _LAST)
     if isinstance(value, datetime.datetime):
         return json.dumps(_milliseconds(value, up=True))
     if isinstance(value, float):
-        # To readers NaN is greater than all numbers, and a footer does not tell of it.
+        # To readers NaN is greater than all numbers, but a footer does not show it.
         return None if math.isinf(value) else _GREATEST[physical_type]
     return _exact(value)
 
@@ -97,7 +97,7 @@ def _exact(value: Any) -> str | None:
 
 
 def _milliseconds(value: datetime.datetime, *, up: bool) -> str:
-    """Cut to milliseconds, as the protocol has it; the upper bound must not come below a value."""
+    """The time in milliseconds, as in the protocol; an upper bound must not be below a value."""
     micros = value.microsecond % 1000
     if micros and up:
         value += datetime.timedelta(microseconds=1000 - micros)

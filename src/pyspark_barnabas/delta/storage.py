@@ -1,4 +1,4 @@
-"""Where a table's files lie: a directory, or an object store as `deltalake` reaches it."""
+"""The storage of a table's files: a directory, or an object store through `deltalake`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_table(options: DeltaOptions) -> DeltaTable | None:
-    """As it is now; None: there is none yet."""
+    """The present table; None: there is none yet."""
     from deltalake import DeltaTable
 
     storage = dict(options.storage)
@@ -26,7 +26,7 @@ def open_table(options: DeltaOptions) -> DeltaTable | None:
 
 
 def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:
-    """Rooted at the table; made where it is a directory that is not there yet."""
+    """The file system, rooted at the table; creates a missing directory."""
     parts = urlsplit(options.path)
     if parts.scheme in ("", "file"):
         root = Path(url2pathname(parts.path) if parts.scheme else options.path).absolute()

@@ -1,4 +1,4 @@
-"""A Delta table as the sink's driver sees it: made, checked, committed to (through `deltalake`)."""
+"""A Delta table for the sink's driver: creates, checks and commits to it (through `deltalake`)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_ATTEMPTS: Final = 20  # of a commit that others come before
+_ATTEMPTS: Final = 20  # of a commit that loses races
 SAFE_HOURS: Final = 168
-"""What a vacuum keeps, as Delta has it: no reader and no writer takes longer than a week."""
-_FIRST_LOOK: Final = 10  # commits that are looked at for the last one of ours
+"""What a vacuum keeps, Delta's own: no reader and no writer takes longer than a week."""
+_FIRST_LOOK: Final = 10  # commits that are searched for our last one
 _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OWN_NAME: Final = re.compile(rf"part-{_UUID}\.parquet|\..*|_delta_log")
 # In a commit's own metadata:
@@ -48,24 +48,24 @@ _ROWS: Final = "barnabas.rows"
 
 
 class CommitLost(BarnabasError):
-    """Nothing was committed, and these files cannot be any more: the batch has to run again."""
+    """Nothing was committed, and these files cannot be any more: the batch must run again."""
 
 
 class Layout(NamedTuple):
-    """What a task has to know of a table."""
+    """A table's layout, for tasks."""
 
-    partition_by: tuple[str, ...]  # columns by which files are apart
+    partition_by: tuple[str, ...]  # partition columns
     required: frozenset[str] = frozenset()  # columns that may not be null
 
 
 class Table:
-    """One table, looked up again for each question: others write to it."""
+    """One table, opened again for each operation: other writers may have changed it."""
 
     def __init__(self, options: DeltaOptions) -> None:
         self._options = options
 
     def open(self) -> DeltaTable | None:
-        """As it is now; None: there is none yet."""
+        """The present table; None: there is none yet."""
         return open_table(self._options)
 
     def check(self, schema: pa.Schema) -> Layout:
@@ -88,10 +88,10 @@ class Table:
     ) -> bool:
         """Add the files in one commit; False: it was committed before.
 
-        `query`: that of a stream, whose progress is judged strictly; None for a batch job, of which
-        a version that is not newer is passed over, as by Delta's own writer.
+        `query`: that of a stream, whose progress is checked strictly; None for a batch job, which
+        is skipped if its version is not newer, as with Delta's own writer.
 
-        Raises `NotExactlyOnce`, `ConfigError` for a schema that does not fit, `CommitLost`.
+        Raises `NotExactlyOnce`, `ConfigError` for a schema that does not match, `CommitLost`.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -113,7 +113,7 @@ class Table:
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
-                # Two writers that make the table at once: one finds it there.
+                # Of two writers that create the table at once, one finds it there.
                 if table is None and self.open() is not None:
                     continue
                 raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
@@ -121,11 +121,11 @@ class Table:
                 self._tidy(table, before)
             return True
         raise CommitLost(
-            f"{self._options.path}: {_ATTEMPTS} times others committed first, or it seemed so "
+            f"{self._options.path}: {_ATTEMPTS} times other writers committed first, or seemed to "
             f"({came_first})"
         )
 
-    # ---- what is there ----
+    # ---- checks ----
 
     def _is_committed(
         self, table: DeltaTable | None, files: Sequence[DataFile], query: str | None
@@ -140,7 +140,7 @@ class Table:
         return is_committed(found, MicroBatch(app_id, query, version, _rows(files), begins))
 
     def _check_empty(self) -> None:
-        """A table is not made around files that are there: a vacuum would take them away."""
+        """Raises `ConfigError` for a directory with other files: a vacuum would remove them."""
         own = [f"{name}=" for name in self._options.partition_by]
         for info in filesystem(self._options).get_file_info(pa_fs.FileSelector("")):
             name = info.base_name
@@ -159,7 +159,7 @@ class Table:
             )
 
     def _check_files(self, table: DeltaTable | None, files: Sequence[DataFile]) -> None:
-        """Raises `CommitLost` if the table cannot have them (any more)."""
+        """Raises `CommitLost` if the files do not belong to the table (any more)."""
         partition_by = self._options.partition_by if table is None else _layout(table).partition_by
         if any(tuple(file.partition_values) != partition_by for file in files):
             raise CommitLost(
@@ -176,7 +176,7 @@ class Table:
                     "vacuum that keeps too little, or written where only the task's machine sees it"
                 )
 
-    # ---- what is written ----
+    # ---- commits ----
 
     def _create(self, schema: pa.Schema, files: Sequence[DataFile], properties: Any) -> None:
         from deltalake.transaction import create_table_with_add_actions
@@ -221,8 +221,8 @@ class Table:
         from deltalake import CommitProperties, Transaction
 
         app_id, version = self._options.app_id, self._options.version
-        # `deltalake` would try again by itself, and less carefully: an overwrite leaves what a
-        # compaction has merged meanwhile, and a table that is made twice has both first batches.
+        # `deltalake` would retry by itself, with weaker checks: an overwrite keeps what a
+        # compaction has merged meanwhile, and a table created twice has both first batches.
         if app_id is None or version is None:
             return CommitProperties(max_commit_retries=0)
         transactions = [Transaction(app_id, version)]
@@ -232,7 +232,8 @@ class Table:
         return CommitProperties(said, max_commit_retries=0, app_transactions=transactions)
 
     def _tidy(self, table: DeltaTable, before: int) -> None:
-        """`before`: the version that was added to. What fails here does not undo the commit."""
+        """Compact, vacuum and checkpoint if due. `before`: the version before the commit, which
+        stands even if this fails."""
         every = (self._options.compact_every, self._options.vacuum_every)
         if every == (None, None):
             return
@@ -249,7 +250,11 @@ class Table:
                 table.vacuum(SAFE_HOURS, dry_run=False, full=True)
         # A concurrent change: the next time will do.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
-            _log.warning("%s is not tidied up now: %s", self._options.path, in_one_line(error))
+            _log.warning(
+                "%s: maintenance failed, and is retried later: %s",
+                self._options.path,
+                in_one_line(error),
+            )
 
 
 def _layout(table: DeltaTable) -> Layout:
@@ -262,7 +267,7 @@ def _progress(table: DeltaTable, app_id: str, query: str | None) -> Progress:
     if application is None:
         return Progress()
     own = None if query is None else table.transaction_version(query_application(app_id, query))
-    # The application's versions stay in the log of a table that is restored, its rows do not.
+    # The application's versions stay in the log of a restored table, its rows do not.
     looked_at = _FIRST_LOOK
     while True:
         commits = table.history(looked_at)  # the newest first

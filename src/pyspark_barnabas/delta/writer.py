@@ -1,7 +1,7 @@
-"""The Delta sink's writers: what Spark's tasks and Spark's driver call.
+"""The Delta sink's writers, called by Spark's tasks and Spark's driver.
 
-A stream's micro-batch is one commit, recognised by the query's id and the batch's number when it
-comes again. A task that runs twice has written its files twice; those that no message names are not
+A stream's micro-batch is one commit, recognised by the query's id and the batch's number if it is
+repeated. A task that runs twice writes its files twice; those that no message names are not
 committed.
 """
 
@@ -27,7 +27,7 @@ from pyspark_barnabas.delta.table import Table
 
 
 class FilesWritten(WriterCommitMessage):
-    """A task's files, and of which query it was."""
+    """A task's files, and its query."""
 
     def __init__(self, query: str | None, files: Sequence[DataFile]) -> None:
         self.query = query
@@ -35,7 +35,7 @@ class FilesWritten(WriterCommitMessage):
 
 
 class _Writer:
-    """What batch jobs and streams share."""
+    """The base of batch and stream writers."""
 
     def __init__(self, options: DeltaOptions, schema: StructType, overwrite: bool) -> None:
         self._options = options
@@ -70,7 +70,7 @@ class DeltaWriter(_Writer, DataSourceArrowWriter):
         self._commit(self._options, messages, self._options.query)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to do: files that no commit names go with a vacuum."""
+        """Nothing to do: a vacuum removes files without a commit."""
 
 
 class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -80,7 +80,7 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
         context = TaskContext.get()
         query = context.getLocalProperty("sql.streaming.queryId") if context else None
         if query is None:
-            raise ConfigError("Spark did not say which query this task belongs to")
+            raise ConfigError("Spark did not name the query of this task")
         return FilesWritten(query, self._write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -92,4 +92,4 @@ class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             self._commit(options, messages, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """As of `DeltaWriter`; and the outcome of a commit may be unknown."""
+        """As in `DeltaWriter`; also, the outcome of a commit may be unknown."""

@@ -16,7 +16,8 @@ from confluent_kafka import (
 )
 
 from barnabas.client import NewTopic, SyncAdmin
-from tests.integration.senders import GIVE_UP_MS, PARTITIONS
+from tests.kit.clients.confluent_client import value_of
+from tests.kit.processes.senders import GIVE_UP_MS, PARTITIONS
 
 CONFIGS = {
     "cleanup.policy": "compact",
@@ -86,8 +87,9 @@ class Compacting:
         if error is not None:
             self.failed.append(str(error))
             return
-        place = (message.partition(), message.offset())
-        self.acknowledged.append(Kept(*place, message.key(), message.value()))
+        partition, key = message.partition(), message.key()
+        assert partition is not None and key is not None
+        self.acknowledged.append(Kept(partition, message.offset(), key, value_of(message)))
 
     def stop(self) -> None:
         """Every record has its outcome."""
@@ -109,11 +111,13 @@ class Compacting:
             consumer.assign(places)
             for _ in range(int(_READ_S)):
                 for one in consumer.consume(10_000, 1.0):
-                    error = one.error()
+                    error, partition, key = one.error(), one.partition(), one.key()
+                    assert partition is not None
                     if error is None:
-                        found.append(Kept(one.partition(), one.offset(), one.key(), one.value()))
+                        assert key is not None
+                        found.append(Kept(partition, one.offset(), key, value_of(one)))
                     elif error.code() == KafkaError._PARTITION_EOF:
-                        at_end.add(one.partition())
+                        at_end.add(partition)
                     else:
                         raise AssertionError(f"{self.topic} cannot be read: {error}")
                 if len(at_end) == PARTITIONS:

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from barnabas.client import SyncAdmin
 from barnabas.errors import BarnabasError
-from tests.integration.broker_process import BrokerProcess
-from tests.integration.cluster_load import controller_of, leader_of
-from tests.integration.cluster_process import SESSION_MS, ClusterProcess
-from tests.integration.senders import PARTITIONS
 from tests.integration.soak.work import DEADLINE_S, GROUP, TRANSACTED, Work
-from tests.integration.stepped_clock import SteppedClock
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.cluster_load import controller_of, leader_of
+from tests.kit.processes.cluster_process import SESSION_MS, ClusterProcess
+from tests.kit.processes.senders import PARTITIONS
+from tests.kit.processes.stepped_clock import SteppedClock
+from tests.kit.waiting import wait_until
 
 Answer = TypeVar("Answer")
 

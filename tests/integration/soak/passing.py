@@ -12,8 +12,8 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.integration.senders import PARTITIONS
 from tests.integration.soak.readings import JOIN_SECONDS
+from tests.kit.processes.senders import PARTITIONS
 
 _RECORDS = 60
 _PATIENCE_MS = 15_000

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.integration.senders import PARTITIONS
+from tests.kit.clients.confluent_client import place_of, value_of
+from tests.kit.processes.senders import PARTITIONS
 
 JOIN_SECONDS = 60.0
 _SESSION_MS, _HEARTBEAT_MS = 6_000, 500
@@ -83,8 +84,8 @@ class Reader:
             if message.error() is not None:
                 self.errors.append(str(message.error()))
                 continue
-            where = (self._assignment, message.partition(), message.offset())
-            self.readings.append(Reading(*where, message.value()))
+            where = (self._assignment, *place_of(message))
+            self.readings.append(Reading(*where, value_of(message)))
         if messages and self._is_member:
             try:
                 self._consumer.commit(asynchronous=False)

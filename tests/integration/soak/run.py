@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.cluster_process import ClusterProcess, started
 from tests.integration.soak.faults import Faults
 from tests.integration.soak.verdict import Judged, judge
 from tests.integration.soak.work import Work
-from tests.integration.stepped_clock import SteppedClock
+from tests.kit.processes.cluster_process import ClusterProcess, started
+from tests.kit.processes.stepped_clock import SteppedClock
 
 OPTIONS = (
     "min.insync.replicas=2",
@@ -31,7 +31,7 @@ class Report(NamedTuple):
     @property
     def is_good(self) -> bool:
         """A rule that had nothing to judge says nothing."""
-        return all(each.count and not each.wrong for each in self.judged)
+        return all(each.total and not each.wrong for each in self.judged)
 
 
 def soak(directory: Path, seed: int, seconds: float, *, with_java: bool = True) -> Report:

@@ -9,8 +9,8 @@ import time
 
 from confluent_kafka import KafkaException, Producer
 
-from tests.integration.senders import PARTITIONS
 from tests.integration.soak.readings import JOIN_SECONDS
+from tests.kit.processes.senders import PARTITIONS
 
 ABORTED, COMMITTED, UNKNOWN = "aborted", "committed", "unknown"
 

@@ -16,18 +16,18 @@ from barnabas.client.offsets import LATEST
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.conformance.clients import Seen
-from tests.integration.cluster_load import Load, committed_values, partitions_of
-from tests.integration.cluster_process import ClusterProcess, data_files
-from tests.integration.java_at_work import Acknowledged, JavaAtWork
-from tests.integration.java_at_work import Reading as JavaReading
-from tests.integration.senders import PARTITIONS
 from tests.integration.soak.compacting import wrongly_compacted
 from tests.integration.soak.readings import Readers, Reading
 from tests.integration.soak.transactions import ABORTED, COMMITTED
 from tests.integration.soak.work import COPIES, DEADLINE_S, GROUP, JAVA_GROUP, Work
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Seen
+from tests.kit.processes.cluster_load import Load, committed_values, partitions_of
+from tests.kit.processes.cluster_process import ClusterProcess, data_files
+from tests.kit.processes.java_at_work import Acknowledged, JavaAtWork
+from tests.kit.processes.java_at_work import Reading as JavaReading
+from tests.kit.processes.senders import PARTITIONS
+from tests.kit.waiting import wait_until
 
 INTERNAL = {"__consumer_offsets": 6, "__transaction_state": 6}
 _ENDED = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
@@ -42,13 +42,13 @@ Kept = dict[bytes | None, tuple[int, bytes | None]]
 
 class Judged(NamedTuple):
     rule: str
-    count: int
+    total: int
     wrong: list[str]
 
     def __str__(self) -> str:
         told = "".join(f"\n    {each}" for each in self.wrong[:_MOST_TOLD])
-        state = f"{len(self.wrong)} WRONG" if self.wrong else "ok" if self.count else "NOTHING"
-        return f"{self.count} {self.rule}: {state}{told}"
+        state = f"{len(self.wrong)} WRONG" if self.wrong else "ok" if self.total else "NOTHING"
+        return f"{self.total} {self.rule}: {state}{told}"
 
 
 def judge(cluster: ClusterProcess, work: Work) -> list[Judged]:

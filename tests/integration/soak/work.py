@@ -12,14 +12,14 @@ import pytest
 
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.types import TopicPartition
-from tests.conformance import java_client
-from tests.integration.java_at_work import JavaAtWork, java_at_work
-from tests.integration.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
 from tests.integration.soak.compacting import Compacting
 from tests.integration.soak.copying import Copying
 from tests.integration.soak.passing import Passing
 from tests.integration.soak.readings import Reader, Readers
 from tests.integration.soak.transactions import Transactions
+from tests.kit.clients import java_client
+from tests.kit.processes.java_at_work import JavaAtWork, java_at_work
+from tests.kit.processes.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
 
 GROUP = "readers"
 JAVA_TOPIC, JAVA_GROUP = "sent-by-java", "java-readers"
@@ -81,9 +81,15 @@ class Work:
         self._pacing.join()
         with self._stack:
             self.copying.stop()
-            own = (self.compacting, self.passing)
-            for each in (*own, *self.transactions, self.members, self.everything):
+            for each in self._own:
                 each.stop()
+            self.members.stop()
+            self.everything.stop()
+
+    @property
+    def _own(self) -> list[Compacting | Passing | Transactions]:
+        """What sends and reads by itself."""
+        return [self.compacting, self.passing, *self.transactions]
 
     # ---- while it runs ----
 
@@ -147,7 +153,7 @@ class Work:
         """Nothing is sent any more, and everything that was is read and copied."""
         self._stopping.set()
         self._pacing.join()
-        for each in (self.compacting, self.passing, *self.transactions):
+        for each in self._own:
             each.stop()
         self.fast.stop()
         self.slow.stop()

@@ -18,9 +18,9 @@ from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
 from simulation.whole.lives import ProcessOver
 from simulation.whole.strike import Strike
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.storage.compaction.passes import clean, keyed
-from tests.unit.storage.disk import append, batch, read
+from tests.kit.set_clock import SetClock
+from tests.kit.storage.disk import append, batch, read
+from tests.kit.storage.passes import clean, keyed
 
 NAME, OTHER = TopicPartition("t", 0), TopicPartition("other", 0)
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=300, segment_index_bytes=1024)

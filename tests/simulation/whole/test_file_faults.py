@@ -15,8 +15,8 @@ from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
 from simulation.whole.lives import ProcessOver
 from simulation.whole.strike import Strike
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.storage.disk import batch
+from tests.kit.set_clock import SetClock
+from tests.kit.storage.disk import batch
 
 D = Path("/d")
 

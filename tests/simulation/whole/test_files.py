@@ -17,8 +17,8 @@ from barnabas.storage.files import Entry, File, Files, OsFiles
 from simulation.whole.files import SimFiles
 from simulation.whole.lives import ProcessOver
 from simulation.whole.strike import Strike
-from tests.effort import examples
-from tests.simulation.whole.set_clock import SetClock
+from tests.kit.effort import examples
+from tests.kit.set_clock import SetClock
 
 D = Path("/d")
 X, Y = D / "x", D / "y"

@@ -14,8 +14,8 @@ from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.storage.disk import append, batch, read
+from tests.kit.set_clock import SetClock
+from tests.kit.storage.disk import append, batch, read
 
 NAME = TopicPartition("t", 0)
 CONFIG = LogConfig(segment_bytes=3000, index_interval_bytes=300)

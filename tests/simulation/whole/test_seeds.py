@@ -13,7 +13,7 @@ from simulation.whole.__main__ import main, never_met, unjudged
 from simulation.whole.plan import draw
 from simulation.whole.run import run
 from simulation.whole.shrink import shrink
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.simulation.whole.planted import PLANTED
 from tests.simulation.whole.planted_wider import FOUND_BY, WIDER
 from tests.simulation.whole.seeds import HELD, check_worth, hold

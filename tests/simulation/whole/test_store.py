@@ -27,36 +27,9 @@ from simulation.whole.loop import VirtualLoop
 from simulation.whole.store import SimStore
 from simulation.whole.store_link import Lane, Timing
 from simulation.whole.store_session import SimSession
-from tests.integration.metadata_stores import Stores
-from tests.integration.test_metadata_seam import (
-    test_a_commit_does_all_or_nothing,
-    test_a_node_from_its_creation_to_its_end,
-    test_a_session_that_expires,
-    test_a_watch_fires_once,
-    test_a_watch_is_deaf_to_what_is_below_its_children,
-    test_a_watch_set_anew_misses_nothing,
-    test_an_ephemeral_node_goes_with_its_session,
-    test_many_nodes_at_once,
-    test_operations_of_a_commit_see_those_before_them,
-    test_sequential_names_are_counted_by_the_parent,
-)
-from tests.waiting import until
-
-SEAM = (
-    test_a_commit_does_all_or_nothing,
-    test_a_node_from_its_creation_to_its_end,
-    test_a_session_that_expires,
-    test_a_watch_fires_once,
-    test_a_watch_is_deaf_to_what_is_below_its_children,
-    test_a_watch_set_anew_misses_nothing,
-    test_an_ephemeral_node_goes_with_its_session,
-    test_many_nodes_at_once,
-    test_operations_of_a_commit_see_those_before_them,
-    test_sequential_names_are_counted_by_the_parent,
-)
-"""The suite of the metadata seam, which runs here on `run` below."""
-
-Run = Callable[[Callable[[Stores], Awaitable[None]]], None]
+from tests.kit.metadata_seam import MetadataSeamSuite, Run
+from tests.kit.metadata_stores import Stores
+from tests.kit.waiting import until
 
 QUICK = Timing(least_ms=0.0, most_ms=0.2, slow_ms=1.0, lag_ms=0.0)
 LAGGING = QUICK._replace(lag_ms=100.0)
@@ -92,6 +65,10 @@ def run() -> Run:
         await stores.close()
 
     return lambda scenario: asyncio.run(on_its_own(scenario))
+
+
+class TestSimulatedStore(MetadataSeamSuite):
+    pass
 
 
 def _play(scenario: Coroutine[Any, Any, None], seed: int = 1) -> None:

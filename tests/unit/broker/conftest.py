@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from barnabas import Broker
-from barnabas.protocol.api import CREATE_TOPICS
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from tests.raw_client import RawClient
-
-if TYPE_CHECKING:
-    from tests.unit.broker.replicated import Shared
+from tests.kit.broker.replicated import Shared
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +36,6 @@ def topic(client: RawClient, request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def replicated(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> Shared:
     """A new topic of one partition, which broker 0 leads and broker 1 follows."""
-    # Only here: these import tests, which import `create` from this file.
-    from tests.unit.broker.handlers.test_fetch import topic_id_of
-    from tests.unit.broker.replicated import Shared
-
     name = _name_of(request)
     create(client, name)
     found = Shared(node, name, topic_id_of(client, name))
@@ -53,9 +45,3 @@ def replicated(node: Broker, client: RawClient, request: pytest.FixtureRequest) 
 
 def _name_of(request: pytest.FixtureRequest) -> str:
     return "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
-
-
-def create(client: RawClient, name: str, partitions: int = 1) -> None:
-    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
-    assert answer.topics[0].error_code == 0, answer

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill
+from tests.kit.broker.produces import fill
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
 
 
 def test_st_10_a_directory_that_is_gone_at_the_stop_leaves_the_others_clean(tmp_path: Path) -> None:

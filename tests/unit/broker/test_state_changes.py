@@ -21,9 +21,10 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import PartitionImage
-from barnabas.replication.partition import FollowerFetch, Partition
+from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.partition import Partition
 from barnabas.types import TopicPartition
-from tests.waiting import wait_until
+from tests.kit.waiting import wait_until
 
 TOPIC_ID = bytes(range(16))
 
@@ -167,9 +168,9 @@ def test_a_cluster_says_what_happens_to_its_partitions(caplog: pytest.LogCapture
         )
 
         def stop_following() -> None:
-            neighbours = cluster.server(3)._neighbours
+            neighbours = cluster.server(3).parts.partitions.others
             assert neighbours is not None
-            cluster._running().run(neighbours.fetchers.stop())
+            cluster.thread.run(neighbours.fetchers.stop())
 
         stop_following()
         with SyncProducer(cluster.bootstrap_servers, acks=1) as producer:

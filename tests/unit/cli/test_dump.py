@@ -156,9 +156,9 @@ def test_a_producer_without_a_batch_has_half_a_line(
     [
         ("x.log", b"", "its name is not an offset"),
         (f"{BASE}.log", bytes(100), "no batch begins at position 0"),
-        (f"{BASE}.snapshot", b"\0\1", "a producer snapshot is cut"),
+        (f"{BASE}.snapshot", b"\0\1", "a producer snapshot is truncated"),
         (f"{BASE}.txnindex", pack(">hqqqq", 9, 0, 0, 0, 0), "unknown version 9"),
-        ("replication-offset-checkpoint", b"0\n1\n", "promises '1' entries and has 0"),
+        ("replication-offset-checkpoint", b"0\n1\n", "declares '1' entries but has 0"),
         ("leader-epoch-checkpoint", b"0\n1\none 2\n", "malformed line 'one 2'"),
         ("partition.metadata", b"version: 0\ntopic_id: short", "malformed topic id"),
         ("meta.properties", b"\xff\xfe", "not text"),
@@ -262,7 +262,7 @@ def test_indexes_are_held_against_the_log(
     assert verified(capfd, index) == verified(capfd, times) == []
     index.write_bytes(pack(">iiiiii", 1, size, 2, size + 1, 9, 3 * size) + b"\0")
     assert verified(capfd, index) == [
-        f"{index.name}: 25 bytes are no whole number of entries of 8 bytes",
+        f"{index.name}: 25 bytes are not a whole number of entries of 8 bytes",
         f"{index.name}: the entry offset 2 position {size + 1}: no batch begins there",
         f"{index.name}: the entry offset 9 position {3 * size}: no batch from there on ends with "
         "that offset",

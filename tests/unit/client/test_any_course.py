@@ -18,8 +18,8 @@ from barnabas.errors import (
 )
 from barnabas.records.batch import iterate_batches, verify_crc
 from barnabas.records.record import iterate_records
-from tests.effort import examples
-from tests.unit.client.producer.test_accumulator import T0, identified, record
+from tests.kit.accumulators import T0, identified, record
+from tests.kit.effort import examples
 
 _LIMIT_MS = ProducerConfig().delivery_timeout_ms
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.view import ClusterView
 from barnabas.errors import LeaderNotAvailable, UnknownTopicOrPartition
 from barnabas.protocol.messages.metadata import (
@@ -33,8 +33,8 @@ def answer(*partitions: MetadataResponsePartition, topic_id: bytes = b"i" * 16) 
 
 def test_leaders_are_found_by_partition() -> None:
     view = ClusterView().updated(answer(partition(1, 2, 0), partition(0, 1, 0)))
-    assert view.leader(TopicPartition("t", 0)) == Node(1, "b1", 9092)
-    assert view.leader(TopicPartition("t", 1)) == Node(2, "b2", 9092)
+    assert view.leader(TopicPartition("t", 0)) == BrokerAddress(1, "b1", 9092)
+    assert view.leader(TopicPartition("t", 1)) == BrokerAddress(2, "b2", 9092)
     assert view.leader(TopicPartition("t", 2)) is None
     assert view.leader(TopicPartition("u", 0)) is None
     assert list(view.topics["t"].partitions) == [0, 1], "ascending, however they came"

@@ -87,7 +87,7 @@ def test_a_torn_commit_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     journal.write_bytes(journal.read_bytes() + b"\0\0\1\0torn")
     first = asyncio.run(read())
     assert first[0] is not None and first[1] is None
-    assert "cut 8 bytes" in caplog.text
+    assert "truncated 8 bytes" in caplog.text
     second = asyncio.run(read_back(tmp_path, "/b"))
     assert second is not None, "what is written after the cut is found"
 
@@ -218,7 +218,7 @@ def test_the_files_are_plain_ones(tmp_path: Path) -> None:
     assert all(path.is_file() for path in tmp_path.iterdir())
 
 
-def test_nobody_else_writes_the_same_tree(tmp_path: Path) -> None:
+def test_no_other_process_writes_the_same_tree(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = EmbeddedStore.open(tmp_path)
         await store.commit([Create("/a")])
@@ -245,7 +245,7 @@ def test_reading_only_beside_the_broker_that_writes(tmp_path: Path) -> None:
                 file.write(b"\0\0\1\0half of the next one")
             before = {path: path.read_bytes() for path in tmp_path.iterdir()}
             reader = EmbeddedStore.open(tmp_path, read_only=True)
-            assert reader._tree.nodes.keys() == store._tree.nodes.keys()
+            assert reader.tree.nodes.keys() == store.tree.nodes.keys()
             node = await reader.read("/ids/0")
             assert node is not None and node.data == b"here"
             with pytest.raises(MetadataError, match="reading only"):
@@ -273,7 +273,7 @@ def test_a_reader_misses_nothing_when_the_journal_gives_way(
         def read_and_be_overtaken(path: Path) -> bytes:
             content = read(path)
             if path.name == JOURNAL_NAME:
-                journal.replace(tree_to_bytes(store._tree))
+                journal.replace(tree_to_bytes(store.tree))
             return content
 
         monkeypatch.setattr(Path, "read_bytes", read_and_be_overtaken)
@@ -291,8 +291,8 @@ def test_reading_only_where_there_is_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_who_has_committed_and_gone_is_heard_of_all_the_same(tmp_path: Path) -> None:
-    """A client that hangs up while the disk is at work leaves no topic that nobody takes up."""
+def test_a_cancelled_commit_still_fires_its_watches(tmp_path: Path) -> None:
+    """A client that disconnects during the write leaves no topic unnoticed."""
 
     async def scenario() -> None:
         store = EmbeddedStore.open(tmp_path)

@@ -1,4 +1,4 @@
-"""Several sessions on one embedded store: whose nodes go when, and who is told."""
+"""Several sessions on one embedded store: removal of their nodes, and notifications."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_session_has_its_own_ephemeral_nodes() -> None:
     asyncio.run(test())
 
 
-def test_a_session_that_expires_tells_its_watchers_and_everybody_elses() -> None:
+def test_a_session_that_expires_notifies_its_watchers_and_all_others() -> None:
     async def test() -> None:
         store = EmbeddedStore()
         one, two = store.session(), store.session()
@@ -69,6 +69,6 @@ def test_a_watch_fires_once_and_not_in_a_later_session() -> None:
         assert told == [1, 1]
         session.reconnect()
         await store.commit([Set("/node", b"3")])
-        assert told == [1, 1], "whoever watched in the old session reads again by itself"
+        assert told == [1, 1], "a watcher in the old session reads again by itself"
 
     asyncio.run(test())

@@ -33,7 +33,7 @@ def test_topics_come_and_go_by_name_and_by_id() -> None:
     second = first.apply(_update(removed=("a",)))
     assert list(second.topics) == ["b"]
     assert second.topic_names == {b"B" * 16: "b"}
-    assert list(first.topics) == ["a", "b"], "an image that somebody holds never changes"
+    assert list(first.topics) == ["a", "b"], "an image that is held never changes"
 
 
 def test_a_topic_that_comes_back_has_another_id() -> None:

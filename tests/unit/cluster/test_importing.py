@@ -18,7 +18,7 @@ from barnabas.cluster.loading import no_log
 from barnabas.cluster.store import Create, MetadataStore
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.types import TopicPartition
-from tests.unit.cluster.whole_tree import load_topics
+from tests.kit.whole_tree import load_topics
 
 TREES = (
     "single-running.json",
@@ -131,7 +131,7 @@ def test_a_store_that_was_merely_started_is_empty() -> None:
         ):
             node = await store.read(path)
             assert node is not None and node.data == data
-        with pytest.raises(ConfigError, match="/brokers/topics/t already"):
+        with pytest.raises(ConfigError, match="already has /brokers/topics/t"):
             await import_into(store, SMALL)
 
     run(scenario)
@@ -154,7 +154,7 @@ def test_larger_numbers_of_the_tree_are_taken() -> None:
 
 
 def test_a_sequence_goes_on_behind_what_came_along() -> None:
-    """A change that is told later has a larger number than all that were read before."""
+    """A later change has a larger number than all that were read before."""
 
     async def scenario(store: EmbeddedStore) -> None:
         tree = {
@@ -174,11 +174,11 @@ def test_a_sequence_goes_on_behind_what_came_along() -> None:
     [
         (SMALL | {"/brokers/topics/t": {"data": "{}"}}, "/brokers/topics/t cannot be read"),
         (SMALL | {"/brokers/topics/t": {"data": None}}, "/brokers/topics/t cannot be read"),
-        (SMALL | {"/a/b": {"data": "x"}}, "/a/b is in the tree, and its parent /a is not"),
-        (SMALL | {"a": {"data": "x"}}, "'a' is not the path of a node"),
-        (SMALL | {"/brokers//x": {"data": "x"}}, "is not the path of a node"),
+        (SMALL | {"/a/b": {"data": "x"}}, "/a/b is in the tree, but its parent /a is not"),
+        (SMALL | {"a": {"data": "x"}}, "'a' is not a node's path"),
+        (SMALL | {"/brokers//x": {"data": "x"}}, "is not a node's path"),
         (SMALL | {"/x": "data"}, "/x is 'data' in the tree"),
-        (SMALL | {"/x": {"data": 5}}, "/x has the data 5, which is not text"),
+        (SMALL | {"/x": {"data": 5}}, "/x has data 5, which is not text"),
         (SMALL | {"/x": {"data": "\ud800"}}, "which is not text"),
         (
             SMALL | {"/brokers/topics/t": {"data": '{"partitions":{"0":[]}}'}},
@@ -191,7 +191,7 @@ def test_what_is_no_tree_is_refused_as_a_whole(tree: dict[str, Any], complaint: 
         with pytest.raises(CorruptData) as caught:
             await import_into(store, tree)
         assert complaint in str(caught.value)
-        assert list(store._tree.nodes) == ["/"]
+        assert list(store.tree.nodes) == ["/"]
 
     run(scenario)
 
@@ -200,7 +200,7 @@ def test_another_clusters_tree_is_refused() -> None:
     async def scenario(store: EmbeddedStore) -> None:
         await store.commit([Create("/cluster"), Create("/cluster/id", b'{"version":"1","id":"a"}')])
         tree = {"/cluster": {"data": None}, "/cluster/id": {"data": '{"version":"1","id":"b"}'}}
-        with pytest.raises(ConfigError, match="that of cluster b, and this store belongs to"):
+        with pytest.raises(ConfigError, match="of cluster b, but this store belongs to"):
             await import_into(store, tree)
 
     run(scenario)

@@ -10,7 +10,7 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.loading import load_brokers, load_configs_of
 from barnabas.cluster.store import Create
-from tests.unit.cluster.whole_tree import load_topics
+from tests.kit.whole_tree import load_topics
 
 
 async def _imported(shared: Path, name: str) -> EmbeddedStore:

@@ -72,5 +72,5 @@ def test_a_record_without_an_end_is_cut_into_several() -> None:
 
 
 def test_a_rule_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'\\(' is no regular expression: missing"):
+    with pytest.raises(ConfigError, match="'\\(' is not a regular expression: missing"):
         record_start("(")

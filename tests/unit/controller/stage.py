@@ -134,8 +134,8 @@ class Stage:
     def sent(self) -> list[tuple[int, str]]:
         return [(to, type(request).__name__) for to, request in self.decision.requests]
 
-    def told(self, broker_id: int) -> dict[TopicPartition, PartitionImage]:
-        """What the broker was told to lead or to follow."""
+    def notified(self, broker_id: int) -> dict[TopicPartition, PartitionImage]:
+        """The partitions that the broker was notified to lead or to follow."""
         return {
             state.topic_partition: state.partition
             for request in self._requests(broker_id)
@@ -144,7 +144,7 @@ class Stage:
         }
 
     def stopped(self, broker_id: int) -> list[tuple[TopicPartition, bool]]:
-        """What the broker was told to host no longer, and whether to delete it."""
+        """The partitions that the broker has to stop hosting, and whether to delete them."""
         return [
             (name, request.delete)
             for request in self._requests(broker_id)
@@ -153,7 +153,7 @@ class Stage:
         ]
 
     def stop_epochs(self, broker_id: int) -> dict[TopicPartition, int]:
-        """In which leader epochs the broker was told so."""
+        """The leader epochs of these requests."""
         return {
             name: request.leader_epoch(name)
             for request in self._requests(broker_id)

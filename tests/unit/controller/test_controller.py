@@ -77,7 +77,7 @@ def test_nothing_has_happened_before_apply() -> None:
     assert "t" in controller.image.topics
 
 
-def test_each_broker_hears_of_its_own_replicas_and_of_every_leader() -> None:
+def test_each_broker_is_sent_its_own_replicas_and_every_leader() -> None:
     """ZK-3"""
     controller = _controller(live=(0, 1, 2))
     decision = controller.topics_added([_topic("t", (1, 0), (2, 1))])
@@ -97,7 +97,7 @@ def test_dead_replicas_are_neither_leaders_nor_in_sync() -> None:
     assert (partition.leader, partition.isr, partition.replicas) == (2, (2, 1), (0, 2, 1))
 
 
-def test_without_a_live_replica_nobody_leads() -> None:
+def test_without_a_live_replica_there_is_no_leader() -> None:
     decision = _controller(live=(1,)).topics_added([_topic("t", (0,))])
     assert not any(isinstance(op, Create) and op.path.endswith("/state")
                    for op in decision.operations)  # fmt: skip
@@ -129,14 +129,14 @@ def test_a_partition_without_a_leader_gets_one_that_is_in_sync() -> None:
     assert (written.path, written.version) == ("/brokers/topics/t/partitions/0/state", 5)
 
 
-def test_from_a_new_controller_nobody_hears_of_brokers_before_topics() -> None:
+def test_a_new_controller_sends_no_brokers_before_topics() -> None:
     """RE-13: what began while there was none would call every topic unknown."""
     decision = _controller(_led("t", 0, 0, 1), live=(0, 1)).elected([])
-    told = [each.request for each in decision.requests if each.broker_id == 1]
-    assert isinstance(told[0], UpdateMetadata)
-    assert {broker.broker_id for broker in told[0].brokers} == {0, 1}
-    assert [topic.name for topic in told[0].topics] == ["t"]
-    assert isinstance(told[1], LeaderAndIsr)
+    sent = [each.request for each in decision.requests if each.broker_id == 1]
+    assert isinstance(sent[0], UpdateMetadata)
+    assert {broker.broker_id for broker in sent[0].brokers} == {0, 1}
+    assert [topic.name for topic in sent[0].topics] == ["t"]
+    assert isinstance(sent[1], LeaderAndIsr)
 
 
 def test_an_interrupted_creation_is_finished_by_the_next_controller() -> None:
@@ -156,12 +156,12 @@ def test_an_interrupted_creation_is_finished_by_the_next_controller() -> None:
 
 
 def test_deletion_in_kafkas_order() -> None:
-    """ZK-4: nobody leads it, every replica is gone, the nodes are gone, and last the wish.
+    """ZK-4: first the leaders go, then every replica, the nodes, and last the request.
 
     One live replica after the other leaves the ISR, as Kafka's do.
     """
     controller = _controller(_led("t", 0, 0, 1), _led("other", 0, 0), live=(0, 1))
-    first = controller.deletions_wished(["t"])
+    first = controller.deletions_requested(["t"])
     state = StateNode(leader=NO_LEADER, leader_epoch=4, isr=(1,), controller_epoch=7)
     assert first.operations == (
         Check("/controller_epoch", EPOCH_VERSION),
@@ -203,16 +203,16 @@ def test_a_topic_that_is_to_go_is_not_led_again() -> None:
     assert [each.topic_partition.topic for each in request.partitions] == ["other"]
 
 
-def test_a_wish_for_what_is_not_there_is_just_removed() -> None:
+def test_a_request_to_delete_an_unknown_topic_is_just_removed() -> None:
     controller = _controller()
-    first = controller.deletions_wished(["ghost"])
+    first = controller.deletions_requested(["ghost"])
     assert first.operations == ()
     second = controller.replicas_deleted(["ghost"], ["/admin/delete_topics/ghost"])
     assert second.operations[1:] == (Delete("/admin/delete_topics/ghost"),)
 
 
-def test_growth_is_told_of_what_is_new_alone() -> None:
-    """TP-5: nobody is asked to lead again what he leads."""
+def test_growth_is_sent_for_new_partitions_alone() -> None:
+    """TP-5: no broker is made leader again of what it leads."""
     old = _led("t", 0, 0, 1)
     controller = _controller(old, live=(0, 1))
     new = {1: PartitionImage.never_led((1, 0)), 2: PartitionImage.never_led((0,), latest_epoch=8)}
@@ -230,10 +230,10 @@ def test_growth_is_told_of_what_is_new_alone() -> None:
         (0, "UpdateMetadata"),
         (1, "UpdateMetadata"),
     ]
-    told = [send.request for send in decision.requests[:2]]
+    sent = [send.request for send in decision.requests[:2]]
     assert [
         [(each.topic_partition.partition, each.is_new) for each in request.partitions]
-        for request in told
+        for request in sent
         if isinstance(request, LeaderAndIsr)
     ] == [[(1, True), (2, False)], [(1, True)]]
     partitions = decision.image.topics["t"].partitions
@@ -242,7 +242,7 @@ def test_growth_is_told_of_what_is_new_alone() -> None:
 
 
 def test_another_member_leads_when_a_directory_is_lost() -> None:
-    """RE-10: one of the ISR; the broker that lost it is not told to follow."""
+    """RE-10: one of the ISR; the broker that lost it does not get LeaderAndIsr."""
     controller = _controller(_led("t", 0, 0, 1), live=(0, 1))
     decision = controller.replicas_offline(0, [TopicPartition("t", 0)])
     state = StateNode(leader=1, leader_epoch=4, isr=(1,), controller_epoch=7)
@@ -283,7 +283,7 @@ def test_a_replica_outside_of_the_isr_changes_no_state() -> None:
     assert _sent(decision) == [(0, "UpdateMetadata"), (1, "UpdateMetadata")]
 
 
-def test_new_settings_are_told_to_everybody() -> None:
+def test_new_settings_are_sent_to_all_brokers() -> None:
     controller = _controller(_led("t", 0, 0), live=(0, 1))
     decision = controller.configs_changed({"t": {"retention.ms": "9"}})
     assert decision.operations == ()
@@ -292,7 +292,7 @@ def test_new_settings_are_told_to_everybody() -> None:
 
 
 def test_deletion_is_begun_once() -> None:
-    """A wish that has to wait for a disk moves no epoch when it is seen again."""
+    """A request that has to wait for a disk raises no epoch when it is seen again."""
     controller = _controller(_led("t", 0, 0))
-    controller.apply(controller.deletions_wished(["t"]))
-    assert controller.deletions_wished(["t"]).operations == ()
+    controller.apply(controller.deletions_requested(["t"]))
+    assert controller.deletions_requested(["t"]).operations == ()

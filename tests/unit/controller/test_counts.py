@@ -1,4 +1,4 @@
-"""What an operator is told of all partitions."""
+"""The counts over all partitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_what_is_counted_and_what_is_not() -> None:
         topic("gone", led(9, leader=NO_LEADER)),
         live=brokers(1, 2),
     )
-    stage.carry_out(stage.controller.deletions_wished(["gone"]))
+    stage.carry_out(stage.controller.deletions_requested(["gone"]))
     assert stage.controller.counts == Counts(2, 4, offline_partitions=2, preferred_imbalance=3)
     assert stage.controller.offline_partitions == {
         TopicPartition("t", 2),

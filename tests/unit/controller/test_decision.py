@@ -52,7 +52,7 @@ def test_a_topics_first_node_comes_with_its_first_partition() -> None:
 
 
 def test_the_next_controller_can_go_on_from_between_two_pieces() -> None:
-    """Whatever was committed of a creation, the rest is made by whoever takes office then."""
+    """Whatever was committed of a creation, the next controller completes it."""
     never = PartitionImage.never_led((1,))
     whole = Stage().controller.topics_added([topic("t", *[never] * 5)])
     pieces = split(whole.operations, max_bytes=1)

@@ -1,4 +1,4 @@
-"""Brokers that go, come, and come back as others; and what a new controller finds."""
+"""Brokers that fail, start and re-register; and a controller failover."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def test_another_member_leads_when_the_leader_goes() -> None:
     stage.go(1)
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (2, (3, 2), 4)
     assert len(stage.written) == 1
-    assert stage.told(2) == stage.told(3) == {T0: stage[T0]}
+    assert stage.notified(2) == stage.notified(3) == {T0: stage[T0]}
     assert stage.sent() == [(2, "LeaderAndIsr"), (3, "LeaderAndIsr"),
                             (2, "UpdateMetadata"), (3, "UpdateMetadata")]  # fmt: skip
 
 
 def test_a_live_replica_that_is_not_in_sync_does_not_lead() -> None:
-    """RE-11: by default somebody of the ISR is waited for."""
+    """RE-11: by default a member of the ISR is waited for."""
     stage = Stage(topic("t", led(1, replicas=(2, 1))))
     stage.go(1)
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (NO_LEADER, (1,), 4)
@@ -82,17 +82,17 @@ def test_the_clusters_default_allows_it_where_the_topic_says_nothing() -> None:
     assert stage[TopicPartition("u", 0)].leader == NO_LEADER
 
 
-def test_new_settings_let_somebody_lead() -> None:
+def test_new_settings_allow_a_leader() -> None:
     stage = Stage(topic("t", led(1, replicas=(1, 2))))
     stage.go(1)
     config = {"unclean.leader.election.enable": "true"}
     stage.carry_out(stage.controller.configs_changed({"t": config}))
     assert stage[T0].leader == 2
-    assert stage.told(2) == {T0: stage[T0]}
+    assert stage.notified(2) == {T0: stage[T0]}
 
 
-def test_a_broker_that_comes_is_told_everything_and_the_others_its_address() -> None:
-    """ZK-3: they can reach it before they are told to follow it."""
+def test_a_new_broker_is_sent_everything_and_the_others_its_address() -> None:
+    """ZK-3: they can reach it before they have to follow it."""
     stage = Stage(
         topic("t", led(1, replicas=(1, 3)), led(3, leader=NO_LEADER)),
         topic("u", led(1, 2)),
@@ -108,7 +108,7 @@ def test_a_broker_that_comes_is_told_everything_and_the_others_its_address() -> 
         (2, "UpdateMetadata"),
     ]
     assert sorted(stage.known_to(3)[0]) == ["t", "u"]
-    assert stage.told(3) == {T0: stage[T0], T1: stage[T1]}
+    assert stage.notified(3) == {T0: stage[T0], T1: stage[T1]}
     assert stage[T1].leader == 3
     assert stage.known_to(1) == [[], ["t"]], "first addresses, then what has changed"
 
@@ -123,15 +123,15 @@ def test_a_broker_that_changes_nothing_makes_no_noise() -> None:
 
 
 def test_a_registration_that_is_another_one_is_a_failure_and_a_start() -> None:
-    """KIP-903: nobody saw it go, and its place in the ISR is gone all the same."""
+    """KIP-903: its failure went unseen, and it leaves the ISR nevertheless."""
     stage = Stage(topic("t", led(1, 2, 3), led(2, 1), led(1)))
     stage.come(broker(1, 999))
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (2, (2, 3), 4)
     assert (stage[T1].leader, stage[T1].isr, stage[T1].leader_epoch) == (2, (2,), 4)
     alone = stage[TopicPartition("t", 2)]
     assert (alone.leader, alone.isr, alone.leader_epoch) == (1, (1,), 5)
-    assert len(stage.told(1)) == 3
-    assert stage.told(2) == {T0: stage[T0], T1: stage[T1]}
+    assert len(stage.notified(1)) == 3
+    assert stage.notified(2) == {T0: stage[T0], T1: stage[T1]}
 
 
 def test_a_broker_that_comes_back_has_its_directories_back() -> None:
@@ -142,8 +142,8 @@ def test_a_broker_that_comes_back_has_its_directories_back() -> None:
     assert (stage[T0].leader, stage[T0].offline_replicas) == (1, ())
 
 
-def test_what_is_told_late_of_a_life_that_is_over_counts_no_more() -> None:
-    """ST-10: its directories may be back by now, and then nobody would take back what was said."""
+def test_a_late_report_of_an_ended_registration_is_ignored() -> None:
+    """ST-10: its directories may be back by now, and then nothing would revoke the report."""
     stage = Stage(topic("t", led(1, 3)))
     told_by = stage.live[3].epoch
     stage.go(3)
@@ -170,15 +170,15 @@ def test_a_replica_that_has_moved_elsewhere_may_come_back_after_a_start() -> Non
 
 
 def test_a_topic_that_is_to_go_has_them_back_too() -> None:
-    """ZK-4, ST-10: else its deletion would wait for them for ever; and nobody is told of it."""
+    """ZK-4, ST-10: else its deletion would wait for them for ever; no broker is notified of it."""
     stage = Stage(topic("t", led(1, 3)), topic("u", led(3, 1)))
     stage.carry_out(stage.controller.replicas_offline(3, [T0, TopicPartition("u", 0)]))
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert stage[T0].offline_replicas == (3,)
     stage.come(broker(3, 999))
     assert stage[T0].offline_replicas == stage[TopicPartition("u", 0)].offline_replicas == ()
     assert stage.stopped(3) == [(T0, True)]
-    assert stage.told(3).keys() == {TopicPartition("u", 0)}
+    assert stage.notified(3).keys() == {TopicPartition("u", 0)}
     for each in (1, 2, 3):
         assert {name for names in stage.known_to(each) for name in names} == {"u"}
 
@@ -186,7 +186,7 @@ def test_a_topic_that_is_to_go_has_them_back_too() -> None:
 def test_a_topic_that_is_to_go_has_them_back_when_the_broker_goes() -> None:
     stage = Stage(topic("t", led(1, 3)))
     stage.carry_out(stage.controller.replicas_offline(3, [T0]))
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     stage.go(3)
     assert stage[T0].offline_replicas == ()
     assert stage.sent() == [(1, "UpdateMetadata"), (2, "UpdateMetadata")]
@@ -213,12 +213,12 @@ def test_who_was_away_deletes_what_is_to_go_when_it_comes() -> None:
     """ZK-4: a topic waits for a dead replica, and does not come to life with it."""
     stage = Stage(topic("t", led(1, 2, 3)), topic("u", led(2, 3)))
     stage.go(3)
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert stage.stopped(1) == stage.stopped(2) == [(T0, True)]
     stage.come(broker(3))
     assert stage.stopped(3) == [(T0, True)]
     assert stage.stop_epochs(3) == {T0: -2}, "whatever its epoch is: the topic goes (KIP-570)"
-    assert stage.told(3).keys() == {TopicPartition("u", 0)}
+    assert stage.notified(3).keys() == {TopicPartition("u", 0)}
     assert stage.known_to(3) == [["u"]]
     assert "t" in stage.controller.image.topics
     stage.carry_out(stage.controller.replicas_deleted(["t"], ["/brokers/topics/t"]))
@@ -226,7 +226,7 @@ def test_who_was_away_deletes_what_is_to_go_when_it_comes() -> None:
     assert "t" not in stage.controller.image.topics
 
 
-def test_a_topic_that_is_wished_away_as_it_appears_is_not_begun() -> None:
+def test_a_topic_whose_deletion_is_requested_as_it_appears_is_not_begun() -> None:
     stage = Stage()
     stage.carry_out(stage.controller.elected(["t"]))
     stage.carry_out(stage.controller.topics_added([topic("t", PartitionImage.never_led((1,)))]))
@@ -236,7 +236,7 @@ def test_a_topic_that_is_wished_away_as_it_appears_is_not_begun() -> None:
 
 def test_a_topic_may_come_back_under_its_name() -> None:
     stage = Stage(topic("t", led(1)))
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     stage.carry_out(stage.controller.replicas_deleted(["t"], ["/brokers/topics/t"]))
     again = topic("t", PartitionImage.never_led((2,)))
     stage.carry_out(stage.controller.topics_added([again]))
@@ -244,7 +244,7 @@ def test_a_topic_may_come_back_under_its_name() -> None:
 
 
 def test_a_new_controller_takes_the_dead_from_every_isr() -> None:
-    """In as many writes as Kafka's: first nobody leads, then somebody else."""
+    """In as many writes as Kafka's: first there is no leader, then another one."""
     stage = Stage(topic("t", led(3, 1, 2), led(3, replicas=(3, 1))), live=brokers(1, 2))
     stage.carry_out(stage.controller.elected([]))
     states = [(state.leader, state.isr, state.leader_epoch) for state in stage.written_of(T0)]
@@ -260,4 +260,4 @@ def test_a_directory_that_is_lost_may_cost_records_where_that_is_allowed() -> No
     stage = Stage(unclean)
     stage.carry_out(stage.controller.replicas_offline(1, [T0]))
     assert (stage[T0].leader, stage[T0].isr) == (2, (2,))
-    assert stage.told(1) == {}
+    assert stage.notified(1) == {}

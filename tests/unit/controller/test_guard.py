@@ -1,4 +1,4 @@
-"""KIP-966, "last replica standing": who may have lost its log's end does not lead by the ISR."""
+"""KIP-966, "last replica standing": a replica without a sure log end does not lead by the ISR."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_last_member_does_not_lead_before_all_have_said_where_they_end() -> 
     assert stage.decision.operations == ()
     _say(stage, b3=(3, 95))
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (3, (3,), 5)
-    assert stage.told(1) == stage.told(2) == stage.told(3) == {T0: stage[T0]}
+    assert stage.notified(1) == stage.notified(2) == stage.notified(3) == {T0: stage[T0]}
     assert not stage.controller.ends_wanted
     (note,) = stage.decision.notes
     assert "log ends last" in note
@@ -86,7 +86,7 @@ def test_who_has_ended_well_leads_at_once() -> None:
 def test_where_one_replica_is_enough_it_leads_as_in_kafka(
     config: dict[str, str], settings: Settings
 ) -> None:
-    """KIP-966: (c) nobody else need have what it had; said as a warning."""
+    """KIP-966: (c) no other need have what it had; logged as a warning."""
     stage = Stage(topic("t", led(1, replicas=(1, 2)), **config), settings=settings)
     stage.come(broker(1, 201, lossy=True))
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (1, (1,), 5)
@@ -109,7 +109,7 @@ def test_of_one_replica_nothing_better_is_known() -> None:
 
 def test_the_largest_is_waited_for_if_it_cannot_lead_now() -> None:
     stage = _last_standing()
-    stage.carry_out(stage.controller.shutdown_wished(2)[0])
+    stage.carry_out(stage.controller.shutdown_requested(2)[0])
     stage.carry_out(stage.controller.replicas_offline(3, [T0]))
     _say(stage, b1=(2, 10), b2=(3, 90), b3=(3, 80))
     assert stage[T0].leader == NO_LEADER, "broker 2 is about to go"
@@ -134,7 +134,7 @@ def test_a_new_controller_leaves_one_replica_alone_where_it_leads() -> None:
 def test_who_is_waited_for_may_go_again_and_shut_down() -> None:
     """Its place in the ISR is not changed by that, nor is anything written."""
     stage = _last_standing()
-    decision, remaining = stage.controller.shutdown_wished(1, 201)
+    decision, remaining = stage.controller.shutdown_requested(1, 201)
     stage.carry_out(decision)
     assert (decision.operations, remaining) == ((), [])
     assert stage.go(1).operations == ()
@@ -170,7 +170,7 @@ def test_a_dead_replica_is_waited_for_and_an_unclean_election_ends_that() -> Non
 
 
 def test_ends_of_an_earlier_wait_do_not_count_in_a_later_one() -> None:
-    """In between somebody led, and logs have grown."""
+    """In between there was a leader, and logs have grown."""
     stage = _last_standing()
     _say(stage, b2=(3, 90), b3=(3, 80))
     decision, _ = stage.controller.elect_leaders([T0], unclean=True)
@@ -183,7 +183,7 @@ def test_ends_of_an_earlier_wait_do_not_count_in_a_later_one() -> None:
     assert stage[T0].leader == 3
 
 
-def test_who_has_caught_up_again_is_trusted_in_this_office_and_distrusted_by_the_next() -> None:
+def test_a_replica_that_caught_up_is_trusted_in_this_epoch_and_distrusted_in_the_next() -> None:
     stage = Stage(topic("t", led(1, 2)), live={**brokers(2), 1: broker(1, lossy=True)})
     stage.carry_out(stage.controller.elected([]))
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (2, (2,), 5)

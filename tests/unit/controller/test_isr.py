@@ -1,4 +1,4 @@
-"""AlterPartition: what is agreed to, and with which code the rest is refused; as Kafka 3.9 does."""
+"""AlterPartition: accepted proposals, and the error codes of others; as Kafka 3.9 does."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_who_is_dead_offline_or_about_to_go_does_not_join() -> None:
     stage.go(3)
     assert _answer(stage, proposal).error_code == IneligibleReplica.code
     stage.come(broker(3))
-    stage.carry_out(stage.controller.shutdown_wished(3, 103)[0])
+    stage.carry_out(stage.controller.shutdown_requested(3, 103)[0])
     assert _answer(stage, stage.proposal(ONE, TWO, THREE)).error_code == IneligibleReplica.code
     stage.carry_out(stage.controller.replicas_offline(2, [T0]))
     assert _answer(stage, stage.proposal(ONE, TWO)).error_code == IneligibleReplica.code
@@ -126,17 +126,17 @@ def test_who_is_dead_offline_or_about_to_go_does_not_join() -> None:
 
 def test_a_leader_that_shuts_down_may_take_in_who_shall_lead_after_it() -> None:
     stage = _stage(1)
-    decision, remaining = stage.controller.shutdown_wished(1, 101)
+    decision, remaining = stage.controller.shutdown_requested(1, 101)
     stage.carry_out(decision)
     assert remaining == [T0]
     assert _answer(stage, stage.proposal(ONE, TWO)).error_code == 0
-    decision, remaining = stage.controller.shutdown_wished(1, 101)
+    decision, remaining = stage.controller.shutdown_requested(1, 101)
     stage.carry_out(decision)
     assert (remaining, stage[T0].leader, stage[T0].isr) == ([], 2, (2,))
 
 
 def test_a_proposal_made_before_an_election_is_refused() -> None:
-    """RE-9: whoever led then learns it from LeaderAndIsr."""
+    """RE-9: the former leader gets it by LeaderAndIsr."""
     stage = _stage(1, 2, 3)
     proposal = stage.proposal(ONE, TWO)
     stage.go(3)
@@ -146,7 +146,7 @@ def test_a_proposal_made_before_an_election_is_refused() -> None:
 def test_a_topic_that_is_to_go_has_no_isr_any_more() -> None:
     stage = _stage()
     proposal = stage.proposal(ONE)
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert stage[T0].leader == NO_LEADER
     assert _answer(stage, proposal).error_code == UnknownTopicOrPartition.code
 
@@ -168,7 +168,7 @@ def _written(*isr: int, version: int = 6, leader: int = 1, leader_epoch: int = 3
     return Written(StateNode(leader, leader_epoch, isr, 4), version)
 
 
-def test_an_isr_that_its_leader_has_written_is_known_and_then_told() -> None:
+def test_an_isr_that_its_leader_has_written_is_taken_over_and_then_sent() -> None:
     """RE-9: below 2.7; only metadata is sent, and nothing is written."""
     stage = _stage()
     assert stage.controller.states_read({T0: _written(1, 2, 3)})
@@ -199,9 +199,9 @@ def test_what_is_older_or_says_more_than_another_isr_is_left_alone(written: Writ
     assert stage.controller.image is before
 
 
-def test_announcements_of_what_does_not_exist_or_goes_are_nobodys_news() -> None:
+def test_announcements_of_unknown_or_deleted_topics_are_ignored() -> None:
     stage = Stage(topic("t", led(1, 2)), topic("going", led(1, 2)))
-    stage.carry_out(stage.controller.deletions_wished(["going"]))
+    stage.carry_out(stage.controller.deletions_requested(["going"]))
     gone, missing = TopicPartition("going", 0), TopicPartition("t", 7)
     stage.controller.states_read({gone: _written(1, version=99), missing: _written(1)})
     decision = stage.controller.isrs_announced([gone, missing, TopicPartition("none", 0)])
@@ -209,12 +209,12 @@ def test_announcements_of_what_does_not_exist_or_goes_are_nobodys_news() -> None
 
 
 def test_who_goes_is_written_on_what_the_leader_wrote() -> None:
-    """RE-9, TP-4: a topic that is being deleted is read, too, and is not told of."""
+    """RE-9, TP-4: a topic that is being deleted is read, too, and is not sent."""
     stage = _stage()
-    doomed = stage.controller.deletions_wished(["t"])
+    doomed = stage.controller.deletions_requested(["t"])
     assert stage.controller.states_read({T0: _written(1)})
-    assert stage.controller.deletions_wished(["t"]).operations != doomed.operations
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    assert stage.controller.deletions_requested(["t"]).operations != doomed.operations
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert all("t" not in names for names in stage.known_to(1))
 
 

@@ -21,7 +21,7 @@ def _brief(partition: PartitionImage | None) -> tuple[int, tuple[int, ...]] | No
     return None if partition is None else (partition.leader, partition.isr)
 
 
-def test_a_successor_keeps_what_it_is_not_told() -> None:
+def test_a_successor_keeps_all_other_fields() -> None:
     before = PartitionImage(1, 3, (1, 2), (1, 2, 3), 5, 4, (3,), (3,), (2,))
     assert succeed(before, 2, (2, 1), 9) == before._replace(
         leader=2, leader_epoch=4, isr=(2, 1), partition_epoch=6, controller_epoch=9

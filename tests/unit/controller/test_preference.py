@@ -1,4 +1,4 @@
-"""KIP-460: elections that somebody asks for, and those that balance by themselves."""
+"""KIP-460: elections on request, and automatic ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_first_replica_leads_again() -> None:
     stage = Stage(topic("t", led(2, 1, 3, replicas=(1, 2, 3))))
     assert _elect(stage, 0) == [None]
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (1, (2, 1, 3), 4)
-    assert stage.told(1) == stage.told(2) == stage.told(3) == {T0: stage[T0]}
+    assert stage.notified(1) == stage.notified(2) == stage.notified(3) == {T0: stage[T0]}
 
 
 def test_each_partition_has_its_own_outcome() -> None:
@@ -51,7 +51,7 @@ def test_each_partition_has_its_own_outcome() -> None:
 
 def test_a_replica_that_is_offline_or_leaving_is_not_preferred() -> None:
     stage = Stage(topic("t", led(2, 1, replicas=(1, 2)), led(2, 3, replicas=(3, 2))))
-    stage.carry_out(stage.controller.shutdown_wished(3)[0])
+    stage.carry_out(stage.controller.shutdown_requested(3)[0])
     stage.carry_out(stage.controller.replicas_offline(1, [T0]))
     assert _elect(stage, 0, 1) == [PreferredLeaderNotAvailable] * 2
 
@@ -63,7 +63,7 @@ def test_all_partitions_means_those_that_need_it() -> None:
     assert outcomes == {TopicPartition("t", 1): None}
 
 
-def test_an_unclean_election_is_for_those_that_nobody_leads() -> None:
+def test_an_unclean_election_is_for_partitions_without_a_leader() -> None:
     """RE-11: the ISR first, if one of it lives after all."""
     stage = Stage(
         topic(
@@ -100,7 +100,7 @@ def test_leaders_come_home_where_too_many_are_away() -> None:
 def test_what_is_being_moved_or_deleted_is_left_alone() -> None:
     moving = led(2, 1, replicas=(1, 2, 3))._replace(adding=(3,), removing=(2,))
     stage = Stage(topic("t", moving), topic("u", led(2, 1, replicas=(1, 2))))
-    stage.carry_out(stage.controller.deletions_wished(["u"]))
+    stage.carry_out(stage.controller.deletions_requested(["u"]))
     assert stage.controller.rebalance_leaders(0).operations == ()
     _, outcomes = stage.controller.elect_leaders([TopicPartition("u", 0)], unclean=False)
     assert isinstance(outcomes[TopicPartition("u", 0)], UnknownTopicOrPartition)

@@ -49,7 +49,7 @@ def _moving(stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, 
 
 
 def test_a_move_begins_with_all_replicas_and_a_new_epoch() -> None:
-    """RE-13: the new ones may have nothing of it, and are told so; the old ones stay."""
+    """RE-13: the new ones are marked as new; the old ones stay."""
     stage = _stage(1, 2)
     assert _reassign(stage, (2, 3)) is None
     assert _moving(stage) == ((2, 3, 1), (3,), (1,))
@@ -81,8 +81,8 @@ def test_it_ends_when_all_targets_are_in_sync() -> None:
     assert node == layout.TopicNode(node.topic_id, {0: (2, 3), 1: (1, 2)})
     assert stage.stopped(1) == [(T0, True)]
     assert stage.stop_epochs(1) == {T0: 6}, "a replica that comes back is in a newer one (KIP-570)"
-    assert stage.told(1) == {}
-    assert stage.told(2) == stage.told(3) == {T0: stage[T0]}
+    assert stage.notified(1) == {}
+    assert stage.notified(2) == stage.notified(3) == {T0: stage[T0]}
 
 
 def test_two_that_end_at_once_write_their_topic_once() -> None:
@@ -111,7 +111,7 @@ def test_a_leader_that_stays_keeps_leading() -> None:
 
 
 def test_another_order_is_done_at_once() -> None:
-    """And its new first replica leads when somebody asks for preferred leaders."""
+    """And its new first replica leads after a preferred election."""
     stage = _stage(1, 2)
     assert _reassign(stage, (2, 1)) is None
     assert _moving(stage) == ((2, 1), (), ())
@@ -139,7 +139,7 @@ def test_it_can_be_taken_back() -> None:
     assert isinstance(_reassign(stage, None), NoReassignmentInProgress)
 
 
-def test_a_new_wish_takes_the_place_of_the_old_one() -> None:
+def test_a_new_request_replaces_the_old_one() -> None:
     stage = _stage(1, 2)
     _reassign(stage, (3, 4))
     stage.propose(1, 2, 3)
@@ -147,12 +147,12 @@ def test_a_new_wish_takes_the_place_of_the_old_one() -> None:
     assert _moving(stage) == ((5, 4, 1, 2), (5, 4), (1, 2))
     assert stage[T0].isr == (1, 2)
     assert stage.stopped(3) == [(T0, True)]
-    assert stage.told(5).keys() == stage.told(4).keys() == {T0}
+    assert stage.notified(5).keys() == stage.notified(4).keys() == {T0}
 
 
 @pytest.mark.parametrize("leader", [3, NO_LEADER])
 def test_it_is_not_taken_back_from_the_only_ones_in_sync(leader: int) -> None:
-    """That would be an election of somebody who has not got everything."""
+    """That would elect a replica without all records."""
     stage = _stage(1, 2)
     _reassign(stage, (3,))
     stage.go(1, 2)
@@ -172,8 +172,8 @@ def test_it_is_not_taken_back_from_the_only_ones_in_sync(leader: int) -> None:
     [
         ((), "at least one"),
         ((1, 1), "named twice"),
-        ((1, -1), "no id"),
-        ((1, 9), r"\[9\] do not live"),
+        ((1, -1), "not a broker id"),
+        ((1, 9), r"\[9\] are not live"),
     ],
 )
 def test_what_is_no_assignment(replicas: tuple[int, ...], message: str) -> None:
@@ -189,11 +189,11 @@ def test_what_is_not_there_cannot_be_moved() -> None:
     stage = _stage(1, 2)
     for name in (TopicPartition("t", 9), TopicPartition("x", 0)):
         assert isinstance(_reassign(stage, (1, 3), name), UnknownTopicOrPartition)
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert isinstance(_reassign(stage, (1, 3)), UnknownTopicOrPartition)
 
 
-def test_some_wishes_fail_and_the_others_are_granted_in_one_write_of_the_topic() -> None:
+def test_some_requests_fail_and_the_others_are_granted_in_one_write_of_the_topic() -> None:
     stage = _stage(1, 2)
     other, gone = TopicPartition("t", 1), TopicPartition("t", 7)
     decision, outcomes = stage.controller.reassign({T0: (3,), other: (4,), gone: None})
@@ -210,7 +210,7 @@ def test_a_dead_old_replica_may_be_moved_away() -> None:
     assert _reassign(stage, (1, 3)) is None
     stage.propose(1, 3)
     assert (stage[T0].replicas, stage[T0].isr) == ((1, 3), (1, 3))
-    assert stage.stopped(2) == [], "there is nobody to be told"
+    assert stage.stopped(2) == [], "there is no broker to notify"
 
 
 def test_a_target_that_dies_and_comes_back_is_waited_for() -> None:
@@ -219,7 +219,7 @@ def test_a_target_that_dies_and_comes_back_is_waited_for() -> None:
     stage.go(3)
     assert _moving(stage) == ((2, 3, 1), (3,), (1,))
     stage.come(broker(3, 203))
-    assert stage.told(3) == {T0: stage[T0]}
+    assert stage.notified(3) == {T0: stage[T0]}
     stage.propose(1, 2, 3)
     assert _moving(stage) == ((2, 3), (), ())
 
@@ -240,7 +240,7 @@ def test_the_next_controller_goes_on_with_it() -> None:
 def test_a_move_that_no_target_can_lead_waits() -> None:
     stage = _stage(1, 2)
     _reassign(stage, (3,))
-    stage.carry_out(stage.controller.shutdown_wished(3)[0])
+    stage.carry_out(stage.controller.shutdown_requested(3)[0])
     assert _moving(stage) == ((3, 1, 2), (3,), (1, 2))
     assert stage.propose(1, 2, 3).error_code != 0
     stage.come(broker(3, 203))
@@ -265,7 +265,7 @@ def test_a_new_controller_waits_for_the_only_target_that_is_in_sync() -> None:
     assert (stage[T0].leader, _moving(stage)) == (3, ((3,), (), ()))
 
 
-def test_it_makes_nobody_a_leader_who_may_have_lost_records() -> None:
+def test_it_elects_no_leader_that_may_have_lost_records() -> None:
     """KIP-966: a smaller assignment is no way around the question where logs end."""
     safe = topic("t", led(1, replicas=(1, 2, 3)), min_insync_replicas="2")
     stage = Stage(safe)
@@ -300,7 +300,7 @@ def test_a_partition_that_never_began_begins_elsewhere() -> None:
 
 
 def test_a_topics_node_is_written_on_the_version_that_was_read() -> None:
-    """Else a partition that somebody has added meanwhile would be lost."""
+    """Else a partition added meanwhile would be lost."""
     stage = _stage(1, 2)
     _reassign(stage, (2, 3))
     (written,) = [op for op in stage.decision.operations if op.path == "/brokers/topics/t"]

@@ -1,4 +1,4 @@
-"""Whom a decision is told, and in which words."""
+"""The recipients of a decision, and its notes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tests.unit.controller.stage import T0, led, topic
 T1 = TopicPartition("t", 1)
 
 
-def test_each_hears_of_what_it_hosts_and_who_is_new_that_it_is() -> None:
-    told = topic("t", led(1, 2), led(2, 3))
-    changed = {"t": (told, dict(told.partitions))}
+def test_each_broker_is_sent_what_it_hosts_and_whether_it_is_new() -> None:
+    changed_topic = topic("t", led(1, 2), led(2, 3))
+    changed = {"t": (changed_topic, dict(changed_topic.partitions))}
     hosted = roles(changed, [T0, T1], {T1: (3,)}, [2, 3])
     brief = {
         broker_id: [(state.topic_partition, state.is_new) for state in states]
         for broker_id, states in hosted.items()
     }
     assert brief == {2: [(T0, False), (T1, False)], 3: [(T1, True)]}
-    assert all_roles([told], {T1: (3,)}, {2, 3}) == hosted
+    assert all_roles([changed_topic], {T1: (3,)}, {2, 3}) == hosted
 
 
 def test_a_note_names_the_first_few() -> None:

@@ -1,9 +1,9 @@
 """What a real Kafka 3.9.1 wrote into ZooKeeper while brokers were killed, stopped and moved.
 
-Each timeline is what a watcher saw. Brokers that come and go, new controllers and topics are told
+Each timeline is what a watcher saw. Brokers that come and go, new controllers and topics are passed
 to the machine as they were seen; what people did (the timelines' marks) is scripted here by its
 time. Every state that was seen must be one that the machine writes, byte for byte and at the same
-version. A watcher does not see every state, but versions tell how many there were.
+version. A watcher does not see every state, but versions show how many there were.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Stage:
         self._czxids = count(100)
 
     @property
-    def office(self) -> Controller:
+    def elected(self) -> Controller:
         assert self.controller is not None
         return self.controller
 
@@ -64,8 +64,8 @@ class Stage:
         self.stops += [send.request for send in decision.requests
                        if isinstance(send.request, StopReplica)]  # fmt: skip
         self.notes += decision.notes
-        self.office.apply(decision)
-        self.image = self.office.image
+        self.elected.apply(decision)
+        self.image = self.elected.image
 
     # --- what a watcher sees ---------------------------------------------------------------------
 
@@ -137,30 +137,30 @@ class Stage:
             name, topic.topic_id, before.leader_epoch, members, before.partition_epoch
         )
         leader = before.leader
-        decision, answers = self.office.isr_proposed(leader, self.live[leader].epoch, [proposal])
+        decision, answers = self.elected.isr_proposed(leader, self.live[leader].epoch, [proposal])
         assert answers[name].error_code in (0, 108), answers
         self.carry_out(decision)
 
     # --- what people did -------------------------------------------------------------------------
 
     def shut_down(self, broker_id: int) -> None:
-        decision, _ = self.office.shutdown_wished(broker_id, self.live[broker_id].epoch)
+        decision, _ = self.elected.shutdown_requested(broker_id, self.live[broker_id].epoch)
         self.carry_out(decision)
 
     def prefer(self) -> None:
-        decision, _ = self.office.elect_leaders(None, unclean=False)
+        decision, _ = self.elected.elect_leaders(None, unclean=False)
         self.carry_out(decision)
 
     def reassign(self, name: TopicPartition, *replicas: int) -> None:
-        decision, errors = self.office.reassign({name: replicas})
+        decision, errors = self.elected.reassign({name: replicas})
         assert errors == {name: None}
         self.carry_out(decision)
 
     def delete(self, name: str) -> None:
-        self.carry_out(self.office.deletions_wished([name]))
+        self.carry_out(self.elected.deletions_requested([name]))
 
     def deleted(self, name: str) -> None:
-        self.carry_out(self.office.replicas_deleted([name], [layout.topic_path(name)]))
+        self.carry_out(self.elected.replicas_deleted([name], [layout.topic_path(name)]))
 
 
 MOVE = TopicPartition("move", 0)

@@ -1,4 +1,4 @@
-"""Who may commit: members of the generation, and anybody while there are none."""
+"""Commits: of members of the generation, or of any client while there are none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from barnabas.errors import (
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-NOBODY = (-1, "", None)
+NO_MEMBER = (-1, "", None)
 
 
 def group_in(state: GroupState) -> Group | None:
@@ -33,12 +33,12 @@ def group_in(state: GroupState) -> Group | None:
 
 
 CASES = [
-    (GroupState.DEAD, NOBODY, None, None),
+    (GroupState.DEAD, NO_MEMBER, None, None),
     (GroupState.DEAD, (1, "a", None), IllegalGeneration, UnknownMemberId),
-    (GroupState.EMPTY, NOBODY, None, None),
+    (GroupState.EMPTY, NO_MEMBER, None, None),
     (GroupState.EMPTY, (-1, "a", None), None, None),
     (GroupState.EMPTY, (1, "a", None), UnknownMemberId, UnknownMemberId),
-    (GroupState.STABLE, NOBODY, UnknownMemberId, None),
+    (GroupState.STABLE, NO_MEMBER, UnknownMemberId, None),
     (GroupState.STABLE, (2, "a", None), None, None),
     (GroupState.STABLE, (1, "a", None), IllegalGeneration, IllegalGeneration),
     (GroupState.STABLE, (-1, "a", None), IllegalGeneration, IllegalGeneration),

@@ -83,7 +83,7 @@ def test_a_static_member_keeps_what_it_can_do_when_its_id_changes() -> None:
     ],
 )
 def test_topics_in_use(data: list[bytes], topics: set[str] | None) -> None:
-    """A subscription that does not parse: nobody knows, so every topic may be in use."""
+    """A malformed subscription: every topic may be in use."""
     group = Group("g")
     members = [stored(str(n), subscription=each) for n, each in enumerate(data)]
     group.apply(value(*members))

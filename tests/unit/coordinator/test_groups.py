@@ -7,7 +7,6 @@ import time
 import pytest
 
 from barnabas.coordinator.decision import Decision, Now, StateRecord
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Caller, Groups
 from barnabas.coordinator.records import (
     GroupMetadataKey,
@@ -16,6 +15,7 @@ from barnabas.coordinator.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.errors import (
     FencedInstanceId,
     GroupIdNotFound,
@@ -104,7 +104,7 @@ def test_offsets_of_a_group_that_is_empty_for_long() -> None:
     assert log.places("g") == set() and "g" not in log.machine.groups
 
 
-def test_no_offset_expires_while_nobody_knows_how_old_it_is() -> None:
+def test_no_offset_expires_while_its_age_is_unknown() -> None:
     """ST-6, GC-3: those of deleted topics go all the same."""
     log = Log()
     log.offset("g", "t")
@@ -168,7 +168,7 @@ def test_offsets_of_other_members_than_consumers_are_kept() -> None:
     assert log.places("g") == {("t", 0)}
 
 
-def test_offsets_of_nobody() -> None:
+def test_offsets_without_members() -> None:
     """A consumer that assigns itself: a week after each commit."""
     log = Log()
     log.offset("g", "t", at_ms=0)
@@ -184,16 +184,16 @@ def test_deleted_topics() -> None:
     log = Log()
     log.group("last")
     log.group("live", "t")
-    for group in ("last", "live", "nobody"):
+    for group in ("last", "live", "empty"):
         log.offset(group, "gone")
-    log.offset("nobody", "t")
+    log.offset("empty", "t")
     log.carry_out(log.machine.topics_deleted(["gone", "never"]))
     written = log.run_until(1)
     assert [(key, value) for key, value in written if value is not None] == []
-    assert {group: log.places(group) for group in ("last", "live", "nobody")} == {
+    assert {group: log.places(group) for group in ("last", "live", "empty")} == {
         "last": set(),
         "live": set(),
-        "nobody": {("t", 0)},
+        "empty": {("t", 0)},
     }
     assert list(log.machine.groups) == ["live"]
 
@@ -231,7 +231,7 @@ def test_deletion_of_offsets() -> None:
     log = Log()
     log.group("g", "t")
     log.group("connect", "t", kind="connect")
-    for group in ("g", "connect", "nobody"):
+    for group in ("g", "connect", "empty"):
         log.offset(group, "t")
         log.offset(group, "u")
     (reply,) = delete_offsets(log, "g", "t", "u").replies
@@ -240,8 +240,8 @@ def test_deletion_of_offsets() -> None:
     assert code_of(delete_offsets(log, "connect", "u")) == NonEmptyGroup.code
     assert code_of(delete_offsets(log, "missing", "u")) == GroupIdNotFound.code
     assert code_of(delete_offsets(log, "", "u")) == InvalidGroupId.code
-    assert code_of(delete_offsets(log, "nobody", "t", "u")) == 0
-    assert "nobody" not in log.machine.offsets.groups
+    assert code_of(delete_offsets(log, "empty", "t", "u")) == 0
+    assert "empty" not in log.machine.offsets.groups
 
 
 def test_an_empty_group_goes_with_its_last_offset() -> None:
@@ -326,9 +326,9 @@ def test_a_static_member_that_is_replaced_while_its_sync_group_waits_is_fenced()
     assert replaced[3].error_code == FencedInstanceId.code  # type: ignore[attr-defined]
 
 
-def test_a_static_member_that_is_replaced_before_its_sync_group_holds_up_nobody() -> None:
+def test_a_static_member_that_is_replaced_before_its_sync_group_holds_up_no_other() -> None:
     """GC-3: its old id is waited for no longer when the time for SyncGroup is over, and the group
-    still hears of later deadlines."""
+    still gets later deadlines."""
     log = Log()
     machine = log.machine
     join_as(machine, "a", 1)

@@ -1,4 +1,4 @@
-"""What a rebalance moved, told from two sets of assignments."""
+"""The movement of a rebalance, from two sets of assignments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def test_partitions_that_change_hands() -> None:
     assert moved == Movement(1, 0, 0, 3, ((TopicPartition("t", 2), "a", "b"),), False)
 
 
-def test_new_partitions_and_new_bytes_harm_nobody() -> None:
+def test_new_partitions_and_new_bytes_harm_no_member() -> None:
     moved = movement(True, {"a": has(0, 1)}, {"a": has(1, 0), "b": has(2)})
     assert (moved.moved, moved.given, moved.is_harmless) == (0, 1, True)
     assert movement(True, {}, {}) == Movement(0, 0, 0, 0, (), True)
 
 
 def test_what_is_revoked_is_not_harmless() -> None:
-    """KIP-429: between two rebalances nobody has it."""
+    """KIP-429: between two rebalances no member has it."""
     moved = movement(True, {"a": has(0, 1)}, {"a": has(0), "b": has()})
     assert (moved.moved, moved.taken, moved.is_harmless) == (0, 1, False)
 
@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_compared_as_a_whole() -> None:
 
 
 def test_large_assignments_are_not_taken_apart() -> None:
-    """It would hold up the broker; that everybody kept theirs can be told all the same."""
+    """It would block the broker; that all members kept theirs is known nevertheless."""
     large = has(*range(MOST_COMPARED_BYTES // 4))
     assert movement(True, {"a": large}, {"a": large}).is_harmless
     assert movement(True, {"a": large}, {"a": large}).moved == UNKNOWN

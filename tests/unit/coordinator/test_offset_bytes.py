@@ -19,7 +19,7 @@ from barnabas.coordinator.records import (
 )
 from barnabas.errors import CorruptData
 from barnabas.protocol.codec import encode
-from tests.unit.coordinator.test_records import OFFSET_KEY, OFFSET_VALUE
+from tests.kit.coordinator_records import OFFSET_KEY, OFFSET_VALUE
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -75,9 +75,9 @@ class Shard:
         decision = self.carry_out(self.offsets.commit(7, request, self.now_ms, MAX_METADATA))
         ((ticket, answer),) = decision.replies
         assert ticket == 7
-        (told,) = answer.topics[0].partitions
-        assert (answer.topics[0].name, told.partition_index) == (topic, partition)
-        return int(told.error_code)
+        (answered,) = answer.topics[0].partitions
+        assert (answer.topics[0].name, answered.partition_index) == (topic, partition)
+        return int(answered.error_code)
 
     def commit_transactional(
         self,
@@ -114,12 +114,14 @@ class Shard:
             OffsetFetchGroup(group_id="g", topics=None), require_stable=require_stable
         )
         return {
-            (topic.name, told.partition_index): (told.committed_offset, told.error_code)
+            (topic.name, answered.partition_index): (answered.committed_offset, answered.error_code)
             for topic in answer.topics
-            for told in topic.partitions
+            for answered in topic.partitions
         }
 
-    def tell(self, *numbers: int, topic: str = "t") -> list[OffsetFetchPartitionResponse]:
+    def fetch_partitions(
+        self, *numbers: int, topic: str = "t"
+    ) -> list[OffsetFetchPartitionResponse]:
         wanted = [OffsetFetchTopic(name=topic, partition_indexes=list(numbers))]
         group = OffsetFetchGroup(group_id="g", topics=wanted)
         return self.offsets.fetch(group, require_stable=False).topics[0].partitions
@@ -142,10 +144,10 @@ def shard() -> Shard:
 # --- commit and fetch ----------------------------------------------------------------------------
 
 
-def test_what_was_committed_is_told(shard: Shard) -> None:
+def test_committed_offsets_are_returned(shard: Shard) -> None:
     assert shard.commit(100, committed_leader_epoch=5, committed_metadata="here") == 0
     assert shard.commit(7, partition=1, committed_metadata=None) == 0
-    assert shard.tell(0, 1, 2) == [
+    assert shard.fetch_partitions(0, 1, 2) == [
         OffsetFetchPartitionResponse(
             partition_index=0, committed_offset=100, committed_leader_epoch=5, metadata="here"
         ),
@@ -163,13 +165,13 @@ def test_all_offsets_of_a_group(shard: Shard) -> None:
     assert shard.fetch() == {("t", 0): (4, 0), ("u", 3): (2, 0)}
 
 
-def test_a_group_that_nobody_knows_has_no_offsets(shard: Shard) -> None:
+def test_an_unknown_group_has_no_offsets(shard: Shard) -> None:
     assert shard.fetch() == {}
-    assert shard.tell(0)[0].committed_offset == -1
+    assert shard.fetch_partitions(0)[0].committed_offset == -1
 
 
 def test_a_commit_is_a_record_and_changes_nothing_by_itself(shard: Shard) -> None:
-    """Whoever could not append it has nothing to undo."""
+    """A failed append leaves nothing to undo."""
     request = OffsetCommitRequest(
         group_id="g",
         topics=[
@@ -213,8 +215,8 @@ def test_metadata_that_is_too_large(shard: Shard, metadata: str, limit: int, err
         ],
     )
     decision = shard.carry_out(shard.offsets.commit(1, request, NOW_MS, limit))
-    told = decision.replies[0].message.topics[0].partitions  # type: ignore[attr-defined]
-    assert [each.error_code for each in told] == [error, 0]
+    answered = decision.replies[0].message.topics[0].partitions  # type: ignore[attr-defined]
+    assert [each.error_code for each in answered] == [error, 0]
     assert shard.offsets.count("g") == (1 if error else 2)
 
 
@@ -242,7 +244,7 @@ def test_a_transactional_commit_waits_for_its_marker(shard: Shard) -> None:
     assert shard.fetch() == {("t", 0): (1, 0)}
     shard.marker(is_commit=True)
     assert shard.fetch(require_stable=True) == {("t", 0): (10, 0)}
-    assert shard.tell(0)[0].committed_leader_epoch == 3
+    assert shard.fetch_partitions(0)[0].committed_leader_epoch == 3
 
 
 def test_an_aborted_one_never_was(shard: Shard) -> None:
@@ -295,8 +297,8 @@ def test_a_marker_without_offsets_in_this_shard(shard: Shard) -> None:
 def test_a_transactional_commit_whose_metadata_is_too_large(shard: Shard) -> None:
     decision = shard.commit_transactional(1, metadata="m" * 4097)
     assert decision.records == () and decision.batch is None
-    told = decision.replies[0].message.topics[0].partitions[0]  # type: ignore[attr-defined]
-    assert told.error_code == OffsetMetadataTooLarge.code
+    answered = decision.replies[0].message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert answered.error_code == OffsetMetadataTooLarge.code
 
 
 def test_a_transactional_commit_of_a_group_without_a_name(shard: Shard) -> None:
@@ -304,12 +306,12 @@ def test_a_transactional_commit_of_a_group_without_a_name(shard: Shard) -> None:
     assert shard.commit(group_id="") == 0
     decision = shard.commit_transactional(1, group_id="")
     assert decision.records == ()
-    told = decision.replies[0].message.topics[0].partitions[0]  # type: ignore[attr-defined]
-    assert told.error_code == InvalidGroupId.code
+    answered = decision.replies[0].message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert answered.error_code == InvalidGroupId.code
 
 
 def test_a_transactional_tombstone_takes_back_what_its_transaction_committed(shard: Shard) -> None:
-    """Nobody writes such records; Kafka reads them so."""
+    """No broker writes such records; Kafka reads them this way."""
     shard.commit(1)
     shard.commit_transactional(10)
     key = OffsetCommitKey(group="g", topic="t", partition=0)

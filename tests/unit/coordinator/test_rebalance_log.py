@@ -1,11 +1,11 @@
-"""A rebalance as a line for people: complete when it is small, bounded when it is not."""
+"""The log line of a rebalance: complete for a small one, bounded for a large one."""
 
 from __future__ import annotations
 
 from barnabas.coordinator.decision import Now
 from barnabas.coordinator.member import Member
 from barnabas.coordinator.movement import UNKNOWN, Movement
-from barnabas.coordinator.rebalance_log import RebalanceStory, cause
+from barnabas.coordinator.rebalance_log import RebalanceLog, cause
 from barnabas.types import TopicPartition
 
 HARMLESS = Movement(0, 0, 0, 4, (), True)
@@ -17,11 +17,11 @@ def member(name: str) -> Member:
     return made
 
 
-def told(moved: Movement, members: int = 2, *causes: str) -> str:
-    story = RebalanceStory(1000, 4, {})
+def line_of(moved: Movement, members: int = 2, *causes: str) -> str:
+    log = RebalanceLog(1000, 4, {})
     for what in causes or ("left",):
-        story.add(cause(member("a"), what))
-    return story.end(Now(4012, 1_700_000_000_000), "g", 5, members, moved).story
+        log.add(cause(member("a"), what))
+    return log.end(Now(4012, 1_700_000_000_000), "g", 5, members, moved).story
 
 
 def test_the_line() -> None:
@@ -30,22 +30,24 @@ def test_the_line() -> None:
         (TopicPartition("t", 2), "a", "b"),
         (TopicPartition("t", 3), "a", "c"),
     )
-    assert told(Movement(3, 0, 0, 4, moves, False)) == (
+    assert line_of(Movement(3, 0, 0, 4, moves, False)) == (
         "group g: generation 4 -> 5 in 3012 ms, 2 members: a (/10.0.0.7) left; "
         "moved 3 of 4 partitions: t-1, t-2 from a to b; t-3 from a to c"
     )
-    assert told(HARMLESS).endswith("; harmless: nothing moved")
-    assert ", empty: " in told(HARMLESS, 0) and ", 1 member: " in told(HARMLESS, 1)
-    assert told(Movement(0, 2, 1, 4, (), False)).endswith(
-        "; 2 partitions left without an owner, 1 partition found an owner"
+    assert line_of(HARMLESS).endswith("; harmless: nothing moved")
+    assert ", empty: " in line_of(HARMLESS, 0) and ", 1 member: " in line_of(HARMLESS, 1)
+    assert line_of(Movement(0, 2, 1, 4, (), False)).endswith(
+        "; 2 partitions unassigned, 1 partition newly assigned"
     )
-    assert told(Movement(UNKNOWN, 0, 0, 0, (), False)).endswith("; assignments changed")
-    assert told(Movement(UNKNOWN, 0, 0, 0, (), True)).endswith("; harmless: nobody lost anything")
+    assert line_of(Movement(UNKNOWN, 0, 0, 0, (), False)).endswith("; assignments changed")
+    assert line_of(Movement(UNKNOWN, 0, 0, 0, (), True)).endswith(
+        "; harmless: no member lost anything"
+    )
 
 
 def test_the_event() -> None:
-    story = RebalanceStory(1000, 4, {})
-    event = story.end(Now(4012, 1_700_000_000_000), "g", 5, 2, Movement(3, 0, 0, 4, (), False))
+    log = RebalanceLog(1000, 4, {})
+    event = log.end(Now(4012, 1_700_000_000_000), "g", 5, 2, Movement(3, 0, 0, 4, (), False))
     assert (event.ended_at_ms, event.duration_ms, event.generation_id) == (
         1_700_000_000_000,
         3012,
@@ -54,18 +56,18 @@ def test_the_event() -> None:
     assert (event.member_count, event.moved_partitions, event.is_harmless) == (2, 3, False)
 
 
-def test_much_is_told_in_few_words() -> None:
+def test_a_large_rebalance_is_logged_in_few_words() -> None:
     moves = tuple((TopicPartition("t", n), "a", f"b{n}") for n in range(500))
-    line = told(Movement(500, 0, 0, 500, moves, False), 2, *["joined"] * 10_000)
+    line = line_of(Movement(500, 0, 0, 500, moves, False), 2, *["joined"] * 10_000)
     assert "and 9997 more; moved 500 of 500 partitions" in line
     assert line.endswith("; and 492 more") and len(line) < 600
 
 
 def test_a_client_cannot_write_lines_into_the_log() -> None:
     """Names and KIP-800's reason come from the network."""
-    story = RebalanceStory(0, 0, {})
-    story.add(cause(member("a\nb"), "left", "bye\nERROR: all is lost" + "!" * 1000))
+    log = RebalanceLog(0, 0, {})
+    log.add(cause(member("a\nb"), "left", "bye\nERROR: all is lost" + "!" * 1000))
     moves = ((TopicPartition("t" * 30_000, 0), "a", "b" * 30_000),)
-    line = story.end(Now(0, 0), "g\n" * 9, 1, 1, Movement(1, 0, 0, 1, moves, False)).story
+    line = log.end(Now(0, 0), "g\n" * 9, 1, 1, Movement(1, 0, 0, 1, moves, False)).story
     assert "\n" not in line and len(line) <= 2_000
     assert "a b (/10.0.0.7) left (bye ERROR: all is lost!!!" in line

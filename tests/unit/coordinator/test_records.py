@@ -20,18 +20,15 @@ from barnabas.coordinator.records import (
 from barnabas.errors import CorruptData
 from barnabas.protocol.codec import encode
 from barnabas.records.record import Record
-
-OFFSET_KEY = bytes.fromhex("00010002673100017400000000")
-OFFSET_VALUE = bytes.fromhex("0003000000000000002a0000000500000000018bcfe56800")
-NEWER = bytes.fromhex("000000000000002a00000005010000018bcfe5680000")  # of version 4
-GROUP_KEY = bytes.fromhex("000200026731")
-GROUP_VALUE = bytes.fromhex(
-    "00030008636f6e73756d657200000001000572616e676500026d310000018bcfe568000000000100026d31ffff"
-    "00026331000a2f3132372e302e302e31000493e00000afc8000000110001000000010001"
-    "74ffffffff0000000000000015000100000001000174000000"
-    "0100000000ffffffff"
+from tests.kit.coordinator_records import (
+    GROUP_KEY,
+    GROUP_VALUE,
+    OFFSET_KEY,
+    OFFSET_VALUE,
+    TRANSACTION_KEY,
 )
-TRANSACTION_KEY = bytes.fromhex("00000003747831")
+
+NEWER = bytes.fromhex("000000000000002a00000005010000018bcfe5680000")  # of version 4
 ONGOING = bytes.fromhex(
     "00000000000000000fa000000000ea60010000000100017400000001000000000000018bcfe568010000018bcfe56800"
 )

@@ -1,7 +1,7 @@
 """GC-3: `__consumer_offsets` as Kafka 3.9 has written it, read again by the group coordinator.
 
 The logs are opened and replayed as a broker does it that becomes the coordinator; what the machine
-knows then is what Kafka's own tools told of the groups.
+has then is what Kafka's own tools showed of the groups.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import pytest
 from barnabas.broker.coordination.shard_loading import replay
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.config import LogConfig
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.offsets import Committed, GroupOffsets, Offsets
 from barnabas.coordinator.records import (
     decode_group_record,
     encode_record,
 )
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     decode_consumer_protocol,
@@ -42,8 +42,8 @@ from barnabas.storage.store import LogStore
 pytestmark = pytest.mark.foreign
 
 OFFSET = 0
-TOLD = {"offset": OFFSET, "leader_epoch": 1, "metadata": 2}
-"""What Kafka's admin client was told of an offset, and where `Committed` has it."""
+FIELDS = {"offset": OFFSET, "leader_epoch": 1, "metadata": 2}
+"""The fields of an offset in Kafka's admin client, and their index in `Committed`."""
 
 
 @pytest.fixture(scope="module")
@@ -111,31 +111,31 @@ def described(machine: Groups, group_id: str) -> DescribedGroup:
     return reply.message
 
 
-def test_offsets_are_those_that_kafka_told(fixtures: Path, single: dict[int, Log]) -> None:
+def test_offsets_are_those_that_kafka_returned(fixtures: Path, single: dict[int, Log]) -> None:
     """All groups of the broker, in the partitions where Kafka has them (GC-1)."""
-    told = facts(fixtures, "single-coordinators")
+    known = facts(fixtures, "single-coordinators")
     found: dict[str, dict[str, Any]] = {}
     for partition, machine in replayed(single).items():
         for group_id, group in machine.offsets.groups.items():
-            assert told["group_partition"][group_id][1] == partition
+            assert known["group_partition"][group_id][1] == partition
             found[group_id] = {
-                f"{topic}-{number}": {name: one[at] for name, at in TOLD.items()}
+                f"{topic}-{number}": {name: one[at] for name, at in FIELDS.items()}
                 for (topic, number), one in group.committed.items()
             }
-    assert found == {name: group["offsets"] for name, group in told["groups"].items()}
+    assert found == {name: group["offsets"] for name, group in known["groups"].items()}
 
 
-def test_groups_are_those_that_kafka_told(fixtures: Path, single: dict[int, Log]) -> None:
+def test_groups_are_those_that_kafka_returned(fixtures: Path, single: dict[int, Log]) -> None:
     """State and members; the one with a static member is Stable, those without a record Empty."""
-    told = facts(fixtures, "single-coordinators")
+    known = facts(fixtures, "single-coordinators")
     machines = replayed(single)
     listed = []
     for machine in machines.values():
         (reply,) = machine.list_groups(0, ListGroupsRequest()).replies
         listed += [group.group_id for group in reply.message.groups]  # type: ignore[attr-defined]
-    assert sorted(listed) == sorted(told["groups"])
-    for group_id, wanted in told["groups"].items():
-        group = described(machines[told["group_partition"][group_id][1]], group_id)
+    assert sorted(listed) == sorted(known["groups"])
+    for group_id, wanted in known["groups"].items():
+        group = described(machines[known["group_partition"][group_id][1]], group_id)
         assert (group.group_state, group.protocol_data) == (wanted["state"], wanted["assignor"])
         assert [
             {
@@ -247,7 +247,7 @@ def test_records_are_written_as_kafka_wrote_them(single: dict[int, Log]) -> None
 
 
 def test_a_directory_from_before_expiry_moved(fixtures: Path, tmp_path: Path) -> None:
-    """Inter-broker protocol 2.0: values of version 1, with an expiry that nobody has set."""
+    """Inter-broker protocol 2.0: values of version 1, with an expiry that was not set."""
     with group_logs(fixtures / "single-ibp2.0" / "logs.tar.gz", tmp_path) as logs:
         (machine,) = replayed(logs).values()
     assert machine.offsets.groups["legacy-g"].committed == {
@@ -259,8 +259,8 @@ def test_a_directory_from_before_expiry_moved(fixtures: Path, tmp_path: Path) ->
 
 def test_after_a_crash_the_same_is_there(fixtures: Path, tmp_path: Path) -> None:
     """As Kafka had it after its own start; one offset says itself when it expires."""
-    told = facts(fixtures, "crash")
-    for variant, wanted in told.items():
+    known = facts(fixtures, "crash")
+    for variant, wanted in known.items():
         directory = tmp_path / variant
         directory.mkdir()
         with group_logs(fixtures / "crash" / f"{variant}.tar.gz", directory) as logs:

@@ -1,4 +1,4 @@
-"""Timers: what is due is told once, in order, and what is moved costs nothing."""
+"""Timers: due ones are returned once, in order, and moving one costs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_later_deadline_does_not_touch_the_heap() -> None:
     timers.set(timer, 10)
     for deadline_ms in range(11, 100):
         timers.set(timer, deadline_ms)
-    assert len(timers._heap) == 1 and timers.next_ms() == 10
+    assert len(timers) == 1 and timers.next_ms() == 10
     assert all_due(timers, 98) == []
     assert timers.next_ms() == 99 and all_due(timers, 99) == ["a"]
 
@@ -58,7 +58,7 @@ def test_members_that_come_and_go_do_not_fill_the_memory() -> None:
         timer = Timer("g", str(n))
         timers.set(timer, 2_000 + n)
         timers.cancel(timer)
-    assert len(timers._heap) < 200
+    assert len(timers) < 200
     assert len(all_due(timers, 10**6)) == 10
 
 

@@ -1,11 +1,11 @@
-"""Transactions and the two clocks: timeouts are monotonic, the log tells wall time."""
+"""Transactions and the two clocks: timeouts are monotonic, records have wall time."""
 
 from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.transaction_config import TransactionConfig
-from tests.unit.coordinator.transaction_driver import Driver
+from barnabas.coordinator.settings import TransactionConfig
+from tests.kit.transaction_driver import Driver
 
 HOUR_MS = 3_600_000
 MONTH_MS = 30 * 24 * HOUR_MS
@@ -26,10 +26,10 @@ def test_a_timeout_does_not_move_with_the_wall_clock(driver: Driver, step_ms: in
     assert driver.status == "Ongoing"
     driver.pass_time(1)
     assert driver.status == "PrepareAbort"
-    assert "is aborted after 60001 ms" in driver.stories[-1]
+    assert "aborted after 60001 ms" in driver.log_lines[-1]
 
 
-def test_records_tell_wall_time(driver: Driver) -> None:
+def test_records_have_wall_time(driver: Driver) -> None:
     driver.ahead_ms = HOUR_MS
     owner = driver.owner()
     driver.add(owner, 0)
@@ -106,7 +106,7 @@ def test_an_append_that_is_refused_begins_nothing(driver: Driver) -> None:
     assert driver.status == "PrepareAbort"
 
 
-def test_no_id_is_forgotten_while_nobody_knows_how_old_it_is() -> None:
+def test_no_id_is_removed_while_its_age_is_unknown() -> None:
     """ST-6: until the next look behind that."""
     driver = Driver(TransactionConfig(expiration_ms=2_000, expiration_interval_ms=1_000))
     driver.owner("idle")

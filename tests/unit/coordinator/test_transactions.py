@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coordinator.decision import StateRecord
 from barnabas.coordinator.records import TransactionKey, TransactionStatus, TransactionValue
-from barnabas.coordinator.transaction_config import TransactionConfig
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.errors import (
     ConcurrentTransactions,
     CorruptData,
@@ -21,7 +21,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.types import TopicPartition
-from tests.unit.coordinator.transaction_driver import FIRST_ID, Driver, hard
+from tests.kit.transaction_driver import FIRST_ID, Driver, hard
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def test_half_an_identity_is_refused(driver: Driver, half: tuple[int, int]) -> N
     assert driver.init(owner=half).error_code == InvalidRequest.code
 
 
-def test_an_ongoing_transaction_is_aborted_before_anybody_gets_its_id(
+def test_an_ongoing_transaction_is_aborted_before_its_id_is_given_away(
     driver: Driver, owner: tuple[int, int]
 ) -> None:
-    """PR-7: the second of two epochs is the new producer's, nobody gets the first."""
+    """PR-7: the second of two epochs is the new producer's, no producer gets the first."""
     driver.add(owner, 0, 1)
     assert driver.init().error_code == ConcurrentTransactions.code
     assert driver.status == "PrepareAbort"
@@ -79,7 +79,7 @@ def test_an_ongoing_transaction_is_aborted_before_anybody_gets_its_id(
     driver.write_markers()
     assert driver.status == "CompleteAbort"
     assert driver.owner() == (FIRST_ID, 2)
-    assert "a new producer" in driver.stories[0]
+    assert "a new producer" in driver.log_lines[0]
 
 
 def test_a_producer_may_ask_for_its_own_next_epoch(driver: Driver, owner: tuple[int, int]) -> None:
@@ -103,7 +103,7 @@ def test_a_late_repetition_does_not_touch_the_transaction_begun_since(
 def test_a_late_repetition_does_not_take_away_what_came_of_a_transaction(
     driver: Driver, owner: tuple[int, int]
 ) -> None:
-    """PR-7: whoever has not heard that it is committed would be told that there is none."""
+    """PR-7: else a producer that has not received the commit would find none."""
     driver.init(owner=owner)
     driver.add((FIRST_ID, 1), 0)
     driver.end((FIRST_ID, 1), True)
@@ -148,7 +148,7 @@ def test_a_fenced_producer_cannot_abort_its_successor(
     assert driver.status == "Ongoing"
 
 
-def test_an_identity_that_nobody_knows_counts_for_a_forgotten_id(driver: Driver) -> None:
+def test_an_unknown_identity_counts_for_a_forgotten_id(driver: Driver) -> None:
     """The producer was there before the transactional id expired."""
     answer = driver.init(owner=(17, 3))
     assert (answer.producer_id, answer.producer_epoch) == (FIRST_ID, 0)
@@ -189,7 +189,7 @@ def test_a_new_id_may_be_asked_for_again_too(driver: Driver) -> None:
         assert (answer.producer_id, answer.producer_epoch) == (FIRST_ID, 0)
 
 
-def test_fencing_the_last_epoch_takes_the_one_that_nobody_gets(driver: Driver) -> None:
+def test_fencing_the_last_epoch_takes_the_one_that_no_producer_gets(driver: Driver) -> None:
     exhausted(driver, TransactionStatus.CompleteCommit, 32766)
     driver.add((9, 32766), 0)
     driver.init()
@@ -203,7 +203,7 @@ def test_fencing_the_last_epoch_takes_the_one_that_nobody_gets(driver: Driver) -
 def test_a_strange_id_is_fenced_while_a_transaction_ends(
     driver: Driver, owner: tuple[int, int], is_commit: bool
 ) -> None:
-    """As Kafka: only who has the id is told to ask again."""
+    """As Kafka: only the owner of the id has to retry."""
     driver.add(owner, 0)
     driver.end(owner, is_commit)
     assert driver.init(owner=(FIRST_ID + 7, 0)).error_code == ProducerFenced.code
@@ -246,7 +246,7 @@ def test_who_is_not_known_or_has_another_id(driver: Driver, owner: tuple[int, in
 
 
 @pytest.mark.parametrize(("version", "code"), [(1, 47), (2, 90)])
-def test_a_fenced_producer_is_told_by_the_version_it_knows(
+def test_a_fenced_producer_gets_the_error_of_its_version(
     driver: Driver, owner: tuple[int, int], version: int, code: int
 ) -> None:
     driver.owner()
@@ -366,7 +366,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted(
     assert driver.end(owner, True) == ProducerFenced.code
     driver.write_markers()
     assert driver.owner() == (FIRST_ID, 2)
-    assert "its timeout is 60000 ms" in driver.stories[0]
+    assert "its timeout is 60000 ms" in driver.log_lines[0]
 
 
 def test_each_transaction_has_its_own_time(driver: Driver, owner: tuple[int, int]) -> None:
@@ -435,7 +435,7 @@ def test_an_abort_that_is_refused_is_tried_again(driver: Driver, owner: tuple[in
     assert driver.status == "PrepareAbort"
 
 
-def test_ids_that_nobody_uses_are_forgotten() -> None:
+def test_unused_ids_are_removed() -> None:
     driver = Driver(TransactionConfig(expiration_ms=2_000, expiration_interval_ms=1_000))
     driver.owner("idle")
     owner = driver.owner("open")
@@ -508,7 +508,7 @@ def test_a_status_that_is_never_written_is_corrupt(driver: Driver, status: int) 
     record = StateRecord(
         TransactionKey(transactional_id="tx"), TransactionValue(transaction_status=status)
     )
-    with pytest.raises(CorruptData, match="impossible status"):
+    with pytest.raises(CorruptData, match="invalid status"):
         driver.machine.apply(record, 0)
 
 

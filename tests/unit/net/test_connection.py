@@ -411,7 +411,7 @@ def test_large_frames_wait_for_memory_and_all_arrive(run) -> None:
                 loop.create_task(loop.sock_sendall(three, frame(payload)[:300_000])),
             ]
             await asyncio.sleep(0.05)
-            assert got == [], "the pool is taken: nobody else reads on"
+            assert got == [], "the pool is taken: no other connection reads on"
             assert second.connection._end <= 300_000
             third.connection.abort()  # gives up while it waits: gives back only what it had
             await loop.sock_sendall(one, frame(payload)[400_000:])

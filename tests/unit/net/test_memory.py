@@ -1,4 +1,4 @@
-"""Buffers that are used again: never while somebody still has a view of one."""
+"""Reuse of buffers: never while there is still a view of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_buffer_is_used_again() -> None:
     assert id(pool.take(500)) == name
 
 
-def test_a_buffer_of_which_somebody_has_a_view_is_not() -> None:
+def test_a_buffer_with_a_view_is_not() -> None:
     pool = MemoryPool()
     buffer = pool.take(1000)
     buffer[:4] = b"kept"
@@ -36,4 +36,4 @@ def test_only_a_few_are_kept_and_none_that_is_huge() -> None:
     pool = MemoryPool()
     for size in (100 * 1024 * 1024, *[1024] * 100):
         pool.give(bytearray(size))
-    assert sum(map(len, pool._spare)) == 4 * 1024
+    assert pool.spare_bytes == 4 * 1024

@@ -7,7 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.collector.dead_letter_headers import REPLAYED
 from barnabas.pipeline.places import Positions, file_counts, located, marked
-from tests.pipeline.web_records import SCHEMA, record
+from tests.kit.pipeline.web_records import SCHEMA, record
 
 
 def table(*rows: tuple[int, int, str | None]) -> pa.Table:

@@ -16,7 +16,7 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersi
 from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.types import FileSlice, Part
-from tests.request import decode_request
+from tests.kit.request import decode_request
 
 
 def joined(parts: list[Part]) -> bytes:

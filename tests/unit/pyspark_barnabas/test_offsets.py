@@ -58,7 +58,7 @@ def test_ranges_begin_where_the_offset_before_ended_unless_a_start_is_pinned() -
 
 
 def test_a_partition_without_a_beginning_is_an_error() -> None:
-    with pytest.raises(CorruptData, match=r"web-0 begins: .*Let it finish the batch"):
+    with pytest.raises(CorruptData, match=r"no start for web-0: .*Let it finish the batch"):
         ranges_between(NOTHING, StreamOffset({WEB_0: 5}, {}))
 
 

@@ -19,7 +19,7 @@ def schema_of(**columns: DataType) -> StructType:
 
 def test_only_the_formats_own_schema_is_read() -> None:
     check_read_schema(read_schema(True), True)
-    with pytest.raises(ConfigError, match="takes no other, such as struct<value:string>"):
+    with pytest.raises(ConfigError, match="accepts no other, such as struct<value:string>"):
         check_read_schema(schema_of(value=TEXT), False)
 
 

@@ -30,7 +30,7 @@ def test_the_user_may_say_what_is_committed() -> None:
     assert not is_committed(LAST, Token("q", 8, 5), "id", begins=8)
     assert not is_committed(LAST, Token("q", 10, 5), "id", begins=10)
     assert is_committed(LAST, LAST, "id", begins=7), "it said so once, and was restarted"
-    with pytest.raises(NotExactlyOnce, match="nothing is known"):
+    with pytest.raises(NotExactlyOnce, match="has no progress"):
         is_committed(None, Token("q", 4, 5), "id", begins=3)
     with pytest.raises(NotExactlyOnce, match="batch 7 is the last"):
         is_committed(LAST, Token("q", 11, 5), "id", begins=10)

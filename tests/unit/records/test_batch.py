@@ -90,10 +90,10 @@ def test_a_torn_last_batch_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("at", "octets", "complaint"),
     [
-        (8, b"\x00\x00\x00\x30", "cannot have 48 bytes"),
-        (8, b"\xff\xff\xff\xff", "cannot have -1 bytes"),
-        (16, b"\x03", "magic number 3"),
-        (16, b"\xff", "magic number -1"),
+        (8, b"\x00\x00\x00\x30", "invalid batch length 48"),
+        (8, b"\xff\xff\xff\xff", "invalid batch length -1"),
+        (16, b"\x03", "magic 3"),
+        (16, b"\xff", "magic -1"),
     ],
 )
 def test_impossible_headers_are_corrupt_data(at: int, octets: bytes, complaint: str) -> None:

@@ -122,7 +122,7 @@ def test_records_of_aborted_transactions_are_left_out() -> None:
     assert kept == [[b"committed", b"later"]]
 
 
-def test_a_wrong_checksum_is_corrupt_unless_told_not_to_look() -> None:
+def test_a_wrong_checksum_is_corrupt_unless_unchecked() -> None:
     data = bytearray(batch([b"abc"]))
     data[-2] ^= 1
     with pytest.raises(CorruptData, match="fails its checksum"):
@@ -133,7 +133,7 @@ def test_a_wrong_checksum_is_corrupt_unless_told_not_to_look() -> None:
 def test_a_batch_that_claims_too_many_records_is_corrupt() -> None:
     plain = batch([b"abc"])
     claims = seal(read_header(plain)._replace(record_count=2**31 - 1), plain[61:])
-    with pytest.raises(CorruptData, match="claims 2147483647 records"):
+    with pytest.raises(CorruptData, match="has 2147483647 records"):
         list(iterate_columns(claims))
     two = seal(read_header(plain)._replace(record_count=1), plain[61:] * 2)
     with pytest.raises(CorruptData, match="not filled"):

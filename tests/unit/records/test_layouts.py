@@ -39,7 +39,7 @@ def assert_fast_and_equal(data: bytes, count: int) -> None:
 
 def flat(fields: Fields) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     times, offsets, keys, values, cursor = fields
-    # Where a null would lie nobody asks.
+    # The position of a null is not used.
     places = [np.where(blobs.lengths < 0, 0, blobs.positions) for blobs in (keys, values)]
     return [times, offsets, *places, keys.lengths, values.lengths, cursor]
 
@@ -62,7 +62,7 @@ def test_classes_that_alternate() -> None:
 
 
 def test_the_same_length_with_the_octets_elsewhere() -> None:
-    """Key and value together are as long: only the lengths inside tell these apart."""
+    """Key and value together are as long: only the lengths inside distinguish these."""
     assert_fast_and_equal(*records(*[(0, b"k" * (n % 3), b"v" * (9 - n % 3)) for n in range(90)]))
 
 

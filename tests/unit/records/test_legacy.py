@@ -11,15 +11,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches, read_header
 from barnabas.records.compression import GZIP, LZ4, compress
 from barnabas.records.record import Record, iterate_records
-
-
-def message(
-    offset: int, value: bytes, *, magic: int = 1, timestamp: int = 7, attributes: int = 0
-) -> bytes:
-    """One message without a key."""
-    time = pack(">q", timestamp) if magic else b""
-    body = pack(">bb", magic, attributes) + time + pack(">ii", -1, len(value)) + value
-    return pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+from tests.kit.storage.batches import message
 
 
 def test_plain_messages_are_their_own_batches() -> None:

@@ -6,21 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.records.batch import HEADER_BYTES, read_header, seal
+from barnabas.records.batch import HEADER_BYTES, read_header
 from barnabas.records.plausible import AHEAD_MS, is_plausible
 from barnabas.records.record import BatchBuilder
-from tests.property.test_records import Rows, build, rows
-from tests.unit.storage.disk import T0, batch
-
-
-def lying(batch: bytes | bytearray, **fields: int) -> memoryview:
-    """The batch under a header that says something else, with a checksum that is right."""
-    header = read_header(batch)._replace(**fields)
-    return memoryview(bytearray(seal(header, memoryview(batch)[HEADER_BYTES:])))
-
-
-def of_count(batch: bytes | bytearray, count: int) -> memoryview:
-    return lying(batch, record_count=count, last_offset_delta=count - 1)
+from tests.kit.storage.batches import Rows, build, lying, of_count, rows
+from tests.kit.storage.disk import T0, batch
 
 
 @pytest.mark.parametrize("size", [0, 1, 57, 58, 59, 100, 8180, 8181, 8182, 8183, 9000, 2_000_000])
@@ -46,7 +36,7 @@ def test_another_number_of_records_does_not_pass(wanted: Rows, count: int) -> No
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
-def test_a_time_that_is_nobodys_passes_only_where_it_does_no_harm(count: int) -> None:
+def test_a_time_of_no_record_passes_only_where_it_does_no_harm(count: int) -> None:
     honest = batch(count, step_ms=3)
     newest = read_header(honest).max_timestamp
     assert is_plausible(memoryview(honest), 0), "whatever the clock says, it is the last one's"

@@ -34,7 +34,7 @@ def test_what_was_appended_is_read(codec: int) -> None:
     assert read_header(batch).max_timestamp == 4102444800000
 
 
-def test_sizes_tell_what_a_producer_needs_to_know() -> None:
+def test_sizes_are_those_that_a_producer_needs() -> None:
     builder = BatchBuilder()
     assert builder.size_bytes == HEADER_BYTES
     for i in range(200):
@@ -63,7 +63,7 @@ def test_control_batches_hold_nothing_for_users() -> None:
     assert values == [b"a", b"a"]
 
 
-def test_a_wrong_checksum_is_noticed_unless_nobody_asks() -> None:
+def test_a_wrong_checksum_is_noticed_unless_unchecked() -> None:
     builder = BatchBuilder()
     builder.append(1, None, b"abc")
     damaged = bytearray(builder.build())

@@ -1,4 +1,4 @@
-"""Looking at the records of a batch, and compressing them anew."""
+"""Checking the records of a batch, and recompressing them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_walk_is_the_same_in_steps_of_any_size() -> None:
         assert parts.max_timestamp == whole.max_timestamp == T0 + 99 * 3
 
 
-def test_a_thousand_faults_are_told_and_all_are_counted() -> None:
+def test_a_thousand_faults_are_reported_and_all_are_counted() -> None:
     walk = walked(build(*[None] * 1500), KEYED)
     assert (len(walk.faults), walk.fault_count) == (1000, 1500)
 
@@ -96,11 +96,11 @@ def test_what_is_no_record_is_corrupt(at: int, to: int, drop: int, said: str) ->
 
 def test_bytes_behind_the_last_record_and_impossible_counts_are_corrupt() -> None:
     header, plain = opened(build(b"a"))
-    with pytest.raises(CorruptData, match="1 bytes behind"):
+    with pytest.raises(CorruptData, match="1 bytes after"):
         Walk(header, plain + b"x", KEYED).step(10)
     with pytest.raises(CorruptData, match="9999 records in"):
         Walk(header._replace(record_count=9999), plain, KEYED)
-    with pytest.raises(CorruptData, match="cut"):
+    with pytest.raises(CorruptData, match="truncated"):
         Walk(header._replace(record_count=2), plain, KEYED).step(10)
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import OsFiles
-from tests.unit.replication.epoch_log import EpochLog
+from tests.kit.replication.epoch_log import EpochLog
 
 
 def test_its_epochs_are_those_of_a_real_log(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The asking side of fetch sessions: what is told, what is not told again, and when to begin anew.
+"""The follower's side of fetch sessions: what is sent, not sent again, and when a session restarts.
 
 The leader's side is the real one: whatever is asked for goes through `FetchSessions`.
 """
@@ -30,17 +30,17 @@ from barnabas.protocol.messages.fetch import (
 from barnabas.replication.fetch_requests import (
     NO_TOPIC_ID,
     Answered,
-    Asker,
     FetchRequests,
     Limits,
+    Requester,
 )
 from barnabas.replication.fetch_session import FetchSession, FetchSessions
 from barnabas.replication.follower import FetchFrom
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=10_485_760, partition_max_bytes=1_048_576)
-NEWEST = Asker(broker_id=3, broker_epoch=80, version=17)
+NEWEST = Requester(broker_id=3, broker_epoch=80, version=17)
 IDS = {name: bytes(15) + bytes([index]) for index, name in enumerate("abcd", 1)}
 
 
@@ -59,7 +59,7 @@ def wanting(*names: TopicPartition) -> FetchRequests:
     return requests
 
 
-def told(request: FetchRequest) -> dict[tuple[bytes, int], int]:
+def sent(request: FetchRequest) -> dict[tuple[bytes, int], int]:
     """Offsets in a request."""
     return {
         (topic.topic_id, each.partition): each.fetch_offset
@@ -105,12 +105,12 @@ def test_the_first_request_says_everything_and_the_next_one_nothing() -> None:
     first, version = requests.next(NEWEST)
     assert version == 17
     assert (first.session_id, first.session_epoch) == (0, 0)
-    assert len(told(first)) == 1000
+    assert len(sent(first)) == 1000
     assert list(requests.answered(answer(session_id=7))) == []
     for epoch in (1, 2):
         idle, version = requests.next(NEWEST)
         assert (idle.session_id, idle.session_epoch) == (7, epoch)
-        assert told(idle) == {}
+        assert sent(idle) == {}
         assert forgotten(idle) == set()
         assert sum(map(len, encode(idle, version))) < 100
         assert list(requests.answered(answer(session_id=7))) == []
@@ -133,39 +133,39 @@ def test_the_request_is_the_one_that_kafka_sends() -> None:
     assert b"".join(map(bytes, encode(request, version))) == recorded
 
 
-def test_what_has_moved_is_told_once() -> None:
+def test_a_moved_partition_is_sent_once() -> None:
     requests = wanting(A, B)
     requests.next(NEWEST)
     assert rows(requests.answered(answer(A, B))) == [(A, 0), (B, 0)]
     requests.want(A, IDS["a"], start(offset=5))
     requests.want(B, IDS["b"], start())  # where it was
     moved, _ = requests.next(NEWEST)
-    assert told(moved) == {(IDS["a"], 0): 5}
+    assert sent(moved) == {(IDS["a"], 0): 5}
     assert rows(requests.answered(answer(A, B))) == [(A, 5), (B, 0)]
-    assert told(requests.next(NEWEST)[0]) == {}
+    assert sent(requests.next(NEWEST)[0]) == {}
 
 
-def test_what_comes_and_goes_is_told() -> None:
+def test_added_and_removed_partitions_are_sent() -> None:
     requests = wanting(A, B)
     requests.next(NEWEST)
     list(requests.answered(answer()))
     requests.forget(B)
     requests.want(C, IDS["c"], start(offset=9))
     request, _ = requests.next(NEWEST)
-    assert told(request) == {(IDS["c"], 4): 9}
+    assert sent(request) == {(IDS["c"], 4): 9}
     assert forgotten(request) == {(IDS["b"], 0)}
     assert rows(requests.answered(answer(A, B, C))) == [(A, 0), (C, 9)]
     assert forgotten(requests.next(NEWEST)[0]) == set()
 
 
-def test_what_was_never_told_need_not_be_forgotten() -> None:
+def test_a_partition_that_was_never_sent_need_not_be_forgotten() -> None:
     requests = wanting(A, B)
     requests.next(NEWEST)
     list(requests.answered(answer()))
     requests.want(C, IDS["c"], start())
     requests.forget(C)
     request, _ = requests.next(NEWEST)
-    assert (told(request), forgotten(request), request.session_epoch) == ({}, set(), 1)
+    assert (sent(request), forgotten(request), request.session_epoch) == ({}, set(), 1)
 
 
 def test_who_comes_back_at_once_begins_a_new_session() -> None:
@@ -177,7 +177,7 @@ def test_who_comes_back_at_once_begins_a_new_session() -> None:
     requests.want(A, IDS["a"], start())
     request, _ = requests.next(NEWEST)
     assert (request.session_id, request.session_epoch) == (7, 0)
-    assert told(request).keys() == {(IDS["a"], 0), (IDS["b"], 0)}
+    assert sent(request).keys() == {(IDS["a"], 0), (IDS["b"], 0)}
 
 
 def test_an_answer_is_about_what_was_sent() -> None:
@@ -192,7 +192,7 @@ def test_an_answer_is_about_what_was_sent() -> None:
 
 
 @pytest.mark.parametrize("error", [FetchSessionIdNotFound, InvalidFetchSessionEpoch])
-def test_a_session_that_is_lost_is_begun_anew(error: type[KafkaError]) -> None:
+def test_a_lost_session_is_replaced(error: type[KafkaError]) -> None:
     """One that the leader may still have is closed by the same request."""
     requests = wanting(A)
     requests.next(NEWEST)
@@ -203,10 +203,10 @@ def test_a_session_that_is_lost_is_begun_anew(error: type[KafkaError]) -> None:
     request, _ = requests.next(NEWEST)
     known = 0 if error is FetchSessionIdNotFound else 7
     assert (request.session_id, request.session_epoch) == (known, 0)
-    assert told(request) == {(IDS["a"], 0): 0}
+    assert sent(request) == {(IDS["a"], 0): 0}
 
 
-def test_an_error_that_nobody_knows_is_raised_too() -> None:
+def test_an_unknown_error_is_raised_too() -> None:
     requests = wanting(A)
     requests.next(NEWEST)
     with pytest.raises(UnknownServerError):
@@ -218,10 +218,10 @@ def test_a_lost_connection_begins_a_new_session() -> None:
     requests.next(NEWEST)
     list(requests.answered(answer(session_id=7)))
     requests.next(NEWEST)
-    requests.begin_anew()
+    requests.reset_session()
     request, _ = requests.next(NEWEST)
     assert (request.session_id, request.session_epoch) == (7, 0)
-    assert told(request) == {(IDS["a"], 0): 0}
+    assert sent(request) == {(IDS["a"], 0): 0}
 
 
 def test_a_leader_without_room_is_asked_for_everything() -> None:
@@ -229,11 +229,11 @@ def test_a_leader_without_room_is_asked_for_everything() -> None:
     for _ in range(3):
         request, _ = requests.next(NEWEST)
         assert (request.session_id, request.session_epoch) == (0, 0)
-        assert told(request) == {(IDS["a"], 0): 0}
+        assert sent(request) == {(IDS["a"], 0): 0}
         assert rows(requests.answered(answer(A, session_id=0))) == [(A, 0)]
 
 
-def test_what_begins_anew_meanwhile_is_not_undone_by_an_answer() -> None:
+def test_a_session_reset_meanwhile_is_not_undone_by_an_answer() -> None:
     requests = wanting(A)
     requests.next(NEWEST)
     requests.limit(LIMITS._replace(partition_max_bytes=5))
@@ -285,15 +285,15 @@ def test_a_topic_without_an_id_is_asked_for_by_name() -> None:
 
 class Sessions(RuleBasedStateMachine):
     """Whatever is wanted, forgotten, lost and refused: what the leader's session asks for is what
-    is wanted here, after each request that it has heard."""
+    is wanted here, after each request that it has received."""
 
     def __init__(self) -> None:
         super().__init__()
         self.requests = FetchRequests(LIMITS)
         self.wanted: dict[TopicPartition, FetchFrom] = {}
-        self.heard: dict[TopicPartition, FetchFrom] = {}
+        self.received: dict[TopicPartition, FetchFrom] = {}
         ids = iter(range(1, 1_000_000))
-        # Room for all that a walk may lose; whether there is room is what `ask` is told.
+        # Room for all that a walk may lose; whether there is room is an argument of `ask`.
         self.leader = FetchSessions(100, lambda: next(ids))
         self.session: FetchSession | None = None
         self.clock_ms = 0
@@ -314,30 +314,30 @@ class Sessions(RuleBasedStateMachine):
     @rule(lost=st.sampled_from(["nothing", "request", "answer"]), has_room=st.booleans())
     def ask(self, lost: str, has_room: bool) -> None:
         request, version = self.requests.next(NEWEST)
-        heard = decode(FetchRequest, b"".join(map(bytes, encode(request, version))), version)
+        received = decode(FetchRequest, b"".join(map(bytes, encode(request, version))), version)
         if lost == "request":
-            self.requests.begin_anew()
+            self.requests.reset_session()
             return
         try:
-            session_id = self._hear(heard, has_room)
+            session_id = self._receive(received, has_room)
         except KafkaError as error:
             with pytest.raises(type(error)):
                 self.requests.answered(FetchResponse(error_code=error.code))
             return
-        assert self.heard == self.wanted
+        assert self.received == self.wanted
         if lost == "answer":
-            self.requests.begin_anew()
+            self.requests.reset_session()
             return
         response = answer(*self.wanted, session_id=session_id)
-        told_of = {each.topic_partition: each.sent for each in self.requests.answered(response)}
-        assert told_of == self.wanted
+        answered = {each.topic_partition: each.sent for each in self.requests.answered(response)}
+        assert answered == self.wanted
 
-    def _hear(self, request: FetchRequest, has_room: bool) -> int:
+    def _receive(self, request: FetchRequest, has_room: bool) -> int:
         self.clock_ms += 1
         if request.session_epoch == 0:
             if request.session_id:
                 self.leader.close(request.session_id)
-            self.heard = _asked(request.topics)
+            self.received = _asked(request.topics)
             if not has_room:
                 return 0
             self.session = self.leader.open(request.topics, True, True, self.clock_ms)
@@ -345,9 +345,9 @@ class Sessions(RuleBasedStateMachine):
             return self.session.session_id
         self.session = self.leader.resume(request, True, self.clock_ms)
         assert self.session is not None
-        self.heard = {}
+        self.received = {}
         for each in self.session.partitions.values():
-            self.heard.update(
+            self.received.update(
                 _asked([FetchTopic(topic_id=each.topic_id, partitions=[each.wanted])])
             )
         return self.session.session_id

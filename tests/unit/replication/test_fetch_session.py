@@ -63,7 +63,7 @@ def drain(session: FetchSession) -> None:
 
 
 class Log:
-    """Where a partition's changes are told."""
+    """The source of a partition's changes."""
 
     def __init__(self) -> None:
         self.watchers: list[SessionPartition] = []
@@ -79,20 +79,20 @@ class Fetch:
     """A request that waits."""
 
     def __init__(self) -> None:
-        self.heard: list[int | None] = []
+        self.notified: list[int | None] = []
 
-    def told(self, appended_bytes: int) -> None:
-        self.heard.append(appended_bytes)
+    def notify(self, appended_bytes: int) -> None:
+        self.notified.append(appended_bytes)
 
     def wake(self) -> None:
-        self.heard.append(None)
+        self.notified.append(None)
 
 
 def numbers(session: FetchSession) -> list[int]:
     return [partition.wanted.partition for partition in session.changed]
 
 
-def test_a_new_session_has_everything_to_tell_and_expects_epoch_1() -> None:
+def test_a_new_session_has_all_partitions_changed_and_expects_epoch_1() -> None:
     session = begin(cache())
     assert numbers(session) == [0, 1, 2]
     assert session.epoch == 1
@@ -134,7 +134,7 @@ def test_only_what_changed_is_looked_at() -> None:
     drain(session)
     sessions.resume(request(session), False, 0)
     assert numbers(session) == []
-    logs[2].watchers[0].told(100)
+    logs[2].watchers[0].notify(100)
     logs[0].watchers[0].wake()
     assert numbers(session) == [2, 0]
 
@@ -160,7 +160,7 @@ def test_a_request_adds_moves_and_forgets_partitions() -> None:
     assert sessions.partition_count == 3
 
 
-def test_topics_are_told_apart_by_id() -> None:
+def test_topics_are_distinguished_by_id() -> None:
     sessions = cache()
     ids = [bytes([n]) * 16 for n in (1, 2)]
     wanted = [FetchTopic(topic_id=each, partitions=[FetchPartition(partition=0)]) for each in ids]
@@ -198,17 +198,17 @@ def test_another_isolation_level_makes_everything_worth_a_look() -> None:
     assert numbers(session) == [0, 1, 2]
 
 
-def test_who_waits_is_told_and_the_next_request_wakes_it() -> None:
+def test_a_waiting_fetch_is_notified_and_the_next_request_wakes_it() -> None:
     sessions = cache()
     session = begin(sessions, 1)
     log = Log()
     session.partitions["t", 0].watch(log)
     waiting = session.waiter = Fetch()
-    log.watchers[0].told(5)
+    log.watchers[0].notify(5)
     log.watchers[0].wake()
-    assert waiting.heard == [5, None]
+    assert waiting.notified == [5, None]
     sessions.resume(request(session), False, 0)
-    assert waiting.heard == [5, None, None]
+    assert waiting.notified == [5, None, None]
 
 
 def test_a_partition_listens_at_one_place() -> None:
@@ -231,11 +231,11 @@ def test_a_closed_session_listens_no_more_and_wakes_who_waits() -> None:
     waiting = session.waiter = Fetch()
     sessions.close(session.session_id)
     assert session.is_closed
-    assert (log.watchers, waiting.heard) == ([], [None])
+    assert (log.watchers, waiting.notified) == ([], [None])
     sessions.close(session.session_id)  # once more does nothing
     for partition in session.partitions.values():
         partition.watch(log)  # by a request that was parked at the end, and looks once more
-    assert log.watchers == [], "nobody would ever take them away"
+    assert log.watchers == [], "they would never be removed"
 
 
 # --- who gets a slot -----------------------------------------------------------------------------

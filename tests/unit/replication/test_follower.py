@@ -17,8 +17,8 @@ from barnabas.errors import (
 from barnabas.replication.follower import (
     Aligned,
     Append,
-    AskBounds,
     EpochEnd,
+    FetchBounds,
     Fetched,
     FetchFrom,
     Follower,
@@ -31,7 +31,7 @@ from barnabas.replication.follower import (
 )
 from barnabas.replication.partition import Advance, Partition
 from barnabas.types import TopicPartition
-from tests.unit.replication.epoch_log import EpochLog
+from tests.kit.replication.epoch_log import EpochLog
 
 LEADER, OWN, OTHER = 0, 1, 2
 BACKOFF_MS = 250
@@ -133,7 +133,7 @@ def test_an_answer_for_another_place_is_ignored() -> None:
     assert _is(follower.answered(sent, _got(size_bytes=9)), Ignore()), "another record is there"
 
 
-def test_who_leads_by_now_follows_nobody() -> None:
+def test_a_replica_that_leads_by_now_does_not_follow() -> None:
     log = EpochLog(0, 0)
     follower = _follower(log)
     sent = follower.fetch_from()
@@ -303,7 +303,9 @@ def test_records_without_epochs_are_kept_as_far_as_they_are_committed() -> None:
 
 def _out_of_range(log: EpochLog, high_watermark: int = 0) -> Follower:
     follower = _follower(log, high_watermark)
-    assert _is(follower.answered(follower.fetch_from(), _got(error=OffsetOutOfRange)), AskBounds())
+    assert _is(
+        follower.answered(follower.fetch_from(), _got(error=OffsetOutOfRange)), FetchBounds()
+    )
     return follower
 
 
@@ -330,7 +332,7 @@ def test_who_is_in_range_by_now_tries_again() -> None:
 
 def test_bounds_of_another_time_are_ignored() -> None:
     """Truncation is fenced by the epoch, whatever asked for it."""
-    assert _is(_follower(EpochLog(0, 0, 0)).bounds(0, 1), Ignore()), "nobody asked"
+    assert _is(_follower(EpochLog(0, 0, 0)).bounds(0, 1), Ignore()), "no bounds were requested"
     follower = _out_of_range(EpochLog(0, 0, 0), 3)
     _elect(follower.partition, OTHER, 8)
     assert _is(follower.bounds(0, 1), Ignore())

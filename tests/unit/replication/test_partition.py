@@ -25,7 +25,8 @@ from barnabas.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from barnabas.replication.partition import Advance, FollowerFetch, Partition, ProposeIsr
+from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.partition import Advance, Partition, ProposeIsr
 from barnabas.types import TopicPartition
 
 LEADER, FOLLOWER, THIRD = 0, 1, 2
@@ -51,8 +52,8 @@ def _leader(
     partition = Partition(
         TopicPartition("t", 0), LEADER, min_insync_replicas=min_insync, topic_id=TOPIC_ID
     )
-    partition.broker_epoch = 100
-    partition.live = {broker: broker + 100 for broker in range(5)}
+    partition.registered(100)
+    partition.brokers_changed({broker: broker + 100 for broker in range(5)})
     partition.become_leader(_state(*isr, replicas=replicas), end, now_ms)
     return partition
 
@@ -62,7 +63,7 @@ def _fetch(replica: int, offset: int, epoch: int = 0) -> FollowerFetch:
 
 
 def _proposal(*isr: int, unknown: tuple[int, ...] = (), partition_epoch: int = 0) -> IsrProposal:
-    """`unknown`: members whose broker's epoch the leader has not heard of."""
+    """`unknown`: members whose broker epoch the leader does not know."""
     members = (IsrMember(one, -1 if one in unknown else one + 100) for one in isr)
     return IsrProposal(TopicPartition("t", 0), TOPIC_ID, 0, tuple(members), partition_epoch)
 
@@ -87,7 +88,7 @@ def test_alone_everything_written_is_visible() -> None:
 
 
 def test_a_leader_that_is_alone_takes_up_its_whole_log() -> None:
-    """The watermark on disk is some seconds old; whoever is alone in sync decides (RE-5)."""
+    """The watermark on disk is some seconds old; the only one in sync decides (RE-5)."""
     partition = Partition(TopicPartition("t", 0), LEADER, high_watermark=4)
     assert partition.high_watermark == 4
     assert partition.become_leader(_state(LEADER, epoch=3), 9) == [Advance(9)]
@@ -156,15 +157,15 @@ def test_out_of_sync_one_may_be_as_slow_as_one_likes() -> None:
 def test_one_that_is_about_to_join_holds_the_watermark() -> None:
     """RE-4: else it would run away from who has caught up, and who then never gets in."""
     partition = _leader(LEADER, replicas=(LEADER, FOLLOWER), end=10)
-    partition.live = {}
+    partition.brokers_changed({})
     assert partition.fetched(_fetch(FOLLOWER, 10), 1_000) == []
     assert partition.appended(12, 1_000) == [Advance(12)], "it cannot join: its broker is gone"
-    partition.live = {FOLLOWER: 101}
+    partition.brokers_changed({FOLLOWER: 101})
     assert partition.fetched(_fetch(FOLLOWER, 11), 2_000) == []
     assert partition.appended(15, 2_000) == [], "it had everything a second ago"
     assert partition.expire(1_000 + LAG_MS) == []
     assert partition.expire(1_001 + LAG_MS) == [Advance(15)], "it had its time"
-    assert partition.appended(16) == [Advance(16)], "the last time that was told counts"
+    assert partition.appended(16) == [Advance(16)], "the last known time counts"
 
 
 def test_below_min_isr_nothing_becomes_visible() -> None:
@@ -239,12 +240,12 @@ def test_another_epoch_is_refused() -> None:
 
 @pytest.mark.parametrize("is_known_from", ["the registrations", "an earlier fetch"])
 def test_a_fetch_from_before_a_bounce_is_refused(is_known_from: str) -> None:
-    """KIP-903: the broker has registered anew since, and may have fewer records by now."""
+    """KIP-903: the broker has registered again since, and may have fewer records by now."""
     partition = _leader(LEADER, FOLLOWER, end=9)
     if is_known_from == "the registrations":
-        partition.live = {FOLLOWER: 102}
+        partition.brokers_changed({FOLLOWER: 102})
     else:
-        partition.live = {}
+        partition.brokers_changed({})
         partition.fetched(FollowerFetch(FOLLOWER, 2, 0, 0, 102), 0)
     with pytest.raises(NotLeaderOrFollower, match="registered as 102 since it was 101"):
         partition.fetched(FollowerFetch(FOLLOWER, 9, 0, 0, 101), 0)
@@ -318,7 +319,7 @@ def test_who_reached_the_watermark_is_proposed() -> None:
     assert partition.fetched(_fetch(THIRD, 7), LAG_MS) == [Advance(7)]
 
 
-def test_nobody_joins_below_the_start_of_the_epoch() -> None:
+def test_no_replica_joins_below_the_start_of_the_epoch() -> None:
     """Faults 6, safety 6: what is below the start it may have yet to truncate."""
     partition = _leader(LEADER, replicas=ALL, min_insync=2, end=8)
     assert partition.high_watermark == 0
@@ -330,23 +331,23 @@ def test_nobody_joins_below_the_start_of_the_epoch() -> None:
 def test_only_a_live_broker_in_the_registration_that_fetched_may_join() -> None:
     """KIP-903: who came back since may have lost what it had."""
     partition = _leader(LEADER, replicas=(LEADER, FOLLOWER))
-    live: dict[int, int] = {}
-    partition.live = live
+    partition.brokers_changed({})
     assert partition.fetched(_fetch(FOLLOWER, 0), 1) == []
-    live[FOLLOWER] = 99
+    partition.brokers_changed({FOLLOWER: 99})
     assert partition.fetched(_fetch(FOLLOWER, 0), 2) == [], "the leader's view is behind"
-    live[FOLLOWER] = 101
+    partition.brokers_changed({FOLLOWER: 101})
     assert partition.fetched(_fetch(FOLLOWER, 0), 3) == [
         ProposeIsr(_proposal(LEADER, FOLLOWER)),
     ]
 
 
 def test_a_fetch_without_a_broker_epoch_may_join() -> None:
-    """Fetch before v15 has none; the controller is told that it is not known."""
+    """Fetch before v15 has none; it is sent to the controller as unknown."""
     partition = _leader(LEADER, replicas=(LEADER, FOLLOWER))
-    live, partition.live = partition.live, {}
+    live = partition.live
+    partition.brokers_changed({})
     assert partition.fetched(FollowerFetch(FOLLOWER, 0, 0), 1) == [], "but for a dead broker"
-    partition.live = live
+    partition.brokers_changed(live)
     effects = partition.fetched(FollowerFetch(FOLLOWER, 0, 0), 1)
     assert effects == [ProposeIsr(_proposal(LEADER, FOLLOWER, unknown=(FOLLOWER,)))]
 
@@ -461,7 +462,7 @@ def test_what_was_not_carried_out_is_forgotten(error: type[KafkaError]) -> None:
         NewLeaderElected,
     ],
 )
-def test_what_was_overtaken_stays_open_until_the_controller_tells(error: type[KafkaError]) -> None:
+def test_an_overtaken_proposal_stays_open(error: type[KafkaError]) -> None:
     """RE-9: it may have been carried out, so its members count for the watermark."""
     partition = _leader(LEADER, replicas=(LEADER, FOLLOWER))
     partition.fetched(_fetch(FOLLOWER, 0), 1)
@@ -556,9 +557,9 @@ def test_truncation_alone_takes_the_watermark_down() -> None:
 
 
 def test_the_low_watermark_is_the_smallest_log_start_of_the_live() -> None:
-    """RE-4: followers report theirs in Fetch; one that has not told yet holds it."""
+    """RE-4: followers report theirs in Fetch; one that has not reported yet holds it."""
     partition = _leader(*ALL, end=9)
-    partition.log_start_offset = 6
+    partition.log_start_moved(6)
     partition.fetched(FollowerFetch(FOLLOWER, 9, 0, 5), 0)
     assert partition.low_watermark({LEADER, FOLLOWER}) == 5
     assert partition.low_watermark({LEADER}) == 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.replication.replica_selector import InSync, nearest
+from barnabas.replication.replica_selector import InSync, select_replica
 
 RACKS = {1: "east", 2: "west", 3: "west", 4: None}
 
@@ -29,24 +29,24 @@ def in_sync(broker_id: int, end: int = 10, start: int = 0, caught_up_at_ms: int 
         ([in_sync(3), in_sync(2)], 3),
     ],
     ids=[
-        "nobody in sync",
+        "none in sync",
         "another rack",
         "no rack",
         "not alive",
         "the rack",
         "the larger end",
-        "the larger end, whoever",
+        "the larger end, any id",
         "level last",
-        "level last, whoever",
+        "caught up last, any id",
         "the larger id",
         "the larger id, in any order",
     ],
 )
 def test_re_2_who_is_chosen(followers: list[InSync], chosen: int | None) -> None:
-    assert nearest(5, "west", RACKS, followers) == chosen
+    assert select_replica(5, "west", RACKS, followers) == chosen
 
 
 @pytest.mark.parametrize(("offset", "chosen"), [(3, None), (4, 2), (10, 2), (11, None)])
 def test_re_2_only_who_has_what_is_wanted(offset: int, chosen: int | None) -> None:
     """From its log's start to its end: at the end it waits for what comes."""
-    assert nearest(offset, "west", RACKS, [in_sync(2, start=4, end=10)]) == chosen
+    assert select_replica(offset, "west", RACKS, [in_sync(2, start=4, end=10)]) == chosen

@@ -1,4 +1,4 @@
-"""What a producer is told about a batch that cannot be appended."""
+"""The errors of batches that cannot be appended."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from barnabas.records.batch import BatchHeader, read_header, seal, verify_crc
 from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.storage.batch_validation import Limits, admit, is_transactional, prepare
-from tests.unit.records.test_legacy import message
-from tests.unit.storage.disk import T0, batch
+from tests.kit.storage.batches import message
+from tests.kit.storage.disk import T0, batch
 
 LIMITS = Limits.of(LogConfig(max_message_bytes=5000, segment_bytes=4000))
 
@@ -86,7 +86,7 @@ def test_a_batch_of_exactly_the_limit_passes() -> None:
         admit(memoryview(records), exact(len(records) - 1))
 
 
-def test_transactional_data_is_let_through_and_can_be_told() -> None:
+def test_transactional_data_is_admitted_and_recognised() -> None:
     """Whether its transaction is open is for the broker to know, before it appends."""
     transactional = memoryview(_with(attributes=0x10))
     assert admit(transactional, LIMITS).is_transactional
@@ -140,7 +140,7 @@ def test_st_7_a_compacted_topic_refuses_records_without_a_key(codec: int) -> Non
             prepared(keyed(b"a", None, b"c", None, codec=codec), cleanup_policy=policy)
         assert [index for index, _ in caught.value.record_errors] == [1, 3]
         assert "key" in caught.value.record_errors[0][1]
-        assert "2 records are refused" in str(caught.value)
+        assert "2 invalid records" in str(caught.value)
     good = keyed(b"a", b"", codec=codec)
     assert prepared(good, cleanup_policy="compact").records == good
 
@@ -194,7 +194,7 @@ def test_levels_of_the_topic_are_taken() -> None:
 
 
 def test_large_batches_are_worked_on_in_pieces() -> None:
-    """The loop is not kept, and compression is left to whoever has a thread."""
+    """The loop is not kept, and compression is left to a thread."""
     many = keyed(*[b"k"] * 9000)
     assert prepared(many, cleanup_policy="compact").pauses == 2
     assert prepared(many, compression_type="zstd")[1:] == (2, 1)
@@ -208,7 +208,7 @@ def test_large_batches_are_worked_on_in_pieces() -> None:
 def test_a_bomb_is_refused(codec: int) -> None:
     header = read_header(keyed(b"a", codec=codec))
     bomb = seal(header, compress(codec, bytes(17 << 20)))
-    with pytest.raises(InvalidRecord, match="16777216 bytes may"):
+    with pytest.raises(InvalidRecord, match="16777216 bytes at most"):
         prepared(bomb, cleanup_policy="compact", max_message_bytes=1 << 23)
 
 

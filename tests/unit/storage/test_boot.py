@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas.config import LogConfig
 from barnabas.storage.store import LogStore
-from tests.unit.storage.disk import QuickFiles
+from tests.kit.storage.disk import QuickFiles
 
 BOOT, NEXT_BOOT = b"one", b"two"
 
@@ -29,39 +29,39 @@ def test_a_kill_takes_nothing_while_the_machine_runs_on(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.begins_whole(BOOT)
     store.loss_is_known(BOOT)
-    store._release()  # as a kill -9
+    store.release()  # as a kill -9
     store = opened(tmp_path)
     assert store.begins_whole(BOOT)
-    store._release()
+    store.release()
 
 
 def test_a_crash_of_the_machine_may_have_taken_what_was_not_flushed(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.begins_whole(BOOT)
     store.loss_is_known(BOOT)
-    store._release()
+    store.release()
     store = opened(tmp_path)
     assert not store.begins_whole(NEXT_BOOT)
-    store._release()
+    store.release()
     store = opened(tmp_path)
-    assert not store.begins_whole(NEXT_BOOT), "nobody has learned of it"
+    assert not store.begins_whole(NEXT_BOOT), "the cluster does not know of it"
     store.close()
     store = opened(tmp_path)
     assert not store.begins_whole(NEXT_BOOT), "nor by a stop that would be clean else"
     store.loss_is_known(NEXT_BOOT)
-    store._release()
+    store.release()
     store = opened(tmp_path)
     assert store.begins_whole(NEXT_BOOT)
-    store._release()
+    store.release()
 
 
-def test_who_cannot_tell_boots_apart_and_an_empty_disk_have_lost(tmp_path: Path) -> None:
+def test_an_unknown_boot_and_an_empty_disk_count_as_lost(tmp_path: Path) -> None:
     store = opened(tmp_path)
     assert not store.begins_whole(b"")
-    store._release()
+    store.release()
     store = opened(tmp_path)
     assert not store.begins_whole(b"")
-    store._release()
+    store.release()
     store = opened(tmp_path / "new")
     assert not store.begins_whole(BOOT)
-    store._release()
+    store.release()

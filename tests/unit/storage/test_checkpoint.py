@@ -10,7 +10,7 @@ from barnabas.errors import CorruptData
 from barnabas.storage.checkpoint import read_offsets, replace_file, write_offsets
 from barnabas.storage.files import OsFiles
 from barnabas.types import TopicPartition
-from tests.unit.storage.disk import WatchedFiles
+from tests.kit.storage.disk import WatchedFiles
 
 
 def test_st_1_offsets_are_written_as_kafka_writes_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.storage.cleaner import Checkpoints, dirtiest, examine
 from barnabas.storage.log import Log
-from tests.unit.storage.disk import T0, QuickFiles, append, batch, make_transactional, open_at
+from tests.kit.storage.disk import T0, QuickFiles, append, batch, make_transactional, open_at
 
 HOUR_MS = 3_600_000
 
@@ -111,7 +111,7 @@ def test_the_dirtiest_log_comes_first_st_7(tmp_path: Path) -> None:
     assert dirtiest([examine(log, 40, T0) for log in (clean, dirty)]) is None
 
 
-def test_a_log_that_was_cut_before_anybody_asked_is_looked_through_again_st_7(
+def test_a_log_that_was_truncated_before_its_checkpoint_was_read_is_cleaned_whole_st_7(
     tmp_path: Path,
 ) -> None:
     """What is there now below the checkpointed offset no pass has seen."""

@@ -14,9 +14,9 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.record import iterate_records
 from barnabas.storage.copies import check_copies
 from barnabas.storage.log import Log
-from tests.unit.storage.compaction.passes import clean, keyed
-from tests.unit.storage.disk import CLEAN, CRASHED, T0, append, batch, open_at, read, records
-from tests.unit.storage.times import max_timestamp_offset
+from tests.kit.storage.disk import CLEAN, CRASHED, T0, append, batch, open_at, read, records
+from tests.kit.storage.passes import clean, keyed
+from tests.kit.storage.times import max_timestamp_offset
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
 

@@ -7,7 +7,6 @@ more comes. Every n is tried, for a whole life of a store and for the recovery a
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,87 +14,14 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
-from barnabas.storage.files import Bytes, File
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.effort import places
-from tests.unit.storage.disk import QuickFiles, append, batch, read
+from tests.kit.effort import places
+from tests.kit.storage.disk import QuickFiles, append, batch, read
+from tests.kit.storage.dying_files import DyingFiles, Killed
 
 NAME = TopicPartition("t", 0)
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=50)
-
-
-class Killed(BaseException):
-    """Not an Exception: nobody may handle it."""
-
-
-class DyingFiles(QuickFiles):
-    """Lets `left` changes happen."""
-
-    __slots__ = ("changes", "left")
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-        self.changes = 0
-
-    def _change(self) -> None:
-        if self.changes == self.left:
-            raise Killed
-        self.changes += 1
-
-    def open(self, path: Path, *, create: bool = False) -> File:
-        if create and not path.exists():
-            self._change()
-        return _DyingFile(self, super().open(path, create=create))
-
-    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
-        self._change()
-        super().write(path, b"")
-        self._change()
-        super().write(path, data)
-
-    def replace(self, source: Path, target: Path) -> None:
-        self._change()
-        super().replace(source, target)
-
-    def remove(self, path: Path) -> None:
-        if path.exists():
-            self._change()
-            super().remove(path)
-
-    def make_directory(self, path: Path) -> None:
-        if not path.exists():
-            self._change()
-            super().make_directory(path)
-
-    def remove_directory(self, path: Path) -> None:
-        for entry in self.list(path):
-            self.remove(path / entry.name)
-        self._change()
-        super().remove_directory(path)
-
-
-class _DyingFile:
-    def __init__(self, disk: DyingFiles, file: File) -> None:
-        self._disk = disk
-        self._file = file
-        self.acquire, self.release, self.fileno = file.acquire, file.release, file.fileno
-        self.size, self.pread = file.size, file.pread
-        self.is_cached, self.warm = file.is_cached, file.warm
-
-    def write(self, position: int, data: Bytes) -> None:
-        self._disk._change()
-        half = len(data) // 2
-        self._file.write(position, memoryview(data)[:half])
-        self._disk._change()
-        self._file.write(position + half, memoryview(data)[half:])
-
-    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
-        self.write(position, b"".join(buffers))
-
-    def truncate(self, size: int) -> None:
-        self._disk._change()
-        self._file.truncate(size)
 
 
 def _open(files: QuickFiles, directory: Path) -> LogStore:
@@ -121,7 +47,7 @@ def _live(files: QuickFiles, directory: Path, acknowledged: list[int]) -> None:
                     store.checkpoint_high_watermarks({NAME: log.log_end_offset})
             store.close()
         finally:
-            store._release()
+            store.release()
 
 
 def _check(directory: Path, acknowledged: list[int]) -> None:
@@ -183,7 +109,7 @@ def test_st_8_recovery_dies_at_any_moment_and_is_repeated(tmp_path: Path) -> Non
     def end_after_recovery(files: QuickFiles, directory: Path) -> int:
         store = _open(files, directory)
         end = store.logs[NAME].log_end_offset
-        store._release()
+        store.release()
         return end
 
     shutil.copytree(origin, tmp_path / "whole")
@@ -202,7 +128,7 @@ def test_st_8_recovery_dies_at_any_moment_and_is_repeated(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("offset", [3, 500])
-def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: int) -> None:
+def test_st_8_a_log_that_is_emptied_dies_at_any_moment(tmp_path: Path, offset: int) -> None:
     """What is found then is a part of what was, or nothing; and its epochs are known, without which
     it would not notice that its leader's log is another."""
     origin = tmp_path / "origin"
@@ -210,7 +136,7 @@ def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: 
     store = _open(QuickFiles(), origin)
     before = read(store.logs[NAME], store.logs[NAME].log_start_offset)
     assert len(store.logs[NAME].segments) > 3
-    store._release()
+    store.release()
 
     def start_anew(directory: Path, left: int) -> bool:
         """Whether that many changes are enough."""
@@ -222,7 +148,7 @@ def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: 
         except Killed:
             return False
         finally:
-            opened._release()
+            opened.release()
         return True
 
     for left in places(1000):
@@ -239,7 +165,7 @@ def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: 
         assert append(log, batch(1), epoch=99).base_offset == log.log_end_offset - 1
         if is_done:
             assert (found, log.log_start_offset) == (b"", offset)
-        again._release()
+        again.release()
         shutil.rmtree(directory)
         if is_done:
             assert left > 10

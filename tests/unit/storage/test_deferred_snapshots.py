@@ -1,4 +1,4 @@
-"""ST-1: snapshots of many producers hold up nobody, and say what is true at their offset."""
+"""ST-1: snapshots of many producers do not block the loop, and are right at their offset."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from barnabas.storage import deferred_snapshots
 from barnabas.storage.log import Log
 from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import decode_snapshot, snapshot_path
-from tests.unit.storage.disk import CRASHED, append, batch, open_at
-from tests.unit.storage.test_producers import header
+from tests.kit.storage.disk import CRASHED, append, batch, open_at
+from tests.kit.storage.headers import header
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,8 @@ from barnabas.storage.files import Bytes, Entry, File
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.effort import places
-from tests.unit.storage.disk import CRASHED, QuickFiles, append, batch, open_at, read
+from tests.kit.effort import places
+from tests.kit.storage.disk import CRASHED, QuickFiles, append, batch, open_at, read
 
 NAME = TopicPartition("t", 0)
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=50, retention_ms=-1)
@@ -192,7 +192,7 @@ class Life:
                 store.fail_directory(self.directory, OSError(errno.EIO, "gone"))
         except Torn:
             if store is not None:
-                store._release()
+                store.release()
             raise
 
     def _open(self) -> LogStore:

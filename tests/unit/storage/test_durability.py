@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.config import LogConfig
-from tests.unit.storage.disk import CRASHED, WatchedFiles, append, batch, open_at
+from tests.kit.storage.disk import CRASHED, WatchedFiles, append, batch, open_at
 
 SMALL = LogConfig(segment_bytes=400)
 

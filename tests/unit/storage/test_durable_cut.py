@@ -14,17 +14,8 @@ from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.unit.storage.disk import WatchedFiles, append, batch
-
-NAME = TopicPartition("t", 0)
-DATA = Path("/data")
-
-
-class Noon:
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000
-
-    monotonic_ms = wall_ms
+from tests.kit.storage.disk import WatchedFiles, append, batch
+from tests.kit.storage.noon import DATA, NAME, Noon
 
 
 def store(files: SimFiles) -> LogStore:
@@ -141,7 +132,7 @@ def test_a_checkpoint_that_says_no_more_of_a_cut_log_stays(tmp_path: Path) -> No
     found.close()
 
 
-def test_whoever_writes_to_a_cut_log_waits_for_the_cut(tmp_path: Path) -> None:
+def test_a_write_to_a_truncated_log_waits_for_the_truncation(tmp_path: Path) -> None:
     """A follower that is elected before its thread has come to it."""
     files = SyncedFiles()
     found = many(tmp_path, files, count=2)
@@ -196,7 +187,7 @@ def test_st_7_a_cut_log_is_not_clean_above_it_after_a_crash(tmp_path: Path) -> N
     Checkpoints(files).write(tmp_path, {NAME: 10})
     found.truncate(NAME, 4)
     append(log, batch(8), epoch=3)
-    found._release()  # as a crash
+    found.release()  # as a crash
     found = LogStore.open(files, [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)
     Checkpoints(files).recall(found.logs[NAME], tmp_path)
     assert found.logs[NAME].first_dirty_offset == 4

@@ -1,4 +1,4 @@
-"""ST-8, ST-10: a power cut takes no index with it that the next start does not make anew."""
+"""ST-8, ST-10: the next start rebuilds every index that a power cut damaged."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from barnabas.config import LogConfig
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from simulation.whole.files import SimFiles
-from tests.unit.storage.disk import append, batch
-from tests.unit.storage.test_durable_cut import DATA, NAME, Noon
+from tests.kit.storage.disk import append, batch
+from tests.kit.storage.noon import DATA, NAME, Noon
 
 NOW_MS = Noon().wall_ms()
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100, retention_ms=60_000)

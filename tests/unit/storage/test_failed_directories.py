@@ -13,8 +13,8 @@ from barnabas.storage.directory import DirectoryError
 from barnabas.storage.files import Lock, OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.storage.disk import QuickFiles, append, batch, records
-from tests.unit.storage.times import offset_for_timestamp
+from tests.kit.storage.disk import QuickFiles, append, batch, records
+from tests.kit.storage.times import offset_for_timestamp
 
 T = [TopicPartition("t", partition) for partition in range(4)]
 TOPIC_ID = bytes(range(16))
@@ -92,7 +92,7 @@ def test_a_partition_that_may_lie_there_is_not_made_a_second_time(
     two: tuple[Path, Path],
 ) -> None:
     store = _open(*two, files=PartlyBroken(two[0]))
-    with pytest.raises(OSError, match="t-0 may lie there, but it is offline"):
+    with pytest.raises(OSError, match="t-0 may be there, but it is offline"):
         store.create(T[0], TOPIC_ID, LogConfig())
     new = store.create(TopicPartition("new", 0), TOPIC_ID, LogConfig(), is_new=True)
     assert new.directory == two[1] / "new-0"
@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_done_without_takes_its_directory_offline(
     assert list(store.logs) == [T[1], T[3]]
     (line,) = [each.message for each in caplog.records if each.levelno == logging.ERROR]
     assert name.rpartition("/")[2] in line
-    assert "restore it" in line or "mend that" in line
+    assert "restore it" in line or "repair that" in line
     store.close()
     assert (two[0] / name).read_bytes() == content
     with pytest.raises(ConfigError, match=name.rpartition("/")[2]):
@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_done_without_takes_its_directory_offline(
         ("t-0/00000000000000000003.snapshot", b"odd"),
     ],
 )
-def test_st_8_a_file_that_the_log_can_replace_is_made_anew_and_that_is_said(
+def test_st_8_a_file_that_the_log_can_replace_is_rebuilt_and_that_is_logged(
     two: tuple[Path, Path],
     name: str,
     content: bytes,
@@ -170,7 +170,7 @@ def test_st_8_a_file_that_the_log_can_replace_is_made_anew_and_that_is_said(
     # (What is read after a crash alone, or not yet at all, is not missed otherwise.)
     if is_clean and not name.startswith("cleaner") and not name.endswith(".snapshot"):
         (line,) = {each.message for each in caplog.records}
-        assert str(two[0]) in line and ("anew" in line or "again" in line)
+        assert str(two[0]) in line and ("rebuilding" in line or "starting with" in line)
     store.checkpoint_high_watermarks({})
     store.close()
     caplog.clear()
@@ -215,7 +215,7 @@ def test_st_10_without_any_directory_nothing_new_is_made(two: tuple[Path, Path])
     store = _open(*two)
     for path in two:
         store.fail_directory(path, OSError(5, "Input/output error"))
-    with pytest.raises(OSError, match="t-9 has no other place, but it is offline"):
+    with pytest.raises(OSError, match="t-9 has no other directory, but it is offline"):
         store.create(TopicPartition("t", 9), TOPIC_ID, LogConfig(), is_new=True)
     store.close()
 
@@ -241,10 +241,10 @@ def test_a_checkpoint_that_fails_names_its_directory_and_spares_the_others(
     with pytest.raises(DirectoryError) as caught:
         store.create(TopicPartition("new", 0), TOPIC_ID, LogConfig(), is_new=True)
     assert caught.value.directory == one
-    store._release()
+    store.release()
 
 
-def test_sizes_are_told_by_directory(two: tuple[Path, Path]) -> None:
+def test_sizes_are_listed_by_directory(two: tuple[Path, Path]) -> None:
     store = _open(*two)
     size = store.logs[T[0]].size_bytes
     assert store.sizes(two[0]) == {T[0]: (size, False), T[2]: (size, False)}
@@ -253,7 +253,7 @@ def test_sizes_are_told_by_directory(two: tuple[Path, Path]) -> None:
     store.close()
 
 
-def test_partitions_that_the_metadata_does_not_know_are_told_and_left_alone(
+def test_partitions_that_are_not_in_the_metadata_are_logged_and_left_alone(
     two: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     store = _open(*two)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.files import Entry, OsFile, OsFiles
-from tests import foreign
+from tests.kit import foreign
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def files() -> OsFiles:
     return OsFiles()
 
 
-def test_writes_go_where_they_are_told(files: OsFiles, tmp_path: Path) -> None:
+def test_writes_go_to_their_positions(files: OsFiles, tmp_path: Path) -> None:
     file = files.open(tmp_path / "x", create=True)
     file.write(0, b"hello")
     file.write(3, bytearray(b"p me"))
@@ -235,7 +235,7 @@ def test_cached_bytes_are_known_and_others_warmed(files: OsFiles, tmp_path: Path
     os.fsync(file.fileno())
     os.posix_fadvise(file.fileno(), 0, 1 << 20, os.POSIX_FADV_DONTNEED)
     if file.is_cached(0, 1 << 20):
-        pytest.skip("this file system keeps its pages whatever it is told")
+        pytest.skip("this file system does not drop its pages")
     file.warm(0, 1 << 20)
     assert file.is_cached(0, 1 << 20)
     file.warm(1 << 20, 1 << 20)

@@ -1,4 +1,4 @@
-"""A hole that a power cut made is told from one of compaction (ST-8, decision 15)."""
+"""A hole after a power cut is distinguished from one of compaction (ST-8, decision 15)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from barnabas.records.record import iterate_records
 from barnabas.storage.gaps import FILE_NAME, UNKNOWN, begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
-from tests.unit.storage.compaction.passes import clean, keyed
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CRASHED,
     NAME,
     T0,
@@ -25,6 +24,7 @@ from tests.unit.storage.disk import (
     open_at,
     read,
 )
+from tests.kit.storage.passes import clean, keyed
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
 COMPACTED = LogConfig(segment_bytes=400, cleanup_policy="compact", index_interval_bytes=100)
@@ -42,7 +42,7 @@ def _three_segments(directory: Path) -> Path:
     for i in range(9):
         append(log, batch(1, 100, producer=(9, 0, i)))
     assert _bases(log) == [0, 3, 6]
-    store._release()
+    store.release()
     return log.directory
 
 
@@ -105,7 +105,7 @@ def test_st_8_below_the_recovery_point_no_hole_is_looked_for(tmp_path: Path) -> 
         append(log, batch(1, 100))
     log.flush()
     store.checkpoint_recovery_points()
-    store._release()
+    store.release()
     _lose(log.directory, 0, 1)
     assert _opened(tmp_path)[1].log_end_offset == 9
 
@@ -130,12 +130,12 @@ def _has_gaps(log: Log) -> bool:
 
 
 def test_st_8_what_compaction_took_is_no_loss(tmp_path: Path) -> None:
-    """Also where nobody has checkpointed what is on disk, and where the checkpoint is lost."""
+    """Also where no recovery point was checkpointed, and where the checkpoint is lost."""
     store, log = _cleaned(tmp_path)
     assert _has_gaps(log)
     before, bases = read(log, 0), _bases(log)
     for recovery_points in (None, b"0\n0\n", b"0\n1\nt 0 3\n"):
-        store._release()
+        store.release()
         path = tmp_path / "recovery-point-offset-checkpoint"
         path.unlink()
         if recovery_points is not None:
@@ -150,7 +150,7 @@ def test_st_8_a_hole_above_what_was_compacted_is_one(tmp_path: Path) -> None:
         append(log, keyed((b"k", bytes(60)), (b"only", b"")))
     before = _bases(log)
     lossy = log.segments[-2]
-    store._release()
+    store.release()
     with (log.directory / f"{lossy.base_offset:020}.log").open("r+b") as file:
         file.truncate(0)
     _, log = _opened(tmp_path, COMPACTED)
@@ -163,7 +163,7 @@ def test_a_log_that_is_cut_back_has_no_gaps_above_its_new_end(tmp_path: Path) ->
     assert log.gaps.end == 24
     store.truncate(NAME, 10)
     assert log.gaps.end == log.log_end_offset < 24
-    store._release()
+    store.release()
     store, log = _opened(tmp_path, COMPACTED)
     assert int(_noted(log.directory)) == log.gaps.end == log.log_end_offset
     store.start_at(NAME, 0)
@@ -190,7 +190,7 @@ def test_st_8_a_follower_that_rolls_at_a_gap_leaves_none_between_segments(tmp_pa
     for offset in range(62):
         for each in log.read(offset, 1, 62)[:1]:
             each.release()
-    store._release()
+    store.release()
     _, log = _opened(tmp_path)
     assert (read(log, 0), log.log_end_offset) == (before, 61)
     assert list(log.epochs.entries) == [(0, 0), (1, 30), (2, 50)]
@@ -210,7 +210,7 @@ def test_st_8_a_log_that_was_cut_within_a_gap_rolls_where_its_records_end(
         _copy(log, (70, batch(1, 500)))
     assert _bases(log) == [0, 21]
     before = _offsets(log)
-    store._release()
+    store.release()
     _, log = _opened(tmp_path)
     assert _offsets(log) == before
 
@@ -221,10 +221,10 @@ def test_st_8_a_gap_that_no_index_can_span_is_noted(tmp_path: Path) -> None:
     _copy(log, (0, batch(1, 100)), (FAR, batch(1, 100)), (FAR + 1, batch(1, 100)))
     assert _bases(log) == [0, FAR]
     assert (log.recovery_point, _noted(log.directory)) == (1, str(FAR))
-    store._release()
+    store.release()
     store, log = _opened(tmp_path)
     assert _offsets(log) == [0, FAR, FAR + 1]
-    store._release()
+    store.release()
     (log.directory / FILE_NAME).write_bytes(b"")
     assert _offsets(_opened(tmp_path)[1]) == [0], "else it is a hole"
 
@@ -249,7 +249,7 @@ def test_zk_6_gaps_of_a_kafka_that_was_killed_stay(tmp_path: Path) -> None:
     for _ in range(6):
         append(log, batch(1, 100))
     assert _bases(log) == [0, 3, 6, 9, 12]
-    store._release()
+    store.release()
     _lose(directory, 9, 1)
     _, log = _opened(tmp_path)
     assert _offsets(log) == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -263,7 +263,7 @@ def test_a_directory_that_kafka_left_in_order_is_not_read(tmp_path: Path) -> Non
     store = LogStore.open(files, [tmp_path], config=CONFIG, broker_id=0, now_ms=0)
     assert _noted(directory) == "9"
     assert not [name for name in files.synced if name.endswith((".log", "index"))]
-    store._release()
+    store.release()
 
 
 @pytest.mark.parametrize("content", [b"ten", b"\0\0", b"-3", b"10"])

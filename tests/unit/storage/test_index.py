@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from barnabas.errors import CorruptData
 from barnabas.storage.files import OsFiles
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from tests.unit.storage.disk import WatchedFiles
+from tests.kit.storage.disk import WatchedFiles
 
 
 def _index(path: Path, entries: list[tuple[int, int]] | None = None) -> SparseIndex:
@@ -115,7 +115,7 @@ def test_a_file_that_lost_its_end_is_corrupt_data(tmp_path: Path) -> None:
 def test_st_3_lookups_find_what_is_there_whatever_came_before(
     entry: Struct, steps: list[tuple[str, float]]
 ) -> None:
-    """A page that is kept must not tell of entries that were cut, nor hide what was added."""
+    """A kept page must neither have entries that were cut nor hide added ones."""
     with TemporaryDirectory() as directory:
         index = SparseIndex(OsFiles(), Path(directory) / "x.index", entry, 0)
         entries: list[tuple[int, int]] = []

@@ -9,7 +9,7 @@ import pytest
 from barnabas.records.batch import assign_in_place
 from barnabas.storage.files import OsFiles
 from barnabas.storage.leftovers import settle
-from tests.unit.storage.disk import batch
+from tests.kit.storage.disk import batch
 
 
 def _segment(directory: Path, base_offset: int, first: int, count: int, suffix: str = "") -> None:
@@ -69,7 +69,7 @@ def test_a_swap_beside_a_cleaned_one_is_no_finished_set(tmp_path: Path) -> None:
 
 
 def test_a_segment_of_which_nothing_is_left_is_replaced_too(tmp_path: Path) -> None:
-    """Its aborted transactions with it: their markers are gone, and nobody could end the skipping
+    """Its aborted transactions with it: their markers are gone, and nothing could end the skipping
     of their producers."""
     for base in (0, 10):
         _segment(tmp_path, base, base, 10)

@@ -11,7 +11,7 @@ from barnabas.config import LogConfig
 from barnabas.storage.loading import Loading, LoadingStopped
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.storage.disk import QuickFiles, append, batch
+from tests.kit.storage.disk import QuickFiles, append, batch
 
 NAMES = [TopicPartition("t", number) for number in range(3)]
 
@@ -36,7 +36,7 @@ def crashed(directory: Path, batches: int = 1, size: int = 10) -> None:
         log = store.create(name, bytes(15) + b"\x07", LogConfig())
         for _ in range(batches):
             append(log, batch(1, size))
-    store._release()
+    store.release()
 
 
 def load(directory: Path, loading: Loading) -> LogStore:

@@ -14,8 +14,8 @@ from barnabas.errors import OffsetOutOfRange, OutOfOrderSequenceNumber
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
 from barnabas.storage.log import Log
-from barnabas.storage.rolling import is_full_or_old
-from tests.unit.storage.disk import (
+from barnabas.storage.rolling import RollRule
+from tests.kit.storage.disk import (
     CRASHED,
     T0,
     WatchedFiles,
@@ -25,7 +25,7 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
-from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
+from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -145,7 +145,7 @@ def test_a_refused_write_is_the_end_of_the_log(tmp_path: Path) -> None:
         log.take_flush,
         log.close,
     ):
-        with pytest.raises(OSError, match="refused an earlier write"):
+        with pytest.raises(OSError, match="an earlier write failed"):
             action()
     log.release()
     log = open_at(tmp_path, start=CRASHED)
@@ -221,8 +221,8 @@ def test_segments_of_a_topic_do_not_roll_all_at_once(tmp_path: Path) -> None:
         append(log, batch(timestamp=T0))
         segment = log.segments[0]
         segment.base_offset = run  # as of another partition
-        limits = log.limits
-        waited = next(ms for ms in range(1100) if is_full_or_old(segment, limits, 0, T0 + ms, T0))
+        rule = RollRule.of(log.config)
+        waited = next(ms for ms in range(1100) if rule.is_due(segment, 0, 0, T0 + ms, T0))
         assert 100 <= waited <= 1001
         ends.add(waited)
     assert len(ends) > 5
@@ -456,7 +456,7 @@ def test_after_a_failed_fsync_nothing_is_believed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Input/output"):
         log.flush()
     files.unsyncable = False
-    with pytest.raises(OSError, match="refused an earlier write"):
+    with pytest.raises(OSError, match="an earlier write failed"):
         log.close()
     assert log.recovery_point == 0
     assert open_at(tmp_path, start=CRASHED).log_end_offset == 1
@@ -473,7 +473,7 @@ def test_an_idle_partition_is_small(tmp_path: Path) -> None:
             append(log, batch(10, 50, timestamp=T0 + n, producer=(i, 0, 10 * n)))
         return log
 
-    used(10).release()  # what the first one imports is everybody's
+    used(10).release()  # the first one's imports are shared
     descriptors = len(os.listdir("/proc/self/fd"))
     tracemalloc.start()
     logs = [used(i) for i in range(10)]

@@ -10,15 +10,12 @@ from barnabas.errors import (
     OutOfOrderSequenceNumber,
     UnknownProducerId,
 )
-from barnabas.records.batch import TRANSACTIONAL, BatchHeader
+from barnabas.records.batch import TRANSACTIONAL
 from barnabas.records.control_records import ABORT, Marker
 from barnabas.storage.producers import Producers
+from tests.kit.storage.headers import header
 
 LAST = 2**31 - 1
-
-
-def header(sequence: int, count: int = 1, *, epoch: int = 0, attributes: int = 0) -> BatchHeader:
-    return BatchHeader(0, 0, 0, 2, 0, attributes, count - 1, 5, 5, 4000, epoch, sequence, count)
 
 
 class Partition:
@@ -118,7 +115,7 @@ def test_dl_1_what_repeats_a_batch_of_an_ended_transaction_is_no_success() -> No
     assert partition.send(0, 3, **transactional) == 0, "within its transaction it is a repetition"
     partition.producers.apply_marker(4000, 0, Marker(3, 99, ABORT, 7))
     partition.end = 4
-    with pytest.raises(UnknownProducerId, match="sequence 0 of epoch 0 again"):
+    with pytest.raises(UnknownProducerId, match="repeated sequence 0 of epoch 0"):
         partition.send(0, 3, **transactional)
     assert partition.send(3, 2, **transactional) == 4
     with pytest.raises(UnknownProducerId):

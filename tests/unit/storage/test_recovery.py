@@ -10,7 +10,7 @@ from barnabas.config import LogConfig
 from barnabas.records.batch import assign_in_place
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.storage.recovery import Start
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,
@@ -21,7 +21,7 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
-from tests.unit.storage.times import offset_for_timestamp
+from tests.kit.storage.times import offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -110,7 +110,7 @@ def test_st_8_segments_behind_a_bad_batch_go(
         f"{15:020}.snapshot",
     ]
     assert not list(tmp_path.glob(f"{24:020}.*"))
-    assert f"is not whole from byte {len(batch(3, 50))} on" in caplog.text
+    assert f"is corrupt from byte {len(batch(3, 50))} on" in caplog.text
     assert "6 later segments" in caplog.text
 
 
@@ -125,7 +125,7 @@ def test_st_8_below_the_recovery_point_nothing_is_looked_at(tmp_path: Path) -> N
     assert log.recovery_point == 25
 
 
-def test_st_8_indexes_are_made_anew(tmp_path: Path) -> None:
+def test_st_8_indexes_are_rebuilt(tmp_path: Path) -> None:
     """Also from what an active segment of Kafka leaves: zeros up to the full size."""
     whole = _fill(tmp_path)
     for path in [*tmp_path.glob("*.index"), *tmp_path.glob("*.timeindex")]:
@@ -205,7 +205,7 @@ def _epoch_file(directory: Path, *entries: tuple[int, int]) -> None:
 
 
 def test_epochs_that_were_cut_off_before_a_crash_are_not_believed(tmp_path: Path) -> None:
-    """The file waits for the next flush: it may tell of a past that a new leader has undone, and a
+    """The file waits for the next flush: it may have a history that a new leader has undone, and a
     later epoch of that must not hide the earlier ones which were copied since (KIP-101)."""
     log = open_at(tmp_path, SMALL)
     for i in range(20):
@@ -287,7 +287,7 @@ def test_pr_6_sequences_outlive_a_restart(tmp_path: Path, start: Start, snapshot
 
 
 def test_snapshots_of_a_lost_future_are_removed(tmp_path: Path) -> None:
-    """One at an offset that will be written anew would lie about what is there."""
+    """One at an offset that will be written again would be wrong."""
     _fill(tmp_path)
     with _log_file(tmp_path, 84).open("r+b") as file:
         file.truncate(0)

@@ -12,8 +12,8 @@ from barnabas.errors import OffsetOutOfRange
 from barnabas.records.batch import iterate_batches
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
-from tests.unit.storage.disk import CRASHED, T0, WatchedFiles, append, batch, open_at, read
-from tests.unit.storage.times import offset_for_timestamp
+from tests.kit.storage.disk import CRASHED, T0, WatchedFiles, append, batch, open_at, read
+from tests.kit.storage.times import offset_for_timestamp
 
 SIZE = len(batch(1, 100))
 HOUR_MS = 3_600_000
@@ -99,7 +99,7 @@ def test_st_6_a_compacted_log_forgets_only_what_was_asked(tmp_path: Path) -> Non
 
 
 def test_st_10_a_raised_log_start_outlives_the_log(tmp_path: Path) -> None:
-    """DeleteRecords up to the end: the active segment stays, and is read by nobody."""
+    """DeleteRecords up to the end: the active segment stays, and is not read."""
     log = _filled(tmp_path, _config())
     log.raise_log_start(10)
     log.raise_log_start(3)

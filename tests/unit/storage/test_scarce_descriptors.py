@@ -14,8 +14,8 @@ from barnabas.records.batch import iterate_batches
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import iterate_records
 from barnabas.storage.log import Log
-from tests.unit.storage.disk import CRASHED, T0, batch, open_at, read
-from tests.unit.storage.scarce import ScarceFiles, at_each_call
+from tests.kit.storage.disk import CRASHED, T0, batch, open_at, read
+from tests.kit.storage.scarce import ScarceFiles, at_each_call
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100, retention_bytes=500)
 TRIES = 3

@@ -9,9 +9,9 @@ import pytest
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, read_header, seal
 from barnabas.records.compression import GZIP, compress
-from tests.unit.records.test_legacy import message
-from tests.unit.storage.disk import T0, append, batch, open_at
-from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
+from tests.kit.storage.batches import message
+from tests.kit.storage.disk import T0, append, batch, open_at
+from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 
 def test_st_4_without_a_time_index_the_log_is_asked(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_log_that_lost_its_end_under_us_is_corrupt_data(tmp_path: Path) -> Non
         offset_for_timestamp(log, T0, 1)
 
 
-def test_st_4_a_time_beyond_all_times_is_told_as_java_tells_it(tmp_path: Path) -> None:
+def test_st_4_a_time_beyond_all_times_wraps_as_in_java(tmp_path: Path) -> None:
     """A record's time is its batch's and a difference, and a producer may send any two."""
     log = open_at(tmp_path)
     latest = 2**63 - 1

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.errors import CorruptData
 from barnabas.storage.segment import Segment, Sizes
-from tests.unit.storage.disk import QuickFiles, WatchedFiles, batch
+from tests.kit.storage.disk import QuickFiles, WatchedFiles, batch
 
 
 def _filled(directory: Path, files: QuickFiles, count: int = 20) -> Segment:
@@ -64,7 +64,7 @@ def test_offsets_must_fit_into_31_bits(tmp_path: Path) -> None:
     assert not segment.fits(999) and not segment.fits(1000 + 2**31)
 
 
-def test_damage_is_told_with_its_place(tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_position(tmp_path: Path) -> None:
     segment = _filled(tmp_path, QuickFiles())
     size = len(batch(1, 10))
     segment.open_file().write(5 * size + 8, b"\xff\xff\xff\xff")

@@ -36,7 +36,7 @@ def test_a_snapshot_is_read_as_it_was_written() -> None:
     assert found.transaction_offset == -1
 
 
-def test_nobody_takes_ten_bytes() -> None:
+def test_no_file_takes_ten_bytes() -> None:
     assert len(encode_snapshot(Producers())) == 10
     assert len(decode_snapshot(encode_snapshot(Producers()))) == 0
 

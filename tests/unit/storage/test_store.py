@@ -15,10 +15,10 @@ from barnabas.storage.files import Entry, Lock, OsFiles
 from barnabas.storage.new_log import NewLog
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.unit.broker.hosting import HeldFiles
-from tests.unit.storage.disk import QuickFiles, WatchedFiles, append, batch, read
-from tests.waiting import wait_until
+from tests.kit.broker.hosting import HeldFiles
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.storage.disk import QuickFiles, WatchedFiles, append, batch, read
+from tests.kit.waiting import wait_until
 
 CLUSTER = "Bym1qi5rRNGEX42HBFeknA"
 TOPIC_ID = bytes(range(16))
@@ -85,7 +85,7 @@ def test_st_8_a_clean_stop_is_known_by_its_marker_alone(tmp_path: Path) -> None:
     assert not marker.exists()
     assert files.synced[0] == tmp_path.name  # the removal is durable before anything changes
     assert store.logs[T0].recovery_point == 5
-    store._release()  # as a crash
+    store.release()  # as a crash
     store = open_store(tmp_path)
     assert store.logs[T0].log_end_offset == 5
     store.close()
@@ -232,7 +232,7 @@ def test_a_log_that_was_only_laid_out_has_nothing_of_its_namesake(tmp_path: Path
     store.checkpoint_high_watermarks({T0: 12})
     store.delete(T0)
     store.place(T0, OTHER_ID).lay_out()
-    store._release()  # as kill -9
+    store.release()  # as kill -9
     store = open_store(tmp_path)
     assert (store.logs[T0].log_start_offset, store.logs[T0].log_end_offset) == (0, 0)
     store.close()
@@ -250,7 +250,7 @@ def test_a_place_is_given_up_with_its_directory_or_its_topic(tmp_path: Path) -> 
     assert placed.path.parent == two
     store.fail_directory(two, OSError(5, "EIO"))
     assert store.place(T1, TOPIC_ID, is_new=True).path.parent == one
-    with pytest.raises(OSError, match="may lie there, but it is offline"):
+    with pytest.raises(OSError, match="may be there, but it is offline"):
         store.place(TopicPartition("t", 2), TOPIC_ID)
     store.close()
 
@@ -291,7 +291,7 @@ def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
         store = open_store(tmp_path / name)
         store.create(T0, TOPIC_ID, LogConfig())
         store.close()
-    with pytest.raises(ConfigError, match=r"t-0 lies in .*one and in .*two"):
+    with pytest.raises(ConfigError, match=r"t-0 is in both .*one and .*two"):
         open_store(tmp_path / "one", tmp_path / "two")
 
 
@@ -360,7 +360,7 @@ def test_what_a_crash_left_of_a_deletion_is_removed_at_the_start(tmp_path: Path)
     store = open_store(tmp_path)
     store.create(T0, TOPIC_ID, LogConfig())
     store.delete(T0)
-    store._release()
+    store.release()
     store = open_store(tmp_path)
     assert not store.logs
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
@@ -436,7 +436,7 @@ def test_another_brokers_directory_is_refused(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     assert store.cluster_id == CLUSTER
     store.set_cluster_id(CLUSTER)
-    with pytest.raises(ConfigError, match=f"belongs to the cluster {CLUSTER}"):
+    with pytest.raises(ConfigError, match=f"belongs to cluster {CLUSTER}"):
         store.set_cluster_id("A" * 22)
     store.close()
 
@@ -504,7 +504,7 @@ def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
         store.start_at(T0, 8)
     append(log, batch(2))
     assert (log.log_start_offset, log.log_end_offset) == (8, 10)
-    store._release()  # as kill -9
+    store.release()  # as kill -9
     again = open_store(tmp_path)
     assert (again.logs[T0].log_start_offset, again.logs[T0].log_end_offset) == (8, 10)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 8\n"
@@ -512,7 +512,7 @@ def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
 
 
 def test_st_8_a_damaged_index_keeps_no_other_log_from_its_clean_stop(tmp_path: Path) -> None:
-    """Its directory is looked through at the next start, which makes the index anew."""
+    """Its directory is scanned at the next start, which rebuilds the index."""
     directories = (tmp_path / "a", tmp_path / "b")
     store = open_store(*directories)
     for name in (T0, T1):

@@ -15,9 +15,8 @@ from barnabas.records.record import Record
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Sizes
-from tests.effort import places
-from tests.unit.storage.compaction.passes import clean, end, keyed, write
-from tests.unit.storage.disk import (
+from tests.kit.effort import places
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,
@@ -27,7 +26,8 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
-from tests.unit.storage.test_crash import DyingFiles, Killed
+from tests.kit.storage.dying_files import DyingFiles, Killed
+from tests.kit.storage.passes import clean, end, keyed, write
 
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=400, index_interval_bytes=100)
 
@@ -193,7 +193,7 @@ def test_a_flush_under_way_does_not_miss_what_was_replaced(tmp_path: Path) -> No
     log.release()
 
 
-def test_a_flush_still_misses_what_nobody_replaced(tmp_path: Path) -> None:
+def test_a_flush_still_misses_what_was_not_replaced(tmp_path: Path) -> None:
     log = make(tmp_path)
     flush = log.take_flush()
     log.segments[1].path(".log").unlink()

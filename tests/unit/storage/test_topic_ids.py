@@ -1,4 +1,4 @@
-"""Whose topics new logs are, though nobody waited for each one's own file (KIP-516)."""
+"""The topic ids of new logs, without a wait for each one's own file (KIP-516)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from barnabas.storage.store import LogStore
 from barnabas.storage.topic_ids import FILE_NAME, TopicIds
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.storage.disk import WatchedFiles, append, batch
+from tests.kit.set_clock import SetClock
+from tests.kit.storage.disk import WatchedFiles, append, batch
 
 NAMES = [TopicPartition("t", number) for number in range(5)]
 ID = bytes(range(16))

@@ -18,12 +18,12 @@ from barnabas.errors import (
 )
 from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
+from barnabas.storage.append_result import AppendResult
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
-from barnabas.storage.placed import AppendResult
 from barnabas.storage.recovery import Start
 from barnabas.storage.transaction_index import Aborted, AbortedIndex, AbortedTransaction
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,

@@ -12,7 +12,7 @@ from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,
@@ -22,7 +22,7 @@ from tests.unit.storage.disk import (
     open_at,
     records,
 )
-from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
+from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
 
@@ -85,7 +85,7 @@ def test_truncating_behind_the_end_forgets_an_epoch_without_records(tmp_path: Pa
     assert log.epochs.latest == 5
 
 
-def test_truncating_below_the_log_begins_anew_there(tmp_path: Path) -> None:
+def test_truncating_below_the_log_empties_it(tmp_path: Path) -> None:
     log = _filled(tmp_path)
     log.raise_log_start(30)
     log.enforce_retention(T0, 60, T0)
@@ -147,11 +147,11 @@ def test_st_8_a_recovery_point_does_not_outlive_a_truncation(tmp_path: Path) -> 
     store.checkpoint_recovery_points()
     store.truncate(name, 4)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 4\n"
-    store._release()
+    store.release()
 
 
 @pytest.mark.parametrize("offset", [0, 24, 60, 1000])
-def test_a_log_that_starts_anew_knows_nothing_of_before(tmp_path: Path, offset: int) -> None:
+def test_an_emptied_log_keeps_nothing_of_before(tmp_path: Path, offset: int) -> None:
     """Its leader has deleted all that would come next, or lost what is here."""
     log = _filled(tmp_path)
     log.start_at(offset)
@@ -170,7 +170,7 @@ def test_a_log_that_starts_anew_knows_nothing_of_before(tmp_path: Path, offset: 
     assert [record.offset for record in records(log)] == [offset]
 
 
-def test_a_log_that_starts_anew_has_no_epoch_and_no_producer(tmp_path: Path) -> None:
+def test_an_emptied_log_has_no_epoch_and_no_producer(tmp_path: Path) -> None:
     log = _filled(tmp_path)
     log.start_at(60)
     for _ in range(2):

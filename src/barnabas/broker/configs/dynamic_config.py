@@ -3,10 +3,10 @@
     request -> edit what the node holds -> check -> commit it and a change node, as one
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
-Whoever changes a setting waits until this broker obeys it; other brokers learn of it by their own
-watch. A change node says which entity to read again, never what it holds, so it does not matter how
-many are read, or in which order. Each is removed a quarter of an hour after it was seen. What the
-end of a session has cut off is taken up in the next one.
+The request that changes a setting waits until this broker obeys it; other brokers notice by their
+own watch. A change node names the entity to read again, never what it holds, so it does not matter
+how many are read, or in which order. Each is removed a quarter of an hour after it was seen. What
+the end of a session has cut off is taken up in the next one.
 
 Invariant: what is in force is what the tree holds, less what cannot be used: a setting that is
 unknown, read-only or out of bounds (written by hand, or by another version) is logged and left out.
@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.configs.config_edit import Edit
 from barnabas.broker.configs.config_rules import (
@@ -59,7 +59,9 @@ from barnabas.errors import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
+    from barnabas.clock import Clock
 
 _log = logging.getLogger(__name__)
 
@@ -77,23 +79,58 @@ _LEVELS = {
 }
 
 
+BrokerConfigListener = Callable[["BrokerConfig"], None]
+"""Called with each new configuration of the broker."""
+
+
+class TopicConfigs(Protocol):
+    """The logs of topics here, whose settings may change."""
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None: ...
+
+
+class TopicConfigReport(Protocol):
+    """The controller on this broker, while it is active."""
+
+    async def topic_config_changed(self, topic: str) -> None: ...
+
+
 class DynamicConfig:
-    """Made with the node; `start` and `stop` are called once each."""
+    """`start` and `stop` are called once each."""
 
     __slots__ = (
+        "_clock",
+        "_config",
+        "_controller",
         "_due",
         "_failure",
-        "_node",
+        "_listeners",
+        "_logs",
         "_pending",
         "_pump_task",
         "_seen_at_ms",
         "_store",
+        "_view",
         "_waiting",
     )
 
-    def __init__(self, store: MetadataStore, node: Node) -> None:
+    def __init__(  # noqa: PLR0913  (who is notified beside what is used)
+        self,
+        store: MetadataStore,
+        view: ClusterView,
+        config: CurrentConfig,
+        clock: Clock,
+        logs: TopicConfigs,
+        controller: TopicConfigReport,
+        listeners: Sequence[BrokerConfigListener],
+    ) -> None:
         self._store = store
-        self._node = node
+        self._view = view
+        self._config = config
+        self._clock = clock
+        self._logs = logs
+        self._controller = controller
+        self._listeners = listeners
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
         self._pending: dict[str, None] = {}  # entities that have changed, in their order
         self._due = asyncio.Event()
@@ -103,20 +140,20 @@ class DynamicConfig:
 
     async def start(self) -> None:
         """Bring into force what the tree holds for brokers; its topics have been loaded."""
-        now_ms = self._node.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
             self._seen_at_ms[name] = now_ms
         await self._take_up_brokers()
-        for topic in self._node.image.topics.values():
+        for topic in self._view.image.topics.values():
             _tell_unusable(topic.name, topic.config)
-        if self._node.config.is_set(_LOG_LEVEL):
-            apply_log_level(self._node.config)
+        if self._config.is_set(_LOG_LEVEL):
+            apply_log_level(self._config.value)
         await self._round()
         self._store.on_session(self._session_changed)
         self._pump_task = asyncio.get_running_loop().create_task(self._pump())
 
     async def stop(self) -> None:
-        """Take up nothing any more; whoever waits is told so."""
+        """Take up nothing any more; requests that wait fail."""
         self._failure = UnknownServerError("the broker is stopping")
         if self._pump_task is not None:
             self._pump_task.cancel()
@@ -138,7 +175,7 @@ class DynamicConfig:
             wanted = edit(current)
             useless = topic_keys.unusable(current)
             try:
-                self._node.config.check_topic(in_question(current, wanted, useless))
+                self._config.value.check_topic(in_question(current, wanted, useless))
             except ConfigError as error:
                 raise InvalidConfig(str(error)) from None
             return wanted
@@ -173,12 +210,12 @@ class DynamicConfig:
 
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
         """Raises ConfigError if the broker, or one of its topics, could not live with it."""
-        now = self._node.config
+        now = self._config.value
         if is_for_all:
             after = now.with_dynamic(now.per_broker, wanted)
         else:
             after = now.with_dynamic(wanted, now.cluster_wide)
-        for topic in self._node.image.topics.values():
+        for topic in self._view.image.topics.values():
             try:
                 after.check_topic(topic.config)
             except ConfigError:
@@ -218,7 +255,7 @@ class DynamicConfig:
             try:
                 await self._store.commit(operations)
             except (BadVersion, NodeExists, NoNode):
-                continue  # somebody else was faster: what they wrote is to be edited now
+                continue  # another one was faster: what it wrote is to be edited now
             except MetadataError as error:
                 raise UnknownServerError(f"the metadata store does not answer: {error}") from error
             await self._whole_round()
@@ -242,7 +279,7 @@ class DynamicConfig:
             try:
                 await self._round()
             except Exception as failure:
-                # Whatever it is, whoever waits must hear of it, and the next change be taken up.
+                # Whatever it is, requests that wait must fail, and the next change be taken up.
                 _complain(failure)
                 error = UnknownServerError(f"the change is written, but not in force: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
@@ -276,7 +313,7 @@ class DynamicConfig:
         self._due.clear()
         # Watch first, read then: what changes in between makes another round.
         self._store.watch(config_changes.CHANGES, self._due.set)
-        now_ms = self._node.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         names = await children(self._store, config_changes.CHANGES)
         for name in names:
             if name not in self._seen_at_ms:
@@ -313,29 +350,29 @@ class DynamicConfig:
             await self._take_up_brokers()
 
     async def _take_up_topic(self, topic: str) -> None:
-        if topic not in self._node.image.topics:
+        if topic not in self._view.image.topics:
             return  # deleted, or so new that it comes with its settings
         overrides = await load_topic_config(self._store, topic)
         _tell_unusable(topic, overrides)
-        image = self._node.image
+        image = self._view.image
         known = image.topics.get(topic)
         if known is not None:
-            # Of a partition that comes here later the controller's word has no configs with it.
+            # LeaderAndIsr of a partition that comes here later has no configs with it.
             topics = {**image.topics, topic: known._replace(config=overrides)}
-            self._node.view.update(image._replace(topics=MappingProxyType(topics)))
-        self._node.replicas.update_topic_config(topic, overrides)
+            self._view.update(image._replace(topics=MappingProxyType(topics)))
+        self._logs.update_topic_config(topic, overrides)
         _log.info("topic %s: %s", topic, _shown(overrides))
-        await self._node.controller.topic_config_changed(topic)
+        await self._controller.topic_config_changed(topic)
 
     @property
     def _own_entities(self) -> tuple[str, str]:
         broker_entity = config_changes.broker_entity
-        return broker_entity(self._node.broker_id), broker_entity(None)
+        return broker_entity(self._view.broker_id), broker_entity(None)
 
     async def _take_up_brokers(self) -> None:
-        per_broker = await self._load(self._node.broker_id)
+        per_broker = await self._load(self._view.broker_id)
         cluster_wide = await self._load(None)
-        before = self._node.config
+        before = self._config.value
         if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
             return
         try:
@@ -344,7 +381,13 @@ class DynamicConfig:
             _log.error("changed configs of the broker are left out: %s", error)
             return
         tell_changes(before, after)
-        self._node.set_config(after)
+        self.put_in_force(after)
+
+    def put_in_force(self, config: BrokerConfig) -> None:
+        """Replace the broker's configuration, and notify those that keep a part of it."""
+        self._config.replace(config)
+        for listener in self._listeners:
+            listener(config)
 
     async def _load(self, broker_id: int | None) -> dict[str, str]:
         """What the tree holds for one broker or for all, without what cannot be used."""
@@ -372,7 +415,7 @@ class DynamicConfig:
 
 
 def apply_log_level(config: BrokerConfig) -> None:
-    """Let the broker's loggers obey `barnabas.log.level`; unset, whoever set up logging decides."""
+    """Let the broker's loggers obey `barnabas.log.level`; unset, the program decides that logs."""
     level = _LEVELS[config.str(_LOG_LEVEL)] if config.is_set(_LOG_LEVEL) else logging.NOTSET
     logging.getLogger("barnabas").setLevel(level)
 
@@ -398,7 +441,7 @@ def _shown(settings: Mapping[str, str]) -> str:
 
 def _complete(waiting: list[asyncio.Future[None]], error: Exception | None) -> None:
     for future in waiting:
-        if future.done():  # cancelled: nobody waits any more
+        if future.done():  # cancelled
             continue
         if error is None:
             future.set_result(None)

@@ -343,9 +343,9 @@ class ControllerTerm:
     async def _apply_defaults(self) -> None:
         """Other defaults for all topics: leaders are elected by them as after an election."""
         self.events.defaults_changed = False
-        self._machine.obey(self._settings.machine)
+        self._machine.configure(self._settings.machine)
         await self._carry_out(lambda machine: machine.elected(self._deletions))
-        await self._carry_out(lambda machine: machine.deletions_wished(self._deletions))
+        await self._carry_out(lambda machine: machine.deletions_requested(self._deletions))
         self._query_log_ends()
 
     async def _process_brokers(self) -> None:
@@ -446,7 +446,7 @@ class ControllerTerm:
         if requested:
             for name in requested:
                 self._deletions.begin(name, self.image.topics.get(name))
-            await self._carry_out(lambda machine: machine.deletions_wished(requested))
+            await self._carry_out(lambda machine: machine.deletions_requested(requested))
 
     async def _complete_deletions(self) -> None:
         """Remove the nodes of topics without replicas."""

@@ -233,7 +233,7 @@ class ControllerRunner:
         Raises NotController, StaleBrokerEpoch, BrokerIdNotRegistered.
         """
         return await self._election.term().events.submit(
-            lambda machine: machine.shutdown_wished(broker_id, broker_epoch)
+            lambda machine: machine.shutdown_requested(broker_id, broker_epoch)
         )
 
     async def elect_leaders(

@@ -6,58 +6,91 @@ A broker that has neither groups nor transactions loads nothing of this at its s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.coordination.marker_append import MarkerAppend
+from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.cluster.layout import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC
 from barnabas.records.compression import NONE
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
-    from barnabas.broker.coordination.shard import Surroundings
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
+    from barnabas.broker.coordination.marker_channel import MarkerChannels
+    from barnabas.broker.coordination.shard import ShardContext
     from barnabas.broker.coordination.shards import Shards
+    from barnabas.broker.coordination.verifier import Verifier
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.config import BrokerConfig
-    from barnabas.coordinator.group_config import GroupConfig
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.runtime.watched_clock import WatchedClock
     from barnabas.coordinator.groups import Groups
     from barnabas.coordinator.transactions import Transactions
 
 
-class Coordinators:
+class Coordinators(ReplicaListener):
     """Hands each partition of an internal topic to the coordinator that it belongs to."""
 
-    __slots__ = ("_groups", "_node", "_transactions")
+    __slots__ = (
+        "_channels",
+        "_clock",
+        "_config",
+        "_groups",
+        "_replicas",
+        "_transactions",
+        "_view",
+        "marker_append",
+    )
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self,
+        view: ClusterView,
+        config: CurrentConfig,
+        clock: WatchedClock,
+        replicas: Replicas,
+        verifier: Verifier | None = None,
+        channels: MarkerChannels | None = None,
+    ) -> None:
+        """`verifier` and `channels`: to other brokers; None where there are none."""
+        self._view = view
+        self._config = config
+        self._clock = clock
+        self._replicas = replicas
+        self._channels = channels
         self._groups: Shards[Groups] | None = None
         self._transactions: Shards[Transactions] | None = None
+        self.marker_append = MarkerAppend(clock, replicas, verifier, self._offsets_ended)
+        """Of markers in partitions that this broker leads."""
 
     @property
     def groups(self) -> Shards[Groups]:
+        """The group coordinator's partitions on this broker."""
         if self._groups is None:
             self._groups = self._make_groups()
         return self._groups
 
     @property
     def transactions(self) -> Shards[Transactions]:
+        """The transaction coordinator's partitions on this broker."""
         if self._transactions is None:
             self._transactions = self._make_transactions()
         return self._transactions
 
     def leading(self, replica: Replica) -> None:
-        """This broker leads a partition in a new epoch."""
         topic = replica.topic_partition.topic
         if topic in INTERNAL_TOPICS:
             (self.groups if topic == GROUP_TOPIC else self.transactions).taken(replica)
 
     def left(self, replica: Replica) -> None:
-        """This broker no longer leads a partition."""
         topic, partition = replica.topic_partition
         if topic in INTERNAL_TOPICS:
             (self.groups if topic == GROUP_TOPIC else self.transactions).dropped(partition)
 
+    def brokers_changed(self) -> None:
+        """No coordinator depends on which brokers are live."""
+
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """What groups have committed of these topics is of no use to anybody."""
+        """Forget what groups have committed of these topics."""
         if self._groups is not None:
             for shard in self._groups.loaded:
                 shard.carry_out(shard.machine.topics_deleted(names))
@@ -68,66 +101,57 @@ class Coordinators:
             if shards is not None:
                 shards.close()
 
+    def _offsets_ended(self, partition: int, producer_id: int, is_commit: bool) -> None:
+        """A transaction's marker in a partition of `__consumer_offsets` counts."""
+        shard = self.groups.shard_at(partition)
+        if shard is not None:  # else it is going to replay the marker
+            shard.machine.end_transaction(producer_id, is_commit)
+
     def _make_groups(self) -> Shards[Groups]:
         from barnabas.broker.coordination.shards import Shards
         from barnabas.coordinator.groups import Groups
         from barnabas.coordinator.records import decode_group_record
+        from barnabas.coordinator.settings import GroupConfig
 
-        config = _group_config(self._node.config)
+        config = GroupConfig.of(self._config.value)
         return Shards(
             GROUP_TOPIC,
             lambda partition, epoch: Groups(partition, epoch, config),
             decode_group_record,
-            self._surroundings(
-                self._node.config.int("offsets.load.buffer.size"),
-                self._node.config.int("offsets.topic.compression.codec"),
-            ),
-            lambda: self._count(GROUP_TOPIC),
+            self._context("offsets.load.buffer.size", "offsets.topic.compression.codec"),
+            partial(self._partition_count, GROUP_TOPIC),
         )
 
     def _make_transactions(self) -> Shards[Transactions]:
         from barnabas.broker.coordination.shards import Shards
         from barnabas.coordinator.records import decode_transaction_record
-        from barnabas.coordinator.transaction_config import TransactionConfig
+        from barnabas.coordinator.settings import TransactionConfig
         from barnabas.coordinator.transactions import Transactions
 
-        config = TransactionConfig.of(self._node.config)
+        config = TransactionConfig.of(self._config.value)
         return Shards(
             TRANSACTION_TOPIC,
             lambda partition, epoch: Transactions(partition, epoch, config),
             decode_transaction_record,
-            self._surroundings(self._node.config.int("transaction.state.log.load.buffer.size")),
-            lambda: self._count(TRANSACTION_TOPIC),
+            self._context("transaction.state.log.load.buffer.size"),
+            partial(self._partition_count, TRANSACTION_TOPIC),
         )
 
-    def _surroundings(self, load_bytes: int, codec: int = NONE) -> Surroundings:
-        from barnabas.broker.coordination.markers import MarkerWriter
-        from barnabas.broker.coordination.shard import Surroundings
+    def _context(self, load_bytes: str, codec: str = "") -> ShardContext:
+        from barnabas.broker.coordination.markers import MarkerRoutes, MarkerWriter
+        from barnabas.broker.coordination.shard import ShardContext
 
-        node = self._node
-        return Surroundings(
-            node.clock,
-            node.replicas,
-            codec,
-            node.config.int("offsets.commit.timeout.ms"),
-            load_bytes,
-            MarkerWriter(node).send,
+        config, replicas = self._config, self._replicas
+        routes = MarkerRoutes(self._view, replicas, self.marker_append, self._channels)
+        return ShardContext(
+            self._clock,
+            replicas,
+            config.int(codec) if codec else NONE,
+            config.int("offsets.commit.timeout.ms"),
+            config.int(load_bytes),
+            MarkerWriter(routes).send,
         )
 
-    def _count(self, topic: str) -> int:
-        image = self._node.image.topics.get(topic)
+    def _partition_count(self, topic: str) -> int:
+        image = self._view.image.topics.get(topic)
         return 0 if image is None else len(image.partitions)
-
-
-def _group_config(config: BrokerConfig) -> GroupConfig:
-    from barnabas.coordinator.group_config import GroupConfig
-
-    return GroupConfig(
-        min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
-        max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
-        max_size=config.int("group.max.size"),
-        initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
-        offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
-        offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
-        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
-    )

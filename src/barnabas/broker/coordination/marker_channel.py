@@ -1,8 +1,8 @@
 """Markers for partitions that other brokers lead: WriteTxnMarkers, one request at a time each.
 
 What comes while a request is under way goes together with the next one, so many small transactions
-cost few requests. What a broker answers is told to whoever sent the marker, partition by partition;
-a broker that does not answer has refused all of them, and they are sent again by their sender.
+cost few requests. The answers go back to the sender of each marker, partition by partition; a
+broker that does not answer has refused all of them, and their sender sends them again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from barnabas.protocol.messages.write_txn_markers import (
 from barnabas.types import TopicPartition, by_topic
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
-    from barnabas.broker.coordination.markers import Ending
+    from barnabas.broker.configs.current_config import CurrentConfig
+    from barnabas.broker.coordination.marker_append import Ending
     from barnabas.broker.inter_broker.peer_links import PeerLinks
 
 _log = logging.getLogger(__name__)
@@ -50,10 +50,10 @@ class _Waiting(NamedTuple):
 class MarkerChannels:
     """One queue for each broker that was ever sent a marker."""
 
-    __slots__ = ("_links", "_node", "_queues", "_tasks")
+    __slots__ = ("_config", "_links", "_queues", "_tasks")
 
-    def __init__(self, node: Node, links: PeerLinks) -> None:
-        self._node = node
+    def __init__(self, config: CurrentConfig, links: PeerLinks) -> None:
+        self._config = config
         self._links = links
         self._queues: dict[int, list[_Waiting]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -65,7 +65,7 @@ class MarkerChannels:
         partitions: Sequence[TopicPartition],
         answered: Answered,
     ) -> None:
-        """Have the marker written there; `answered` gets an error or None for each partition."""
+        """Send the marker there; `answered` gets an error or None for each partition."""
         queue = self._queues.setdefault(broker_id, [])
         queue.append(_Waiting(ending, partitions, answered))
         if broker_id not in self._tasks:
@@ -94,7 +94,7 @@ class MarkerChannels:
         self, broker_id: int, batch: Sequence[_Waiting]
     ) -> list[dict[TopicPartition, KafkaError | None]]:
         request = WriteTxnMarkersRequest(markers=[_marker(waiting) for waiting in batch])
-        timeout_ms = self._node.config.int("request.timeout.ms")
+        timeout_ms = self._config.int("request.timeout.ms")
         try:
             answer = await self._links.ask(
                 broker_id, WRITE_TXN_MARKERS, request, timeout_ms, _VERSION
@@ -104,7 +104,7 @@ class MarkerChannels:
             refused = CoordinatorNotAvailable(str(error))
             return [dict.fromkeys(waiting.partitions, refused) for waiting in batch]
         markers = cast(WriteTxnMarkersResponse, answer).markers
-        silent = CoordinatorNotAvailable("the broker said nothing of this partition")
+        silent = CoordinatorNotAvailable("the answer lacks this partition")
         found: list[dict[TopicPartition, KafkaError | None]] = []
         for at, waiting in enumerate(batch):
             errors: dict[TopicPartition, KafkaError | None] = dict.fromkeys(

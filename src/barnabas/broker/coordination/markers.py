@@ -1,8 +1,8 @@
-"""Markers: writes the end of a transaction into each of its partitions, and never gives up.
+"""Writes the markers of a transaction to each of its partitions, and never gives up.
 
-Owns the way from a decided outcome to the control batches (KIP-98): placed in the log by the same
-rules whoever asks, told to the coordinator of groups where the partition keeps offsets, and to the
-transaction's own machine, which completes the transaction with the last of them.
+Owns the way from a decided outcome to the control batches (KIP-98): here by `marker_append`, to
+other brokers by `marker_channel`. Each one that is written is reported to the transaction's own
+machine, which completes the transaction with the last of them.
 
 What cannot be written yet is tried again for as long as this broker coordinates the transaction.
 After a crash the next coordinator sends all markers again: a second one in a log ends nothing.
@@ -15,8 +15,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.broker.coordination.marker_append import Ending, MarkerAppend, PlacedMarker
 from barnabas.cluster.image import NO_LEADER
-from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.errors import (
     InvalidProducerEpoch,
     KafkaError,
@@ -24,13 +25,12 @@ from barnabas.errors import (
     NotLeaderOrFollower,
     TransactionCoordinatorFenced,
 )
-from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
     from barnabas.broker.coordination.marker_channel import MarkerChannels
     from barnabas.broker.coordination.shard import Shard
-    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
     from barnabas.coordinator.decision import Markers
     from barnabas.types import TopicPartition
 
@@ -40,91 +40,37 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 1.0
 _AT_ONCE = 200  # markers, before others have their turn of the loop
 
 
-class Ending(NamedTuple):
-    """What a marker says."""
+class MarkerRoutes(NamedTuple):
+    """How markers get to the leaders of their partitions."""
 
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    coordinator_epoch: int
-
-
-class Placed(NamedTuple):
-    """A marker that has its place in a log."""
-
-    replica: Replica
-    end_offset: int
-    """It counts when the high watermark has reached this."""
-    ending: Ending
-
-    @property
-    def is_committed(self) -> bool:
-        return self.replica.high_watermark >= self.end_offset
-
-    def when_committed(self, node: Node) -> asyncio.Future[None]:
-        """Done when the marker counts, of which all are told by then; fails as `wait_for`.
-
-        Whether anybody still waits for it or not: in the log it stays.
-        """
-
-        def reached(future: asyncio.Future[None]) -> None:
-            if not future.cancelled() and future.exception() is None:
-                self.tell(node)
-
-        waiting = self.replica.wait_for(self.end_offset)
-        waiting.add_done_callback(reached)
-        return waiting
-
-    def tell(self, node: Node) -> None:
-        """The marker counts: offsets that were committed in the transaction count now, or never."""
-        topic, partition = self.replica.topic_partition
-        if topic == GROUP_TOPIC:
-            shard = node.groups.shard_at(partition)
-            if shard is not None:  # else it is going to replay the marker
-                shard.machine.end_transaction(self.ending.producer_id, self.ending.is_commit)
-
-
-def append_marker(node: Node, topic_partition: TopicPartition, ending: Ending) -> Placed:
-    """Stage a marker in a partition that this broker leads.
-
-    Raises the KafkaError that the coordinator is to be told: InvalidProducerEpoch and
-    TransactionCoordinatorFenced are final, after all others it may try again.
-    """
-    replica = node.replicas.leader_of(topic_partition)
-    replica.partition.check_acks_all()
-    wall_ms = node.clock.wall_ms()
-    marker = Marker(0, wall_ms, COMMIT if ending.is_commit else ABORT, ending.coordinator_epoch)
-    batch = build_marker(marker, ending.producer_id, ending.producer_epoch)
-    try:
-        result = replica.append_control(memoryview(bytearray(batch)), wall_ms)
-    except OSError as error:
-        node.replicas.fail_directory(replica, error)
-        raise KafkaStorageError(str(error)) from error
-    if node.verifier is not None:
-        node.verifier.ended(topic_partition, ending.producer_id)
-    return Placed(replica, result.last_offset + 1, ending)
+    view: ClusterView
+    replicas: Replicas
+    append: MarkerAppend
+    """To what this broker leads."""
+    channels: MarkerChannels | None
+    """To other brokers; None where there are none."""
 
 
 class MarkerWriter:
     """Writes the markers that the machines of transactions decide on."""
 
-    __slots__ = ("_node",)
+    __slots__ = ("_routes",)
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, routes: MarkerRoutes) -> None:
+        self._routes = routes
 
     def send(self, shard: Shard[Any], markers: Markers) -> None:
-        """Have the markers written; the decision that they follow from is committed."""
-        _Sending(self._node, shard, markers).attempt()
+        """Write the markers; the decision that they follow from is committed."""
+        _Sending(self._routes, shard, markers).attempt()
 
 
 class _Sending:
     """The markers of one transaction, until each of them is written."""
 
-    __slots__ = ("_ending", "_left", "_markers", "_node", "_retry_s", "_shard")
+    __slots__ = ("_ending", "_left", "_markers", "_retry_s", "_routes", "_shard")
 
-    def __init__(self, node: Node, shard: Shard[Any], markers: Markers) -> None:
-        self._node = node
+    def __init__(self, routes: MarkerRoutes, shard: Shard[Any], markers: Markers) -> None:
+        self._routes = routes
         self._shard = shard
         self._markers = markers
         self._ending = Ending(
@@ -141,15 +87,15 @@ class _Sending:
         producer whose EndTxn is answered begins its next transaction at once."""
         if self._shard.is_dropped:
             return
-        if self._node.markers is not None:
-            self._left = self._send_away(self._node.markers)
+        if self._routes.channels is not None:
+            self._left = self._send_away(self._routes.channels)
             if not self._left and self._markers.partitions:
                 return
         if len(self._left) > _AT_ONCE:
             rest = self._for(self._left[_AT_ONCE:])
             asyncio.get_running_loop().call_soon(rest.attempt)
         done: list[TopicPartition] = []
-        placed: list[Placed] = []
+        placed: list[PlacedMarker] = []
         refused: list[tuple[TopicPartition, KafkaError]] = []
         for topic_partition in self._left[:_AT_ONCE]:
             try:
@@ -166,33 +112,33 @@ class _Sending:
                 return
             except KafkaError as error:
                 refused.append((topic_partition, error))
-        self._node.replicas.write_staged()
+        self._routes.replicas.write_staged()
         for each in placed:
             topic_partition = each.replica.topic_partition
             if each.replica.log.is_failed:
                 refused.append((topic_partition, KafkaStorageError()))
             elif each.is_committed:
-                each.tell(self._node)
+                each.committed()
                 done.append(topic_partition)
             else:
                 self._await(each)
         if refused:
             self._try_again(refused)
         if done or not self._markers.partitions:
-            self._tell(done)
+            self._report(done)
 
     def _for(self, left: Sequence[TopicPartition]) -> _Sending:
         """The same, for only these of its partitions."""
-        sending = _Sending(self._node, self._shard, self._markers)
+        sending = _Sending(self._routes, self._shard, self._markers)
         sending._left = left
         return sending
 
     def _is_gone(self, topic_partition: TopicPartition) -> bool:
-        """Whether nobody has the partition any more: its marker counts as written."""
-        topics = self._node.image.topics
+        """Whether the partition was deleted: its marker counts as written."""
+        topics = self._routes.view.image.topics
         topic = topics.get(topic_partition.topic)
         if topic is None:
-            # Before the controller's first word this broker knows of no topic at all.
+            # Before the controller's first UpdateMetadata this broker knows of no topic at all.
             return TRANSACTION_TOPIC in topics
         return topic_partition.partition not in topic.partitions
 
@@ -202,7 +148,7 @@ class _Sending:
         away: dict[int, list[TopicPartition]] = {}
         for topic_partition in self._left:
             leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
-            if leader in (NO_LEADER, self._node.broker_id):
+            if leader in (NO_LEADER, self._routes.view.broker_id):
                 here.append(topic_partition)
             else:
                 away.setdefault(leader, []).append(topic_partition)
@@ -229,19 +175,19 @@ class _Sending:
         if refused:
             self._try_again(refused)
         if done:
-            self._tell(done)
+            self._report(done)
 
-    def _place(self, topic_partition: TopicPartition) -> Placed:
+    def _place(self, topic_partition: TopicPartition) -> PlacedMarker:
         leader = self._leader_of(topic_partition)
-        if leader != self._node.broker_id:
+        if leader != self._routes.view.broker_id:
             raise NotLeaderOrFollower(f"{topic_partition} is led by broker {leader}")
-        return append_marker(self._node, topic_partition, self._ending)
+        return self._routes.append.append(topic_partition, self._ending)
 
     def _leader_of(self, topic_partition: TopicPartition) -> int:
-        topic = self._node.image.topics.get(topic_partition.topic)
+        topic = self._routes.view.image.topics.get(topic_partition.topic)
         return -1 if topic is None else topic.partitions[topic_partition.partition].leader
 
-    def _await(self, placed: Placed) -> None:
+    def _await(self, placed: PlacedMarker) -> None:
         topic_partition = placed.replica.topic_partition
 
         def reached(future: asyncio.Future[None]) -> None:
@@ -249,11 +195,11 @@ class _Sending:
             if isinstance(error, KafkaError):
                 self._try_again([(topic_partition, error)])
                 return
-            self._tell([topic_partition])
+            self._report([topic_partition])
 
-        placed.when_committed(self._node).add_done_callback(reached)
+        placed.when_committed().add_done_callback(reached)
 
-    def _tell(self, done: Sequence[TopicPartition]) -> None:
+    def _report(self, done: Sequence[TopicPartition]) -> None:
         shard, markers = self._shard, self._markers
         if not shard.is_dropped:
             shard.carry_out(

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from barnabas.broker.network.channel import Later, Staged
+from barnabas.broker.network.outcome import Later, Staged
 from barnabas.errors import (
     CoordinatorNotAvailable,
     InvalidCommitOffsetSize,
@@ -60,7 +60,7 @@ def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaEr
     return error
 
 
-class Asked(Staged):
+class PendingReply(Staged):
     """One request, from being asked until its answer may leave."""
 
     __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
@@ -144,7 +144,7 @@ class Joined(Staged):
         return self._join([await _settled(each) for each in self._outcomes])
 
 
-ShardOutcome = Message | Asked | Joined
+ShardOutcome = Message | PendingReply | Joined
 """What a shard makes of a request: the answer, or what will have it."""
 
 

@@ -1,10 +1,10 @@
 """One partition of an internal topic with its machine: the pump of both coordinators.
 
-    decide -> append -> apply -> await the high watermark -> reply, send markers, tell
+    decide -> append -> apply -> await the high watermark -> reply, send markers, log
 
 A decision is appended before it is applied, so a refused append has changed nothing. When the
-partition is lost, or its disk, the shard goes whole: everybody who waits gets NOT_COORDINATOR, and
-whoever leads the partition next reads it from its start.
+partition is lost, or its disk, the shard is dropped as a whole: every request that waits gets
+NOT_COORDINATOR, and the next leader reads the partition from its start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.broker.coordination.pending_reply import Asked, Fail, ShardOutcome, as_coordinator
+from barnabas.broker.coordination.pending_reply import (
+    Fail,
+    PendingReply,
+    ShardOutcome,
+    as_coordinator,
+)
 from barnabas.coordinator.decision import (
     NO_PRODUCER_ID,
     Decision,
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Machine(Protocol):
+class CoordinatorMachine(Protocol):
     """What both coordinators' machines have (`Groups`, `Transactions`)."""
 
     def apply(
@@ -53,14 +58,16 @@ class Machine(Protocol):
 
 _TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch takes
 
-M = TypeVar("M", bound=Machine)
+M = TypeVar("M", bound=CoordinatorMachine)
 
 
 Ask = Callable[[M, int, Now], Decision]
-"""Of the machine, with the request's ticket and the time."""
+"""A question to the machine, with the request's ticket and the time."""
+
+Failed = Callable[["Replica", OSError], None]
 
 
-class Surroundings(NamedTuple):
+class ShardContext(NamedTuple):
     """What every shard of a coordinator needs of its broker."""
 
     clock: WatchedClock
@@ -75,10 +82,11 @@ class Surroundings(NamedTuple):
 
 
 class Shard(Generic[M]):
-    """A machine that is loaded, and the requests that it owes an answer."""
+    """A machine that is loaded, and the requests that wait for its answers."""
 
     __slots__ = (
-        "_around",
+        "_context",
+        "_failed",
         "_next_ticket",
         "_owed",
         "_timer",
@@ -91,50 +99,55 @@ class Shard(Generic[M]):
         "replica",
     )
 
-    def __init__(self, replica: Replica, machine: M, around: Surroundings) -> None:
+    def __init__(self, replica: Replica, machine: M, context: ShardContext, failed: Failed) -> None:
+        """`failed`: called when an append has failed, after all else is done."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
         """Of the coordinator: the leader epoch in which the partition was taken."""
         self.machine = machine
         self.replica = replica
         self.is_dropped = False
-        self._around = around
+        self._context = context
+        self._failed = failed
         self._next_ticket = 0
-        self._owed: dict[int, Asked] = {}
+        self._owed: dict[int, PendingReply] = {}
         self._visible_from = replica.log.log_end_offset  # all that was applied is below it
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
     def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
         """What the machine answers; `fail` makes this API's answer of an error."""
-        around = self._around
         ticket = self._next_ticket
         self._next_ticket += 1
-        asked = self._owed[ticket] = Asked(self.replica, fail, around.timeout_ms)
+        reply = self._owed[ticket] = PendingReply(self.replica, fail, self._context.timeout_ms)
         if self.is_dropped:
             self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
         else:
             now = self.now()
-            self._carry_out(decide(self.machine, ticket, now), now)
-        return asked.at_once() or asked
+            failure = self._carry_out(decide(self.machine, ticket, now), now)
+            if failure is not None:
+                self._failed(self.replica, failure)
+        return reply.at_once() or reply
 
     def carry_out(self, decision: Decision) -> None:
-        """Do what the machine wants without having been asked by a client."""
+        """Do what the machine decided without a request of a client."""
         if not self.is_dropped:
-            self._carry_out(decision, self.now())
-            self._around.replicas.write_soon()
+            failure = self._carry_out(decision, self.now())
+            self._context.replicas.write_soon()
+            if failure is not None:
+                self._failed(self.replica, failure)
 
     def begin(self) -> None:
-        """Everything has been replayed: from now on the machine's deadlines count."""
+        """Count the machine's deadlines, now that everything has been replayed."""
         self.carry_out(self.machine.loaded(self.now()))
 
     def now(self) -> Now:
         """For the machine: what it writes is compared with later times, to expire by its age."""
-        clock = self._around.clock
+        clock = self._context.clock
         return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 
     def drop(self) -> None:
-        """Somebody else coordinates from now on, or nobody can."""
+        """Refuse all requests: another broker coordinates from now on, or none can."""
         self.is_dropped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -142,40 +155,40 @@ class Shard(Generic[M]):
 
     def _refuse_all(self, error: KafkaError) -> None:
         owed, self._owed = self._owed, {}
-        for asked in owed.values():
-            asked.refuse(error)
+        for reply in owed.values():
+            reply.refuse(error)
 
-    def _carry_out(self, decision: Decision, now: Now) -> None:
+    def _carry_out(self, decision: Decision, now: Now) -> OSError | None:
+        """Append, apply and reply. Returns the error by which the disk refused, if it did."""
         if decision.records:
             try:
                 self._append(decision, now.wall_ms)
             except KafkaError as error:
                 self._refuse(decision, error)
                 self._set_timer(now.monotonic_ms)
-                return
+                return None
             except OSError as error:
-                self._around.replicas.fail_directory(self.replica, error)  # drops this shard
-                if not self.is_dropped:  # no descriptor was left, and the disk is as good as ever
-                    self._refuse(decision, KafkaStorageError(str(error)))
-                    self._set_timer(now.monotonic_ms)
-                return
+                self._refuse(decision, KafkaStorageError(str(error)))
+                self._set_timer(now.monotonic_ms)
+                return error
         for ticket, message in decision.replies:
-            asked = self._owed.pop(ticket, None)
-            if asked is not None:
-                asked.give(message, self._visible_from)
-        if decision.markers or decision.stories:
+            reply = self._owed.pop(ticket, None)
+            if reply is not None:
+                reply.give(message, self._visible_from)
+        if decision.markers or decision.log_lines:
             self._when_committed(decision)
         self._set_timer(now.monotonic_ms)
+        return None
 
     def _refuse(self, decision: Decision, error: KafkaError) -> None:
-        """Nothing was appended, so nothing has happened; all who were to be told otherwise."""
+        """Nothing was appended, so nothing has happened: fail the requests that it would answer."""
         _log.warning("%s: %s", self.replica.topic_partition, error)
         is_of_offsets = isinstance(decision.records[0].key, OffsetCommitKey)
-        told = as_coordinator(error, is_of_offsets=is_of_offsets)
+        refusal = as_coordinator(error, is_of_offsets=is_of_offsets)
         for ticket, _ in decision.replies:
-            asked = self._owed.pop(ticket, None)
-            if asked is not None:
-                asked.refuse(told)
+            reply = self._owed.pop(ticket, None)
+            if reply is not None:
+                reply.refuse(refusal)
 
     def _append(self, decision: Decision, wall_ms: int) -> None:
         """Append the records as one batch, and apply them; very many tombstones as several."""
@@ -192,12 +205,12 @@ class Shard(Generic[M]):
         self, records: Sequence[StateRecord], producer: TransactionalBatch | None, wall_ms: int
     ) -> None:
         if producer is None:
-            builder, producer_id = BatchBuilder(self._around.codec), NO_PRODUCER_ID
+            builder, producer_id = BatchBuilder(self._context.codec), NO_PRODUCER_ID
         else:
             producer_id = producer.producer_id
-            # Nobody counts sequences here, but Kafka's cleaner refuses a producer's batch without.
+            # Sequences are not checked here, but Kafka's cleaner refuses a batch without them.
             builder = BatchBuilder(
-                self._around.codec, producer_id, producer.producer_epoch, 0, is_transactional=True
+                self._context.codec, producer_id, producer.producer_epoch, 0, is_transactional=True
             )
         for key, value in records:
             builder.append(wall_ms, *encode_record(key, value))
@@ -215,11 +228,11 @@ class Shard(Generic[M]):
             )
 
     def _committed(self, decision: Decision) -> None:
-        for story in decision.stories:
-            _log.info("%s", story)
+        for line in decision.log_lines:
+            _log.info("%s", line)
         if not self.is_dropped:
             for markers in decision.markers:
-                self._around.send_markers(self, markers)
+                self._context.send_markers(self, markers)
 
     # --- deadlines -------------------------------------------------------------------------------
 
@@ -238,14 +251,14 @@ class Shard(Generic[M]):
 
     def _expire(self) -> None:
         self._timer = None
-        now, trusted_ms = self.now(), self._around.clock.trusted_wall_ms()
+        now, trusted_ms = self.now(), self._context.clock.trusted_wall_ms()
         for decision in self.machine.expire(now, may_forget=trusted_ms is not None):
             self.carry_out(decision)
         self._set_timer(now.monotonic_ms)
 
 
 def _only_forgets(decision: Decision) -> bool:
-    """Whether it takes groups' offsets away, and nobody is told.
+    """Whether it takes groups' offsets away, and answers no request.
 
     As in Kafka, too few replicas are no reason against that: those of a deleted topic would stay
     for ever, and a tombstone that is lost harms nobody.

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.coordinator.decision import NO_PRODUCER_ID, StateRecord
 from barnabas.coordinator.records import InternalRecord, UnknownRecordType
 from barnabas.errors import CorruptData
@@ -20,7 +20,7 @@ from barnabas.types import FileSlice
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordination.shard import Machine
+    from barnabas.broker.coordination.shard import CoordinatorMachine
     from barnabas.storage.log import Log
 
 _log = logging.getLogger(__name__)
@@ -32,11 +32,15 @@ _LOOK_EVERY = 32  # records, between two looks at the clock
 
 
 async def replay(
-    log: Log, machine: Machine, decode: Decode, read_bytes: int, lane: Executor | None = None
+    log: Log,
+    machine: CoordinatorMachine,
+    decode: Decode,
+    read_bytes: int,
+    pool: Executor | None = None,
 ) -> AsyncIterator[None]:
     """Apply everything in the log, also what is appended meanwhile; yields between its slices.
 
-    `read_bytes`: from the disk at once, in a thread of the `lane`.
+    `read_bytes`: from the disk at once, in a thread of the `pool`.
 
     When it ends the machine is at the log's end, and nothing has been awaited since. Raises
     CorruptData, with the offset, for what cannot be read; OSError.
@@ -48,7 +52,7 @@ async def replay(
         slices = log.read(max(offset, log.log_start_offset), read_bytes, log.log_end_offset)
         if not slices:
             return  # compaction has emptied what is left
-        data = await in_lane(lane, partial(_read, slices))
+        data = await run_in(pool, partial(_read, slices))
         yield
         slice_end = loop.time() + _SLICE_S
         applied = 0
@@ -78,14 +82,16 @@ def _read(slices: Sequence[FileSlice]) -> bytes:
             part.release()
 
 
-def _end_transaction(machine: Machine, data: bytes, position: int, header: BatchHeader) -> None:
+def _end_transaction(
+    machine: CoordinatorMachine, data: bytes, position: int, header: BatchHeader
+) -> None:
     marker = read_marker(data, position, header)
     if marker is not None:  # else another kind of control record
         machine.end_transaction(header.producer_id, marker.type == COMMIT)
 
 
 def _apply(
-    machine: Machine, record: Record, producer_id: int, decode: Decode, unknown: set[int]
+    machine: CoordinatorMachine, record: Record, producer_id: int, decode: Decode, unknown: set[int]
 ) -> None:
     try:
         decoded = decode(record.key, record.value)

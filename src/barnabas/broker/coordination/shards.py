@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Generic
 
 from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome
-from barnabas.broker.coordination.shard import Ask, M, Shard, Surroundings
+from barnabas.broker.coordination.shard import Ask, M, Shard, ShardContext
 from barnabas.broker.coordination.shard_loading import Decode, replay
 from barnabas.broker.partitions.replica import Replica
-from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -42,7 +42,7 @@ class Shards(Generic[M]):
     """Finds the shard of a group or a transactional id; loads and drops them."""
 
     __slots__ = (
-        "_around",
+        "_context",
         "_count",
         "_decode",
         "_loaded",
@@ -58,14 +58,14 @@ class Shards(Generic[M]):
         topic: str,
         make: Make[M],
         decode: Decode,
-        around: Surroundings,
+        context: ShardContext,
         count: Callable[[], int],
     ) -> None:
         """`decode` reads the topic's records; `count` tells how many partitions it has, 0: none."""
         self.topic = topic
         self._make = make
         self._decode = decode
-        self._around = around
+        self._context = context
         self._count = count
         self._loaded: dict[int, Shard[M]] = {}
         self._loading: deque[Replica] = deque()
@@ -152,16 +152,16 @@ class Shards(Generic[M]):
             replica = self._loading[0]
             partition = replica.topic_partition.partition
             epoch = replica.partition.leader_epoch
-            machine, around = self._new_machine(replica), self._around
+            machine, context = self._new_machine(replica), self._context
             try:
-                lane = around.replicas.lanes.background
-                steps = replay(replica.log, machine, self._decode, around.load_bytes, lane)
+                pool = context.replicas.threads.background
+                steps = replay(replica.log, machine, self._decode, context.load_bytes, pool)
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
             except Exception as error:  # also a mistake of ours: those behind it must not wait
                 if isinstance(error, OSError) and is_out_of_descriptors(error):
-                    around.replicas.fail_directory(replica, error)  # who says it once
+                    replica.fail(error)  # which logs it once
                     await asyncio.sleep(_AGAIN_AFTER_S)
                 elif not self._is_overtaken(replica, epoch):
                     self._loading.popleft()
@@ -185,7 +185,7 @@ class Shards(Generic[M]):
         return self._make(replica.topic_partition.partition, replica.partition.leader_epoch)
 
     def _begin(self, replica: Replica, machine: M) -> None:
-        shard = Shard(replica, machine, self._around)
+        shard = Shard(replica, machine, self._context, _fail)
         self._loaded[shard.partition] = shard
         shard.begin()
 
@@ -200,3 +200,8 @@ class Shards(Generic[M]):
             error,
             exc_info=None if isinstance(error, _EXPECTED) else error,
         )
+
+
+def _fail(replica: Replica, error: OSError) -> None:
+    """A shard's append has failed: its replica goes, and by `Shards.dropped` the shard with it."""
+    replica.fail(error)

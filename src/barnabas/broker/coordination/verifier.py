@@ -3,7 +3,7 @@
     unverified -> guard set -> AddPartitionsToTxn (verify only) -> answer kept -> append takes it
 
 Invariant: an answer counts only while its guard stands. A marker that is written meanwhile takes
-the guard away, since what the coordinator said was about the transaction that has just ended. The
+the guard away, since the answer was about the transaction that has just ended. The
 append takes the answer with it: for what follows, the open transaction in the log is the proof.
 """
 
@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.client.errors import Unreachable
 from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
-from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import CoordinatorNotAvailable, CorruptData, UnsupportedVersion
 from barnabas.protocol.api import ADD_PARTITIONS_TO_TXN
 from barnabas.protocol.messages.add_partitions_to_txn import (
@@ -27,8 +28,10 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 from barnabas.types import by_topic
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.inter_broker.peer_links import PeerLinks
+    from barnabas.broker.partitions.replica import Replica
     from barnabas.types import TopicPartition
 
 _VERIFY_FROM, _VERSION = 4, 5
@@ -52,28 +55,29 @@ class _Guard:
         self.code = _UNASKED
 
 
-class Verifier:
-    """Made where there are other brokers."""
+class Verifier(ReplicaListener):
+    """There is one where there are other brokers."""
 
-    __slots__ = ("_guards", "_links", "_node")
+    __slots__ = ("_config", "_guards", "_links", "_view")
 
-    def __init__(self, node: Node, links: PeerLinks) -> None:
-        self._node = node
+    def __init__(self, view: ClusterView, config: CurrentConfig, links: PeerLinks) -> None:
+        self._view = view
+        self._config = config
         self._links = links
         self._guards: dict[tuple[TopicPartition, int], _Guard] = {}
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """The broker that coordinates it; -1 if nobody does at the moment."""
-        topic = self._node.image.topics.get(TRANSACTION_TOPIC)
+        """The broker that coordinates it; -1 if none does at the moment."""
+        topic = self._view.image.topics.get(TRANSACTION_TOPIC)
         if topic is None:
             return -1
         return topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader
 
     def is_elsewhere(self, transactional_id: str) -> bool:
-        return self.coordinator_of(transactional_id) != self._node.broker_id
+        return self.coordinator_of(transactional_id) != self._view.broker_id
 
     async def verify(self, unverified: Sequence[Unverified]) -> None:
-        """Ask about a producer's writes in one transaction; what is said is kept for `take`."""
+        """Ask about a producer's writes in one transaction; the answer is kept for `take`."""
         batch = unverified[0].batch
         guards = {}
         for topic_partition, each in unverified:
@@ -101,7 +105,7 @@ class Verifier:
     async def _ask(
         self, transactional_id: str, request: AddPartitionsToTxnRequest
     ) -> dict[tuple[str, int], int]:
-        timeout_ms = self._node.config.int("request.timeout.ms")
+        timeout_ms = self._config.int("request.timeout.ms")
         try:
             answer = await self._links.ask(
                 self.coordinator_of(transactional_id),
@@ -111,7 +115,7 @@ class Verifier:
                 _VERSION,
             )
         except (Unreachable, UnsupportedVersion, CorruptData):
-            return {}  # nobody can tell now: the producer tries again
+            return {}  # not known now: the producer tries again
         response = cast(AddPartitionsToTxnResponse, answer)
         return {
             (topic.name, each.partition_index): each.partition_error_code
@@ -121,7 +125,7 @@ class Verifier:
         }
 
     def take(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
-        """What the coordinator has said of this write: an error code; it is forgotten with that.
+        """The coordinator's answer about this write, an error code; it is forgotten with that.
 
         COORDINATOR_NOT_AVAILABLE where it was not asked, or a marker came after its answer.
         """
@@ -135,7 +139,7 @@ class Verifier:
         """A marker of this producer has its place in the log."""
         self._guards.pop((topic_partition, producer_id), None)
 
-    def left(self, topic_partition: TopicPartition) -> None:
-        """This broker no longer leads the partition."""
+    def left(self, replica: Replica) -> None:
+        topic_partition = replica.topic_partition
         for key in [key for key in self._guards if key[0] == topic_partition]:
             del self._guards[key]

@@ -1,10 +1,10 @@
-"""A broker inside this process: for tests, notebooks and programs that want no server.
+"""A broker inside this process: for tests, notebooks and programs that need no server.
 
     with barnabas.Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
 
-`async with` does it, too. A thread of its own runs a loop of its own; several brokers may live side
-by side. Nothing at module level is shared and no signal handler is set.
+`async with` works, too. The broker has a thread and an event loop of its own; several brokers may
+run side by side. Nothing at module level is shared and no signal handler is set.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from barnabas.errors import ConfigError
 class Broker(EmbeddedLife):
     """A one-node broker on 127.0.0.1.
 
-    `data_dir`: where the log lives; None makes a temporary directory that goes with the broker,
-    unless `config` has `log.dirs`.
+    `data_dir`: the log directory; None makes a temporary one that is removed at `stop`, unless
+    `config` has `log.dirs`.
     `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names, as texts, numbers
-    or booleans. Unless it says otherwise `group.initial.rebalance.delay.ms` is 0.
+    or booleans. `group.initial.rebalance.delay.ms` is 0 by default.
 
-    `start` raises ConfigError or OSError with one line that says what to do. A broker that was
-    stopped may be started again, on the same port, and on the same directory unless that was
-    temporary. One that cannot go on stops by itself, and `stop` raises OSError that says why.
+    `start` raises ConfigError or OSError with one line that says what to do. A stopped broker may
+    be started again, on the same port, and on the same directory unless that was temporary. A
+    broker that cannot go on stops by itself, and `stop` raises OSError with the reason.
     """
 
     def __init__(
@@ -55,9 +55,14 @@ class Broker(EmbeddedLife):
 
     @property
     def port(self) -> int:
+        return self.server.port
+
+    @property
+    def server(self) -> Server:
+        """What runs; to be touched on the broker's loop only."""
         if self._server is None:
             raise self._is_not_running()
-        return self._server.port
+        return self._server
 
     # ---- on its loop ----
 
@@ -81,7 +86,7 @@ class Broker(EmbeddedLife):
     async def _stop(self) -> None:
         server, self._server = self._server, None
         if server is None:
-            return  # it has held nothing since its start failed
+            return  # its start failed, and it holds nothing
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended
@@ -90,6 +95,6 @@ class Broker(EmbeddedLife):
 
 
 async def _end(server: Server, stopping: asyncio.Event) -> None:
-    """Once it is asked for, or by itself when the server cannot go on."""
+    """Stop the server on request, or when it cannot go on."""
     await stopping.wait()
     await server.stop()

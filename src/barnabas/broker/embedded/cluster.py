@@ -3,8 +3,8 @@
     with barnabas.Cluster(brokers=3) as cluster:
         admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
 
-All run on one loop in one thread and share one metadata tree, each in a session of its own; to each
-other they speak as brokers on three machines do, over sockets. So it shows what a cluster does, and
+All run on one loop in one thread and share one metadata tree, each in a session of its own; among
+each other they use sockets, as brokers on several machines do. So it shows what a cluster does, and
 not how fast: for that, and for `kill -9`, start processes (`barnabas cluster start`).
 """
 
@@ -25,14 +25,14 @@ _METADATA = "metadata"
 class Cluster(EmbeddedLife):
     """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
 
-    `data_dir`: where each has a directory, beside that of the metadata; None makes a temporary one
-    that goes with the cluster. `config`: Kafka's broker configs by their names, for all of them, as
-    texts, numbers or booleans (`group.initial.rebalance.delay.ms` is 0 unless it says otherwise);
-    `broker_config`: for some of them, by broker id, on top (`{1: {"broker.rack": "east"}}`).
-    Of `barnabas.metrics.port` in `config` broker 1 takes the port itself, the others the next ones.
+    `data_dir`: has a directory for each broker and one for the metadata; None makes a temporary one
+    that is removed at `stop`. `config`: Kafka's broker configs by their names, for all brokers, as
+    texts, numbers or booleans (`group.initial.rebalance.delay.ms` is 0 by default);
+    `broker_config`: for single brokers, by broker id, on top (`{1: {"broker.rack": "east"}}`).
+    With `barnabas.metrics.port` in `config` broker 1 takes that port, the others the next ones.
 
-    `start` raises ConfigError or OSError with one line that says what to do. A cluster that was
-    stopped may be started again, on the same ports, and on the same data unless that was temporary.
+    `start` raises ConfigError or OSError with one line that says what to do. A stopped cluster may
+    be started again, on the same ports, and on the same data unless that was temporary.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Cluster(EmbeddedLife):
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
-                f"broker_config names broker {strangers[0]}: there are 1 to {brokers}"
+                f"broker_config names broker {strangers[0]}: the cluster has 1 to {brokers}"
             )
         super().__init__("cluster", None if data_dir is None else Path(data_dir))
         self._store: EmbeddedStore | None = None
@@ -62,39 +62,52 @@ class Cluster(EmbeddedLife):
     # ---- life ----
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker cleanly: it gives its leadership away first (RE-13)."""
+        """Stop one broker cleanly: it hands over its leaderships first (RE-13)."""
         server = self.server(broker_id)
         del self._servers[broker_id]
-        self._running().run(server.stop())
+        self.thread.run(server.stop())
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one that was stopped, on its old port and its old data."""
+        """Start a stopped broker, on its old port and its old data."""
         if broker_id in self._servers or broker_id not in self.broker_ids:
-            raise ConfigError(f"broker {broker_id} runs already, or is none of this cluster")
-        self._running().run(self._start_broker(broker_id))
+            raise ConfigError(f"broker {broker_id} is running, or does not belong to this cluster")
+        self.thread.run(self._start_broker(broker_id))
 
-    # ---- what it offers ----
+    # ---- while it runs ----
 
     @property
     def bootstrap_servers(self) -> str:
-        """`127.0.0.1:PORT,...` of the brokers that run, for any Kafka client."""
-        self._running()
+        """`127.0.0.1:PORT,...` of the running brokers, for any Kafka client."""
+        if self._thread is None:
+            raise self._is_not_running()
         return ",".join(f"127.0.0.1:{self._ports[broker_id]}" for broker_id in self._servers)
 
+    @property
+    def store(self) -> EmbeddedStore:
+        """The metadata of all brokers; to be touched on the cluster's loop only."""
+        if self._store is None:
+            raise self._is_not_running()
+        return self._store
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The brokers that run; to be touched on the cluster's loop only."""
+        return tuple(self._servers.values())
+
     def server(self, broker_id: int) -> Server:
-        """A broker that runs; to be touched on the cluster's loop only."""
+        """A running broker; to be used on the cluster's loop only."""
         server = self._servers.get(broker_id)
         if server is None:
-            raise ConfigError(f"broker {broker_id} does not run")
+            raise ConfigError(f"broker {broker_id} is not running")
         return server
 
     # ---- on its loop ----
 
     async def _start(self) -> None:
-        """Every broker serves, and knows all the others."""
+        """Return when every broker serves, and knows all the others."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
-        # What is temporary need not survive this process: nobody waits for a disk then.
+        # Temporary metadata need not survive this process, so it is not written to a disk.
         self._store = EmbeddedStore() if self._temporary_dir else EmbeddedStore.open(directory)
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)

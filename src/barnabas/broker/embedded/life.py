@@ -1,7 +1,8 @@
-"""What the embedded `Broker` and `Cluster` share: a directory, a loop in a thread, start and stop.
+"""The life cycle of the embedded `Broker` and `Cluster`: a directory, a loop in a thread, start and
+stop.
 
-Invariant: the thread and the temporary directory, if there is one, are there from `start` to `stop`
-and at no other time, however either of them ends.
+Invariant: the thread and the temporary directory, if there is one, exist from `start` to `stop` and
+at no other time, even if either fails.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ Setting = str | int | float | bool | os.PathLike[str]
 """A broker config's value as a program writes it."""
 
 DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0"}
-"""Where these differ from Kafka's: nobody in a test waits for a group's other members."""
+"""Defaults that differ from Kafka's: a test does not wait for a group's other members."""
 
 
 def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
-    """Configs as a properties file has them; ConfigError for a value that no file could have."""
+    """Configs as in a properties file. Raises ConfigError for a value that no file could have."""
     return {name: _text(name, value) for name, value in (config or {}).items()}
 
 
@@ -42,11 +43,14 @@ def _text(name: str, value: Setting) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise ConfigError(f"{name}: {value!r} is neither a text nor a number, a path, True or False")
+    raise ConfigError(f"{name}: {value!r} is not a text, a number, a path, True or False")
 
 
 class EmbeddedLife(ABC):
-    """`noun`: what it is called in its messages. `directory`: None makes a temporary one."""
+    """Starts and stops what a subclass runs.
+
+    `noun`: its name in messages. `directory`: None makes a temporary one.
+    """
 
     def __init__(self, noun: str, directory: Path | None) -> None:
         self._noun = noun
@@ -55,7 +59,7 @@ class EmbeddedLife(ABC):
         self._thread: LoopThread | None = None
 
     def start(self) -> Self:
-        """Return when it serves."""
+        """Start, and return when it serves."""
         thread = self._begin()
         try:
             thread.run(self._in_time(self._start(), "start"))
@@ -65,7 +69,7 @@ class EmbeddedLife(ABC):
         return self
 
     def stop(self) -> None:
-        """A clean stop; nothing happens when it is not running."""
+        """Stop cleanly; do nothing if it is not running."""
         if self._thread is None:
             return
         try:
@@ -75,7 +79,7 @@ class EmbeddedLife(ABC):
 
     def _begin(self) -> LoopThread:
         if self._thread is not None:
-            raise ConfigError(f"this {self._noun} has been started already")
+            raise ConfigError(f"this {self._noun} is already running")
         if self._given_dir is None:
             self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
         self._thread = LoopThread(f"barnabas-{self._noun}")
@@ -101,7 +105,7 @@ class EmbeddedLife(ABC):
         self.stop()
 
     async def __aenter__(self) -> Self:
-        """As `with`, while the caller's own loop goes on."""
+        """As `with`, without blocking the caller's loop."""
         thread = self._begin()
         try:
             await asyncio.wrap_future(thread.submit(self._in_time(self._start(), "start")))
@@ -122,7 +126,7 @@ class EmbeddedLife(ABC):
         try:
             await asyncio.shield(stopped)
         except asyncio.CancelledError:
-            # Whoever is cancelled here must not leave half a broker behind.
+            # A caller that is cancelled here must not leave half a broker behind.
             await asyncio.gather(stopped, return_exceptions=True)
             raise
         finally:
@@ -130,7 +134,7 @@ class EmbeddedLife(ABC):
 
     @property
     def data_dir(self) -> Path:
-        """Where the data lies."""
+        """The directory with the data."""
         directory = self._given_dir or self._temporary_dir
         if directory is None:
             raise ConfigError(
@@ -138,7 +142,9 @@ class EmbeddedLife(ABC):
             )
         return directory
 
-    def _running(self) -> LoopThread:
+    @property
+    def thread(self) -> LoopThread:
+        """The thread and the loop of everything that runs here; ConfigError if nothing does."""
         if self._thread is None:
             raise self._is_not_running()
         return self._thread
@@ -150,14 +156,9 @@ class EmbeddedLife(ABC):
 
     # ---- on its loop ----
 
-    @property
-    def _loop(self) -> asyncio.AbstractEventLoop | None:
-        """Where whatever runs is to be touched."""
-        return None if self._thread is None else self._thread.loop
-
     @abstractmethod
     async def _start(self) -> None:
-        """Return when it serves; what is left after a failure, `_stop` ends."""
+        """Return when it serves; after a failure `_stop` ends what was begun."""
 
     @abstractmethod
     async def _stop(self) -> None:
@@ -166,7 +167,7 @@ class EmbeddedLife(ABC):
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)
         if self._temporary_dir is not None:
-            # That the data is in a temporary directory is what was asked for.
+            # The caller chose a temporary directory: no need to warn of it.
             config.warnings = [w for w in config.warnings if str(self._temporary_dir) not in w]
         return config
 

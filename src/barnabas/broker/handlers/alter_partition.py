@@ -1,10 +1,10 @@
-"""AlterPartition (key 56): leaders on other brokers ask the controller for other ISRs (RE-9)."""
+"""AlterPartition (key 56): leaders on other brokers propose ISRs to the controller (RE-9)."""
 
 from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.inter_broker.alter_partition_wire import isr_proposals, isr_response
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.security.cluster_action import is_broker
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_partition import (

@@ -1,6 +1,7 @@
-"""AlterPartitionReassignments (key 45): begin or cancel moves of partitions (KIP-455, RE-13).
+"""AlterPartitionReassignments (key 45): start or cancel reassignments (KIP-455, RE-13).
 
-The answer says that a move has begun, or why not; how far it is ListPartitionReassignments says.
+The answer says which have started, and why others have not; ListPartitionReassignments shows their
+progress.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments import (
@@ -25,7 +26,7 @@ Outcomes = Mapping[TopicPartition, KafkaError | None]
 
 def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
     if not context.allowed(CLUSTER_NAME):
-        return _refused(ClusterAuthorizationFailed("not allowed to move partitions"))
+        return _refused(ClusterAuthorizationFailed("not allowed to reassign partitions"))
     return _reassign(context, request)
 
 

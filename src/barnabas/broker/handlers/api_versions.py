@@ -1,7 +1,7 @@
 """ApiVersions (key 18): the table of APIs, as a message.
 
-The router answers versions above ours itself (KIP-511); client software name and version are
-checked as Kafka does from version 3 on (KIP-511), and not kept yet.
+Client software name and version are checked as Kafka does from version 3 on (KIP-511), and not kept
+yet.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from barnabas.broker.context import Context
-from barnabas.errors import InvalidRequest
-from barnabas.protocol.api import APIS
+from barnabas.errors import InvalidRequest, UnsupportedVersion
+from barnabas.protocol.api import API_VERSIONS, APIS
+from barnabas.protocol.frame import RequestHeader
 from barnabas.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -33,3 +34,12 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
             for api in APIS.values()
         ]
     )
+
+
+def fallback(header: RequestHeader) -> ApiVersionsResponse | None:
+    """The answer, in version 0, to the ApiVersions request of a client newer than this broker: how
+    far ApiVersions goes here (KIP-511). None for any other request."""
+    if header.api_key != API_VERSIONS.key or header.api_version <= API_VERSIONS.max_version:
+        return None
+    own = ApiVersion(api_key=API_VERSIONS.key, min_version=0, max_version=API_VERSIONS.max_version)
+    return ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=[own])

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): topics grow; what is stored stays where it is (TP-5)."""
+"""CreatePartitions (key 37): add partitions to topics; stored records stay in place (TP-5)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicAuthorizationFailed
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -54,4 +54,4 @@ async def _create(
         return
     await within(request.timeout_ms, growth)
     if request.timeout_ms <= 0:
-        raise RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
+        raise RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")

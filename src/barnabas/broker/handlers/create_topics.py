@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): the topics of a request in one go, each answered when it is led."""
+"""CreateTopics (key 19): create a request's topics together; answered when they have leaders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from barnabas.broker.configs.effective_config import topic_configs
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
@@ -83,12 +83,12 @@ async def _create(
     if request.timeout_ms > 0:
         return outcomes
     # Kafka does not wait then, and so does not know: librdkafka counts on this very answer.
-    in_work = RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
-    return [each if isinstance(each, KafkaError) else in_work for each in outcomes]
+    started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
+    return [each if isinstance(each, KafkaError) else started for each in outcomes]
 
 
 def _wanted(context: Context, topic: CreatableTopic) -> NewTopic:
-    """The request's topic with the broker's defaults; refused in the order in which Kafka does."""
+    """The request's topic with the broker's defaults. Checks are in Kafka's order."""
     if topic.name in context.node.image.topics:
         raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
     nulls = [entry.name for entry in topic.configs if entry.value is None]
@@ -147,7 +147,7 @@ def _result(
 
 
 def _configs(context: Context, topic: TopicImage) -> list[CreatableTopicConfigs]:
-    """The new topic's effective configs, so that its creator need not ask (KIP-525)."""
+    """The new topic's effective configs, which spares a DescribeConfigs (KIP-525)."""
     return [
         CreatableTopicConfigs(
             name=each.key.name,

@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42): groups without members are forgotten, with their offsets (KIP-229)."""
+"""DeleteGroups (key 42): delete groups without members, and their offsets (KIP-229)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome, joined
 from barnabas.broker.coordination.shard import Shard
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.coordinator.groups import Groups
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message

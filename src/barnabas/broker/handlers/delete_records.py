@@ -1,8 +1,8 @@
-"""DeleteRecords (key 21): what is below an offset is gone at once; its segments go with the next
-look for old ones (ST-10).
+"""DeleteRecords (key 21): raise the log start offset of partitions (ST-10).
 
-Only up to the high watermark, for a replica that lags would bring the rest back. The answer is
-where the partition begins on all of its live replicas, and comes when it begins there on all.
+Records below it are gone at once; their segments are deleted by the next retention check. Only up
+to the high watermark, for a replica that lags would bring the rest back. The answer is the lowest
+log start offset of the live replicas, and comes when all of them begin there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.cluster.layout import INTERNAL_TOPICS
@@ -36,13 +36,13 @@ from barnabas.protocol.messages.delete_records import (
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
-_LOOK_AGAIN_S = 0.5  # nobody tells when a replica's broker has gone, for which nobody has to wait
+_LOOK_AGAIN_S = 0.5  # no event says that a replica's broker failed, which is waited for no longer
 
 Later = Coroutine[Any, Any, DeleteRecordsResponse]
 
 
 class _Pending(NamedTuple):
-    """A partition that does not begin at its new start everywhere."""
+    """A partition whose replicas do not all begin at its new start."""
 
     replica: Replica
     offset: int
@@ -94,7 +94,7 @@ def _delete(
 
 
 def _low_watermark(context: Context, replica: Replica) -> int:
-    return replica.partition.low_watermark(context.node.replicas.live)
+    return replica.partition.low_watermark(context.node.view.live_brokers())
 
 
 async def _wait(
@@ -112,35 +112,39 @@ async def _wait(
 
 
 async def _reached(context: Context, pending: _Pending, until: float) -> None:
-    """Return when all live replicas begin there; RequestTimedOut, or what this broker is not."""
+    """Return when all live replicas begin at the offset.
+
+    Raises RequestTimedOut, and NotLeaderOrFollower and the like if this broker leads no longer.
+    """
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
         if context.node.replicas.leader_of(name) is not replica:
-            raise NotLeaderOrFollower(f"{name} was made anew")
+            raise NotLeaderOrFollower(f"{name} was deleted and created again")
         if _low_watermark(context, replica) >= pending.offset:
             return
         left_s = until - loop.time()
         if left_s <= 0:
-            raise RequestTimedOut(f"{name} does not begin at {pending.offset} everywhere yet")
+            raise RequestTimedOut(f"not all live replicas of {name} begin at {pending.offset} yet")
         await replica.low_watermark_moves(min(left_s, _LOOK_AGAIN_S))
 
 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
-    """Returns where the log has to begin, at least."""
+    """Raise the log start offset. Returns the offset at which replicas have to begin, or above."""
     log, high_watermark = replica.log, replica.high_watermark
     if "delete" not in log.config.cleanup_policy.split(","):
-        raise PolicyViolation(f"{replica.topic_partition} is compacted, and deletes nothing else")
+        raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:
         offset = high_watermark
     if not 0 <= offset <= high_watermark:
         raise OffsetOutOfRange(
-            f"{offset} is above the high watermark of {replica.topic_partition}, {high_watermark}"
+            f"{offset} is not within 0 and {high_watermark}, the high watermark of "
+            f"{replica.topic_partition}"
         )
     try:
         log.raise_log_start(offset)
     except OSError as error:
-        context.node.replicas.fail_directory(replica, error)
+        replica.fail(error)
         raise KafkaStorageError(str(error)) from error
     replica.log_start_moved()
     return offset

@@ -1,13 +1,13 @@
-"""DeleteTopics (key 20): by name, or by id from version 6 on (KIP-516); all in one go.
+"""DeleteTopics (key 20): by name, or by id from version 6 on (KIP-516); all of them together.
 
-A result says what the request said: a topic that was asked for by name has no id in it.
+A result has what the request had: a topic that was named has no id in it.
 """
 
 from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.errors import (
     InvalidRequest,
@@ -45,7 +45,7 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Outcome:
 
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
-    """Why none of them is deleted, if so."""
+    """The error for all of them; None if each is checked on its own."""
     if not context.node.config.bool("delete.topic.enable"):
         reason = "delete.topic.enable is false"
         return (
@@ -54,7 +54,7 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
             else InvalidRequest(reason)
         )
     if not context.node.controller.is_active:
-        return NotController("only the controller knows for certain which topics there are")
+        return NotController("this broker is not the controller, which alone deletes topics")
     if any(each.name is not None and each.topic_id != _NO_TOPIC_ID for each in wanted):
         return InvalidRequest("Topic name and topic ID can not both be specified.")
     return None
@@ -80,7 +80,7 @@ async def _delete_all(
         outcomes = await _delete(context, list(deleted), timeout_ms)
         for same, outcome in zip(deleted.values(), outcomes, strict=True):
             for result in same:
-                _tell(result, outcome)
+                _set_error(result, outcome)
     return DeleteTopicsResponse(responses=results)
 
 
@@ -105,16 +105,16 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
         return [error] * len(names)
     if timeout_ms > 0:
         return outcomes
-    in_work = RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
-    return [outcome or in_work for outcome in outcomes]
+    started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
+    return [outcome or started for outcome in outcomes]
 
 
 def _result(name: str | None, topic_id: bytes, error: KafkaError | None) -> DeletableTopicResult:
     result = DeletableTopicResult(name=name, topic_id=topic_id)
-    _tell(result, error)
+    _set_error(result, error)
     return result
 
 
-def _tell(result: DeletableTopicResult, error: KafkaError | None) -> None:
+def _set_error(result: DeletableTopicResult, error: KafkaError | None) -> None:
     if error is not None:
         result.error_code, result.error_message = error.code, str(error)

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): every config with its value, its source and a sentence (KIP-226)."""
+"""DescribeConfigs (key 32): configs with their values, sources and documentation (KIP-226)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.broker.configs.effective_config import (
     topic_configs,
 )
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.controller.topics import check_topic_name
@@ -63,9 +63,9 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
             result.error_code = error.code
             result.error_message = str(error)
         else:
-            wanted = frozenset(resource.configuration_keys or ())  # none wanted: all
+            wanted = frozenset(resource.configuration_keys or ())  # without keys: all
             result.configs = [
-                _told(context, request, each)
+                _described(context, request, each)
                 for each in effective
                 if not wanted or each.key.name in wanted
             ]
@@ -75,7 +75,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
     return DescribeConfigsResponse(results=results)
 
 
-def _told(
+def _described(
     context: Context, request: DescribeConfigsRequest, config: Effective
 ) -> DescribeConfigsResourceResult:
     result = DescribeConfigsResourceResult(
@@ -97,7 +97,7 @@ def _told(
 
 
 def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effective]:
-    """The configs of a topic, of this broker or of all; a KafkaError where there are none."""
+    """The configs of a topic, of this broker or of all brokers. Raises KafkaErrors."""
     node, name = context.node, resource.resource_name
     if resource.resource_type == _TOPIC:
         if not context.allowed(name):
@@ -109,8 +109,8 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
         return topic_configs(node.config, topic.config)
     if resource.resource_type != _BROKER:
         raise InvalidRequest(
-            f"resource type {resource.resource_type} has no configs here: topics (2) have, and "
-            "brokers (4)"
+            f"resource type {resource.resource_type} has no configs here: use 2 (topic) or "
+            "4 (broker)"
         )
     if not context.allowed_to(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed("not allowed to describe the configs of brokers")
@@ -118,7 +118,7 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
         return cluster_configs(node.config)
     if name != str(node.broker_id):
         raise InvalidRequest(
-            f"this is broker {node.broker_id}: ask broker {name!r} itself, or give no id for what "
-            "is set for all brokers"
+            f"this is broker {node.broker_id}: send the request to broker {name!r}, or give no id "
+            "for the configs of all brokers"
         )
     return broker_configs(node.config)

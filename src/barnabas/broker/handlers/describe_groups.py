@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): state and members of groups, and their last rebalances on request."""
+"""DescribeGroups (key 15): state and members of groups and, on request, their last rebalances."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorization import ResourceType
 from barnabas.broker.security.authorized_operations import authorized_operations

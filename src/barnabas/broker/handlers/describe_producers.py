@@ -1,12 +1,12 @@
-"""DescribeProducers (key 61): what a partition's leader remembers of producers (KIP-664).
+"""DescribeProducers (key 61): the producers that a partition's leader keeps state of (KIP-664).
 
-With the offset at which each open transaction began: so one that hangs is found.
+It includes the start offset of each open transaction, by which hanging ones are found.
 """
 
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers import (

@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43): elections that somebody asks for, preferred or unclean ones (KIP-460)."""
+"""ElectLeaders (key 43): preferred or unclean elections on request (KIP-460)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import (
     ClusterAuthorizationFailed,
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.elect_leaders import (
 )
 from barnabas.types import TopicPartition
 
-_TELLS_ERROR = 1  # from this version on the answer as a whole may have one
+_TELLS_ERROR = 1  # from this version on the answer has an error code of its own
 _PREFERRED = 0
 _UNCLEAN = 1
 
@@ -41,7 +41,7 @@ def handle(context: Context, request: ElectLeadersRequest) -> Outcome:
         return _refused(context, partitions, ClusterAuthorizationFailed())
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         kind = request.election_type
-        return _refused(context, partitions, InvalidRequest(f"there is no election type {kind}"))
+        return _refused(context, partitions, InvalidRequest(f"unknown election type {kind}"))
     return _elect(context, request, partitions)
 
 

@@ -1,12 +1,11 @@
-"""Fetch (key 1): whole batches below the high watermark, by `sendfile`, with a long poll. Replicas
-read up to the log's end (`follower_fetch`), consumers in a rack from who is near (`near_fetch`).
+"""Fetch (key 1): whole batches up to where the reader may read, by `sendfile`, with a long poll.
 
     read what is wanted (in a session: what changed) --+-- enough, or an error --> answer
                     ^                                  |
                     +---- bytes, or time is over ------+-- else park
 
 The first read is stage one. An answer whose bytes are not in the page cache is warmed in a thread
-first: `sendfile` would read the disk on the event loop, and keep everybody else waiting.
+first: `sendfile` would read the disk on the event loop, and hold up every other connection.
 """
 
 from __future__ import annotations
@@ -17,12 +16,14 @@ from functools import partial
 from typing import Any, cast
 
 from barnabas.broker.context import Context
+from barnabas.broker.fetching.consumer_readers import ConsumerReader, RackReader
 from barnabas.broker.fetching.fetch_pass import TOPIC_IDS, FetchPass
-from barnabas.broker.fetching.follower_fetch import FollowerPass, replica_id_of
 from barnabas.broker.fetching.parked_fetch import ParkedFetch
-from barnabas.broker.fetching.replica_fetch import NearPass
-from barnabas.broker.network.channel import Outcome
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.fetching.read_budget import ReadBudget
+from barnabas.broker.fetching.reader import CONSUMER, END_PROBE, Reader
+from barnabas.broker.fetching.replica_readers import EndProbe, FollowerReader
+from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -33,8 +34,8 @@ from barnabas.types import FileSlice
 
 Later = Coroutine[Any, Any, FetchResponse]
 
+_REPLICA_STATE = 15  # the first version with the replica id in a structure of its own
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
-_CONSUMER = -1
 _CHEAP = 32  # so many looks into a dictionary count as one entry
 
 
@@ -53,7 +54,7 @@ def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | La
 
 
 def _collapse(request: FetchRequest) -> Slices[None]:
-    """A partition that is named more than once is one: where it stood first, as said last."""
+    """Join repeated partitions: one stays where it was named first, with what was said last."""
     pace = Pace()
     by_topic: dict[tuple[str, bytes], FetchTopic] = {}
     wanted: dict[tuple[str, bytes], dict[int, FetchPartition]] = {}
@@ -76,7 +77,7 @@ def _collapse(request: FetchRequest) -> Slices[None]:
 
 
 class _Fetch:
-    """One request on its way."""
+    """One request until its answer."""
 
     __slots__ = (
         "_context",
@@ -89,10 +90,10 @@ class _Fetch:
     )
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
-        """Raises what is wrong with the request's session."""
+        """Raises the KafkaErrors of fetch sessions."""
         self._context = context
         self._request = request
-        self._replica_id = replica_id_of(context, request)
+        self._replica_id = _replica_id(context, request)
         self._max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
@@ -111,10 +112,10 @@ class _Fetch:
             self._epoch = session.epoch
 
     def begin(self) -> Slices[FetchResponse | Later]:
-        """Stage one: the answer if there is one now."""
+        """Stage one: the answer, or the coroutine that waits for it."""
         found = self._pass(is_first=True)
         yield from self._read(found)
-        if found.cold:
+        if found.budget.cold:
             return self._wait(found, None)
         if (
             self._is_enough(found)
@@ -124,14 +125,17 @@ class _Fetch:
             return (yield from self._answer(found))
         return self._wait(found, self._park(found))
 
-    def _pass(self, *, is_first: bool = False) -> FetchPass:
-        found: FetchPass
-        if self._replica_id == _CONSUMER:
-            kind = NearPass if self._request.rack_id else FetchPass
-            found = kind(self._context, self._request, self._max_bytes)
+    def _pass(self, *, is_first: bool = False, is_warmed: bool = False) -> FetchPass:
+        context, request, replica_id = self._context, self._request, self._replica_id
+        reader: Reader
+        if replica_id == CONSUMER:
+            kind = RackReader if request.rack_id else ConsumerReader
+            reader = kind(context, request)
+        elif replica_id == END_PROBE:
+            reader = EndProbe(context)
         else:
-            found = FollowerPass(self._context, self._request, self._max_bytes, is_first=is_first)
-        return found
+            reader = FollowerReader(context, request, replica_id, is_first)
+        return FetchPass(context, reader, ReadBudget(self._max_bytes, is_warmed))
 
     def _read(self, found: FetchPass) -> Slices[None]:
         try:
@@ -139,15 +143,17 @@ class _Fetch:
                 yield from found.read_changed(self._session)
             else:
                 yield from found.read_all(self._request.topics)
-        except BaseException:  # the connection has gone between two slices
+        except BaseException:  # the connection was closed between two slices
             found.release()
             raise
 
     def _is_enough(self, found: FetchPass) -> bool:
-        return found.has_error or found.size_bytes >= self._min_bytes
+        return (
+            found.has_error or found.must_answer_now or found.budget.taken_bytes >= self._min_bytes
+        )
 
     def _park(self, found: FetchPass) -> ParkedFetch:
-        parked = ParkedFetch(self._min_bytes - found.size_bytes)
+        parked = ParkedFetch(self._min_bytes - found.budget.taken_bytes)
         found.release()  # it is read again later
         if self._session is not None:
             self._session.waiter = parked
@@ -155,11 +161,11 @@ class _Fetch:
             for place in found.places:
                 place.park(parked)
         if found.has_moved():
-            parked.wake()  # it was not parked when it would have been told
+            parked.wake()  # it was not parked yet when it would have been notified
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Read again when `parked` is told of more; at once, if only the disk is to be asked."""
+        """Read again when `parked` is notified of enough bytes; at once after a cold read."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000
         while True:
@@ -171,7 +177,7 @@ class _Fetch:
                 finally:
                     self._unpark(found, parked)
             found = await self._read_warm()
-            # Less than was told is there if it is not committed yet, or beyond a partition's limit.
+            # There may be less than notified: not committed yet, or beyond a partition's limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
@@ -179,17 +185,16 @@ class _Fetch:
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
     async def _read_warm(self) -> FetchPass:
-        """Read; a thread reads first what is not in the page cache, so that the loop need not."""
+        """Read; what is not in the page cache is read in a thread first, and not on the loop."""
         found = self._pass()
         for _ in self._read(found):
             await asyncio.sleep(0)
-        if found.cold:
+        if found.budget.cold:
             found.release()
-            calls = [warming(*each) for each in found.cold]
-            lane = self._context.node.replicas.lanes.reads
-            await in_lane(lane, partial(_call_all, calls))
-            found = self._pass()
-            found.is_warmed = True
+            calls = [warming(*each) for each in found.budget.cold]
+            pool = self._context.node.replicas.threads.reads
+            await run_in(pool, partial(_call_all, calls))
+            found = self._pass(is_warmed=True)
             for _ in self._read(found):
                 await asyncio.sleep(0)
         return found
@@ -202,7 +207,7 @@ class _Fetch:
             self._session.waiter = None
 
     def _is_overtaken(self) -> bool:
-        """Whether the session has had its next request while this one waited, or has ended."""
+        """Whether the session got its next request while this one waited, or was closed."""
         session = self._session
         return session is not None and (session.epoch != self._epoch or session.is_closed)
 
@@ -215,7 +220,8 @@ class _Fetch:
             )
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
-        cold = [part for _, part in found.slices() if not _is_cached(part)]
+        has_records = found.budget.taken_bytes > 0
+        cold = [part for _, part in found.slices() if not _is_cached(part)] if has_records else []
         try:
             response = yield from found.response(session)
         except BaseException:
@@ -239,18 +245,25 @@ class _Fetch:
     async def _warmed(
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
-        """The answer when its bytes are in the page cache; the thread reads no more than those."""
-        lane = self._context.node.replicas.lanes.reads
-        reading = asyncio.get_running_loop().run_in_executor(lane, _warm, cold)
+        """Read the answer's bytes, and no more, into the page cache in a thread."""
+        pool = self._context.node.replicas.threads.reads
+        reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
             await asyncio.shield(reading)
         except OSError as error:
             found.disk_failed(error)
         except asyncio.CancelledError:
-            # The files must stay open under the thread.
+            # The files must stay open for the thread.
             reading.add_done_callback(lambda done: _forget(done, found))
             raise
         return response
+
+
+def _replica_id(context: Context, request: FetchRequest) -> int:
+    """CONSUMER, END_PROBE, or a follower's broker id."""
+    if context.version >= _REPLICA_STATE:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _call_all(calls: list[Callable[[], None]]) -> None:
@@ -262,7 +275,7 @@ def _is_cached(part: FileSlice) -> bool:
     try:
         return cast(File, part.file).is_cached(part.position, part.size)
     except OSError:
-        return False  # the thread will meet it again, and its failure is dealt with
+        return False  # the thread will fail as well, and its failure is handled
 
 
 def _warm(cold: list[FileSlice]) -> None:
@@ -271,5 +284,5 @@ def _warm(cold: list[FileSlice]) -> None:
 
 
 def _forget(done: asyncio.Future[None], found: FetchPass) -> None:
-    done.exception()  # looked at, so that nobody warns of it: there is no one left to tell
+    done.exception()  # retrieved, lest asyncio log it: the client is gone
     found.release()

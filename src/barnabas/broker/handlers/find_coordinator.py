@@ -1,18 +1,18 @@
-"""FindCoordinator (key 10): which broker coordinates a group or a transactional id (GC-1).
+"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id (GC-1).
 
-It is the leader of the partition that keeps the key. The internal topic is made when the first
-client asks for a coordinator, and the answer waits for it: the client's next step then succeeds.
+It is the leader of the partition that keeps the key. The internal topic is created at the first
+such request, and the answer waits for it: the client's next request then succeeds.
 """
 
 from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
-from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorNotAvailable,
     GroupAuthorizationFailed,
@@ -37,11 +37,11 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
     if topic is not None and topic not in context.node.image.topics:
         keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
         if any(_refusal(context, request.key_type, key) is None for key in keys):
-            return _make_and_answer(context, request, topic)
+            return _create_topic_and_answer(context, request, topic)
     return sliced(_answer(context, request))
 
 
-async def _make_and_answer(
+async def _create_topic_and_answer(
     context: Context, request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     node = context.node
@@ -59,7 +59,7 @@ async def _make_and_answer(
 def _answer(
     context: Context, request: FindCoordinatorRequest, missing: str = ""
 ) -> Slices[FindCoordinatorResponse]:
-    """`missing`: why the internal topic is not there."""
+    """`missing`: why the internal topic does not exist."""
     if context.version >= _BATCHED:
         pace = Pace()
         coordinators = []
@@ -89,21 +89,21 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
             if broker is not None:
                 host, port = context.address_of(broker)
                 return Coordinator(key=key, node_id=leader, host=host, port=port, error_message="")
-            missing = f"{topic.name}-{number} has no leader; ask again"
-        error = CoordinatorNotAvailable(missing or "no coordinator is known yet; ask again")
+            missing = f"{topic.name}-{number} has no leader; retry"
+        error = CoordinatorNotAvailable(missing or "no coordinator is known yet; retry")
     return Coordinator(
         key=key, node_id=-1, port=-1, error_code=error.code, error_message=str(error)
     )
 
 
 def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
-    """Why this caller gets no coordinator for this key, whatever the state of the cluster."""
+    """Why this client gets no coordinator for the key, whatever the state of the cluster."""
     if key_type == _GROUP:
         if not context.allowed(key):
-            return GroupAuthorizationFailed(f"not allowed to know of group {key!r}")
+            return GroupAuthorizationFailed(f"not allowed to describe group {key!r}")
     elif key_type == _TRANSACTION:
         if not context.allowed_to(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
-            return TransactionalIdAuthorizationFailed(f"not allowed to know of {key!r}")
+            return TransactionalIdAuthorizationFailed(f"not allowed to describe {key!r}")
     else:
-        return InvalidRequest(f"key type {key_type}: 0 is a group, 1 a transactional id")
+        return InvalidRequest(f"unknown key type {key_type}: 0 is a group, 1 a transactional id")
     return None

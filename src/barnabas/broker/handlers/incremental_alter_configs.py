@@ -1,11 +1,11 @@
-"""IncrementalAlterConfigs (key 44): single settings of a topic or of brokers changed (KIP-339)."""
+"""IncrementalAlterConfigs (key 44): change single configs of a topic or of brokers (KIP-339)."""
 
 from __future__ import annotations
 
 from barnabas.broker.configs.config_edit import Change, increments
 from barnabas.broker.configs.config_resource import Alteration, alter_all
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,

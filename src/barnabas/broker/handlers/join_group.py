@@ -1,9 +1,9 @@
-"""JoinGroup (key 11): a member enters its group; answered when all the others have too (GC-2)."""
+"""JoinGroup (key 11): join a group; answered when all its members have joined (GC-2)."""
 
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.coordinator.joining import Caller
 from barnabas.coordinator.rebalance import refused_join
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
@@ -30,7 +30,7 @@ def _caller(context: Context) -> Caller:
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return Caller(
         client_id=context.client_id or "",
-        host=f"/{context.client_address}",
+        host=f"/{context.client.address}",
         new_id="-".join(parts),
         version=context.version,
     )

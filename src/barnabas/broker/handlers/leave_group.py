@@ -1,9 +1,9 @@
-"""LeaveGroup (key 13): members go, without waiting for their sessions to time out (GC-2)."""
+"""LeaveGroup (key 13): remove members before their sessions time out (GC-2)."""
 
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 

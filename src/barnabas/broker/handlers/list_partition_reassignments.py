@@ -1,9 +1,9 @@
-"""ListPartitionReassignments (key 46): which partitions are on the move, and where to (KIP-455)."""
+"""ListPartitionReassignments (key 46): ongoing reassignments and their replicas (KIP-455)."""
 
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.list_partition_reassignments import (
@@ -18,7 +18,7 @@ from barnabas.types import TopicPartition
 def handle(context: Context, request: ListPartitionReassignmentsRequest) -> Outcome:
     try:
         if not context.allowed(CLUSTER_NAME):
-            raise ClusterAuthorizationFailed("not allowed to see which partitions move")
+            raise ClusterAuthorizationFailed("not allowed to list reassignments")
         return ListPartitionReassignmentsResponse(topics=_ongoing(context, request))
     except KafkaError as error:
         return ListPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))

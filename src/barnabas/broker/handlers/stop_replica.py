@@ -1,4 +1,4 @@
-"""StopReplica (key 5): host partitions no longer, as the controller on another broker says."""
+"""StopReplica (key 5): stop hosting partitions, by order of the controller on another broker."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from barnabas.broker.inter_broker.control_plane_wire import (
     stop_replica_response,
     stop_replica_values,
 )
-from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.network.outcome import Hold, Outcome
 from barnabas.broker.security.cluster_action import check_order, check_order_once_registered
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""Made or removed between two waits for the disk, and two looks at who we are."""
+"""Created or removed between two waits for the disk, and two checks of this broker's epoch."""
 
 
 def handle(context: Context, request: StopReplicaRequest) -> Outcome:
@@ -23,7 +23,7 @@ def handle(context: Context, request: StopReplicaRequest) -> Outcome:
         check_order(context, request.broker_epoch)
     except KafkaError as error:
         return StopReplicaResponse(error_code=error.code)
-    # What the controller says next must not overtake this.
+    # The controller's next request must not overtake this one.
     return Hold(_carry_out(context, request))
 
 
@@ -39,7 +39,7 @@ async def _carry_out(context: Context, request: StopReplicaRequest) -> StopRepli
         for value in values:
             for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
                 check_order(context, request.broker_epoch)
-                codes.update(await node.control.obey(piece))
+                codes.update(await node.control.handle(piece))
     except KafkaError as error:
         return StopReplicaResponse(error_code=error.code)
     return stop_replica_response(codes)

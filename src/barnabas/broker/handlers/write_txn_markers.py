@@ -1,6 +1,6 @@
 """WriteTxnMarkers (key 27): end transactions in partitions that this broker leads (KIP-98).
 
-Sent by coordinators on other brokers, and by admin clients to abort what hangs (KIP-664).
+Sent by coordinators on other brokers, and by admin clients to abort hanging transactions (KIP-664).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import asyncio
 from contextlib import suppress
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.markers import Ending, Placed, append_marker
-from barnabas.broker.network.channel import Later, Outcome, Staged
+from barnabas.broker.coordination.marker_append import Ending, PlacedMarker
+from barnabas.broker.network.outcome import Later, Outcome, Staged
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     ClusterAuthorizationFailed,
@@ -35,13 +35,13 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
 
 
 class _Ended(Staged):
-    """One request: the markers that are in the logs, and what will be answered."""
+    """One request: the markers appended so far, and the answer."""
 
     __slots__ = ("_context", "_placed", "_response")
 
     def __init__(self, context: Context, request: WriteTxnMarkersRequest) -> None:
         self._context = context
-        self._placed: list[tuple[Placed, WritableTxnMarkerPartitionResult]] = []
+        self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
         is_allowed = context.allowed(CLUSTER_NAME) or context.allowed_to(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
         )
@@ -70,7 +70,7 @@ class _Ended(Staged):
         self, topic_partition: TopicPartition, ending: Ending
     ) -> WritableTxnMarkerPartitionResult:
         try:
-            placed = append_marker(self._context.node, topic_partition, ending)
+            placed = self._context.node.marker_append.append(topic_partition, ending)
         except KafkaError as error:
             return _failed(topic_partition.partition, error)
         result = WritableTxnMarkerPartitionResult(partition_index=topic_partition.partition)
@@ -78,29 +78,28 @@ class _Ended(Staged):
         return result
 
     def answer(self) -> WriteTxnMarkersResponse | Later:
-        node = self._context.node
         waiting: list[_Waiting] = []
         for placed, result in self._placed:
             if placed.replica.log.is_failed:
                 result.error_code = KafkaStorageError.code
             elif placed.is_committed:
-                placed.tell(node)
+                placed.committed()
             else:
-                waiting.append((placed.when_committed(node), result))
+                waiting.append((placed.when_committed(), result))
         return self._wait(waiting) if waiting else self._response
 
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
-        """The markers count when the whole ISR has them.
+        """Wait until the whole ISR has the markers.
 
-        Those of many transactions may be together here. What counts is to be told before the sender
-        gives up on all of them, and one partition that is stuck would hold up the others for good.
+        They may be those of many transactions. The answer has to come before the sender gives up
+        on all of them, or one partition that is stuck would hold up the others for good.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s / 2):
                 for future, _ in waiting:
                     with suppress(KafkaError):
-                        await asyncio.shield(future)  # which tells, whether or not this waits
+                        await asyncio.shield(future)  # it notifies, whether or not this waits
         for future, result in waiting:
             error = future.exception() if future.done() else RequestTimedOut()
             if isinstance(error, KafkaError):

@@ -1,10 +1,10 @@
-"""How a broker takes its leave: others lead what it led before its connections are closed.
+"""Controlled shutdown: other brokers lead what this one led before its connections are closed.
 
-The controller moves its leaderships to other members of the ISR and has it follow nobody any more,
-so clients are never without a leader, and nothing that was acknowledged waits for this broker. What
-cannot be moved (it is the last one in sync) stays, and is asked about again a few times. Where no
-other broker that runs has a replica of what is left, nobody is waited for; that is seen even while
-it waits to ask again, as when two brokers stop at once.
+The controller moves its leaderships to other members of the ISR and stops its followers, so clients
+are never without a leader, and nothing that was acknowledged waits for this broker. What cannot be
+moved (this is the last replica in sync) stays, and is asked about again a few times. If no other
+broker that is live has a replica of what is left, none is waited for; that is noticed even while
+this broker waits to ask again, as when two brokers stop at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from barnabas.cluster.store import SessionState
 from barnabas.errors import BarnabasError, NotController, RequestTimedOut, error_for_code
@@ -25,8 +25,11 @@ from barnabas.protocol.messages.controlled_shutdown import (
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.inter_broker.peer_links import PeerLinks
+    from barnabas.clock import Clock
+    from barnabas.cluster.store import MetadataStore
 
 _log = logging.getLogger(__name__)
 
@@ -34,120 +37,140 @@ _VERSION = 3
 _LOOK_MS = 50
 
 
-async def leave(node: Node, links: PeerLinks | None) -> bool:
-    """Have this broker relieved of what it leads; whether nothing is left.
+class LocalController(Protocol):
+    """The controller on this broker, while it is active."""
 
-    Asks up to `controlled.shutdown.max.retries` times, `controlled.shutdown.retry.backoff.ms`
-    apart; a broker that is told not to ask, or has no heirs, has nobody to leave anything to.
-    """
-    config = node.config
-    if links is None or _is_alone(node):
-        return True
-    if not config.bool("controlled.shutdown.enable"):
-        return False
-    attempts = config.int("controlled.shutdown.max.retries")
-    for attempt in range(1, attempts + 1):
-        try:
-            left = await _ask_as_long_as_it_helps(node, links)
-        except BarnabasError as error:
-            _log.warning("the controller does not let this broker go yet: %s", error)
-            left = _led(node)
-        else:
-            if not left:
-                _log.info("this broker leads nothing any more")
-                return True
-            _log.warning(
-                "this broker still leads %d partitions that nobody else can lead, such as %s",
-                len(left),
-                left[0],
-            )
-        if attempt < attempts:
-            await _back_off(node, left, config.int("controlled.shutdown.retry.backoff.ms"))
-        if _is_alone(node):
-            _log.info("no other broker is left that could lead anything")
+    @property
+    def is_active(self) -> bool: ...
+
+    @property
+    def controller_id(self) -> int: ...
+
+    async def controlled_shutdown(
+        self, broker_id: int, broker_epoch: int
+    ) -> Sequence[TopicPartition]: ...
+
+
+class ControlledShutdown(NamedTuple):
+    """What this broker needs to be relieved of its leaderships."""
+
+    view: ClusterView
+    config: CurrentConfig
+    clock: Clock
+    store: MetadataStore
+    controller: LocalController
+    links: PeerLinks
+
+    async def run(self) -> bool:
+        """Have this broker relieved of what it leads; whether nothing is left.
+
+        Asks up to `controlled.shutdown.max.retries` times, `controlled.shutdown.retry.backoff.ms`
+        apart; not at all if that is switched off, or if no other broker could take over.
+        """
+        config = self.config
+        if self._is_alone:
             return True
-        if not _has_heirs(node, left):
-            _log.info("no other broker that runs has a replica of what this one leads")
+        if not config.bool("controlled.shutdown.enable"):
             return False
-    _log.warning("this broker stops all the same, after %d attempts", attempts)
-    return False
+        attempts = config.int("controlled.shutdown.max.retries")
+        for attempt in range(1, attempts + 1):
+            try:
+                left = await self._ask_as_long_as_it_helps()
+            except BarnabasError as error:
+                _log.warning("controlled shutdown was refused, or not answered: %s", error)
+                left = self._led()
+            else:
+                if not left:
+                    _log.info("this broker leads no partition any more")
+                    return True
+                _log.warning(
+                    "this broker still leads %d partitions that no other broker can lead, such as "
+                    "%s",
+                    len(left),
+                    left[0],
+                )
+            if attempt < attempts:
+                await self._back_off(left, config.int("controlled.shutdown.retry.backoff.ms"))
+            if self._is_alone:
+                _log.info("no other broker is live that could lead anything")
+                return True
+            if not self._has_heirs(left):
+                _log.info("no other live broker has a replica of what this one leads")
+                return False
+        _log.warning("this broker stops all the same, after %d attempts", attempts)
+        return False
 
+    @property
+    def _is_alone(self) -> bool:
+        return not self.view.image.brokers.keys() - {self.view.broker_id}
 
-def _is_alone(node: Node) -> bool:
-    return not node.image.brokers.keys() - {node.broker_id}
+    def _led(self) -> list[TopicPartition]:
+        """What this broker leads and others could have, as far as it knows."""
+        return [
+            TopicPartition(topic.name, number)
+            for topic in self.view.image.topics.values()
+            for number, partition in topic.partitions.items()
+            if partition.leader == self.view.broker_id and len(partition.replicas) > 1
+        ]
 
+    def _has_heirs(self, names: Sequence[TopicPartition]) -> bool:
+        """Whether another live broker may come to lead any of these; of nothing: whether this one
+        may be relieved of following."""
+        others = self.view.image.brokers.keys() - {self.view.broker_id}
+        return not names or any(not others.isdisjoint(self._replicas(name)) for name in names)
 
-def _led(node: Node) -> list[TopicPartition]:
-    """What this broker leads and others could have, as far as it knows."""
-    return [
-        TopicPartition(topic.name, number)
-        for topic in node.image.topics.values()
-        for number, partition in topic.partitions.items()
-        if partition.leader == node.broker_id and len(partition.replicas) > 1
-    ]
+    def _replicas(self, name: TopicPartition) -> Sequence[int]:
+        topic = self.view.image.topics.get(name.topic)
+        partition = None if topic is None else topic.partitions.get(name.partition)
+        return () if partition is None else partition.replicas
 
+    async def _back_off(self, left: Sequence[TopicPartition], pause_ms: int) -> None:
+        """Until the time is over, or the last broker that could take over has failed."""
+        ends_at_ms = self.clock.monotonic_ms() + pause_ms
+        while not self._is_alone and self._has_heirs(left):
+            left_ms = ends_at_ms - self.clock.monotonic_ms()
+            if left_ms <= 0:
+                return
+            await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
 
-def _has_heirs(node: Node, names: Sequence[TopicPartition]) -> bool:
-    """Whether another broker that runs may come to lead any of these; of nothing: whether it may be
-    relieved of following."""
-    others = node.image.brokers.keys() - {node.broker_id}
-    return not names or any(not others.isdisjoint(_replicas(node, name)) for name in names)
+    async def _ask_as_long_as_it_helps(self) -> Sequence[TopicPartition]:
+        """As `_ask`; NotController where no leader can be written, RequestTimedOut."""
+        timeout_ms = self.config.int("controller.socket.timeout.ms")
+        ends_at_ms = self.clock.monotonic_ms() + timeout_ms
+        asking = asyncio.get_running_loop().create_task(self._ask())
+        try:
+            while not asking.done():
+                if self.store.session_state is not SessionState.CONNECTED:
+                    raise NotController("the metadata store does not answer")
+                if self._is_alone:
+                    raise NotController("the last of the other brokers has failed")
+                if self.clock.monotonic_ms() >= ends_at_ms:
+                    raise RequestTimedOut(f"no answer within {timeout_ms} ms")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(asking), _LOOK_MS / 1000)
+            return asking.result()
+        finally:
+            asking.cancel()
 
-
-def _replicas(node: Node, name: TopicPartition) -> Sequence[int]:
-    topic = node.image.topics.get(name.topic)
-    partition = None if topic is None else topic.partitions.get(name.partition)
-    return () if partition is None else partition.replicas
-
-
-async def _back_off(node: Node, left: Sequence[TopicPartition], pause_ms: int) -> None:
-    """Until the time is over, or the last of those that could take over has gone."""
-    ends_at_ms = node.clock.monotonic_ms() + pause_ms
-    while not _is_alone(node) and _has_heirs(node, left):
-        left_ms = ends_at_ms - node.clock.monotonic_ms()
-        if left_ms <= 0:
-            return
-        await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
-
-
-async def _ask_as_long_as_it_helps(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:
-    """As `_ask`; NotController where nobody can write who leads, RequestTimedOut."""
-    timeout_ms = node.config.int("controller.socket.timeout.ms")
-    ends_at_ms = node.clock.monotonic_ms() + timeout_ms
-    asking = asyncio.get_running_loop().create_task(_ask(node, links))
-    try:
-        while not asking.done():
-            if node.store.session_state is not SessionState.CONNECTED:
-                raise NotController("the metadata store does not answer")
-            if _is_alone(node):
-                raise NotController("the last of the others has gone")
-            if node.clock.monotonic_ms() >= ends_at_ms:
-                raise RequestTimedOut(f"no answer within {timeout_ms} ms")
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(asking), _LOOK_MS / 1000)
-        return asking.result()
-    finally:
-        asking.cancel()
-
-
-async def _ask(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:
-    """What is left; raises BarnabasError if the controller does not answer, or refuses."""
-    if node.controller.is_active:
-        return await node.controller.controlled_shutdown(node.broker_id, node.view.broker_epoch)
-    controller_id = node.controller.controller_id
-    if controller_id in (-1, node.broker_id):
-        raise NotController("nobody is controller at the moment")
-    request = ControlledShutdownRequest(
-        broker_id=node.broker_id, broker_epoch=node.view.broker_epoch
-    )
-    timeout_ms = node.config.int("controller.socket.timeout.ms")
-    answer = cast(
-        ControlledShutdownResponse,
-        await links.ask(controller_id, CONTROLLED_SHUTDOWN, request, timeout_ms, _VERSION),
-    )
-    if answer.error_code:
-        raise error_for_code(answer.error_code)(f"controller {controller_id}")
-    return [
-        TopicPartition(each.topic_name, each.partition_index)
-        for each in answer.remaining_partitions
-    ]
+    async def _ask(self) -> Sequence[TopicPartition]:
+        """What is left; raises BarnabasError if the controller does not answer, or refuses."""
+        view, controller = self.view, self.controller
+        if controller.is_active:
+            return await controller.controlled_shutdown(view.broker_id, view.broker_epoch)
+        controller_id = controller.controller_id
+        if controller_id in (-1, view.broker_id):
+            raise NotController("there is no controller at the moment")
+        request = ControlledShutdownRequest(
+            broker_id=view.broker_id, broker_epoch=view.broker_epoch
+        )
+        timeout_ms = self.config.int("controller.socket.timeout.ms")
+        answer = cast(
+            ControlledShutdownResponse,
+            await self.links.ask(controller_id, CONTROLLED_SHUTDOWN, request, timeout_ms, _VERSION),
+        )
+        if answer.error_code:
+            raise error_for_code(answer.error_code)(f"controller {controller_id}")
+        return [
+            TopicPartition(each.topic_name, each.partition_index)
+            for each in answer.remaining_partitions
+        ]

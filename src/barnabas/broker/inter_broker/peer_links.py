@@ -1,7 +1,7 @@
-"""Questions to other brokers: one kept connection to each, made again when it is lost.
+"""Requests to other brokers: one kept connection to each, made again when it is lost.
 
 For what is asked now and then and in no order: markers, verification, ISR changes. Several
-questions may be under way on a connection at once. A broker that has registered anew is another
+requests may be under way on a connection at once. A broker that has registered again is another
 one: its old connection is not used any more.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.client.errors import ConnectionLost
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
     from barnabas.broker.inter_broker.peers import Peers
     from barnabas.client.channel import Channel
     from barnabas.cluster.image import BrokerImage
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class PeerLinks:
     """The connections of one purpose."""
 
-    __slots__ = ("_links", "_node", "_peers", "_purpose")
+    __slots__ = ("_links", "_peers", "_purpose", "_view")
 
-    def __init__(self, node: Node, peers: Peers, purpose: str) -> None:
-        self._node = node
+    def __init__(self, view: ClusterView, peers: Peers, purpose: str) -> None:
+        self._view = view
         self._peers = peers
         self._purpose = purpose
         self._links: dict[int, _Link] = {}
@@ -39,7 +39,7 @@ class PeerLinks:
 
         Raises ConnectionLost and NoAnswer (the outcome is unknown then), UnsupportedVersion.
         """
-        broker = self._node.image.brokers.get(broker_id)
+        broker = self._view.image.brokers.get(broker_id)
         if broker is None:
             raise ConnectionLost(f"broker {broker_id} is not registered at the moment")
         link = self._links.get(broker_id)
@@ -52,9 +52,9 @@ class PeerLinks:
         return await channel.send(api, request, version, timeout_ms=timeout_ms)
 
     def drop_old(self) -> None:
-        """Brokers have come or gone: who asked one that is not there any more, or has registered
-        anew, gets ConnectionLost now. A machine that lost its power does not say so itself."""
-        brokers = self._node.image.brokers
+        """Brokers have joined or failed: requests to one that has failed, or has registered again,
+        get ConnectionLost now. A machine that lost its power does not close its connections."""
+        brokers = self._view.image.brokers
         for broker_id, link in list(self._links.items()):
             broker = brokers.get(broker_id)
             if broker is None or broker.epoch != link.broker.epoch:
@@ -62,7 +62,7 @@ class PeerLinks:
                 link.close()
 
     def close(self) -> None:
-        """Every question that is under way fails with ConnectionLost."""
+        """Fail every request that is under way with ConnectionLost."""
         for link in self._links.values():
             link.close()
         self._links.clear()
@@ -87,14 +87,14 @@ class _Link:
             opening = self._opening = asyncio.get_running_loop().create_task(connecting)
             opening.add_done_callback(self._opened)
         try:
-            # One who asks and goes away does not take the connection from the others.
+            # A request that is cancelled does not take the connection from the others.
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             asker = asyncio.current_task()
             if not opening.cancelled() or (asker is not None and asker.cancelling()):
                 raise
-            # It was given up, which ends no task of whoever has waited for it.
-            raise ConnectionLost(f"broker {self.broker.broker_id} has registered anew") from None
+            # The attempt was cancelled, which must not cancel the tasks that wait for it.
+            raise ConnectionLost(f"broker {self.broker.broker_id} has registered again") from None
 
     def _opened(self, opening: asyncio.Task[Channel]) -> None:
         if self._opening is not opening:  # closed in the meantime

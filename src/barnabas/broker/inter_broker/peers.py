@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.client.channel import Channel, Node, Seams, dial_tcp
+from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionLost
 
@@ -51,7 +51,7 @@ class Peers:
             client_id=f"broker-{self._config.int('broker.id')}-{purpose}",
             request_timeout_ms=timeout_ms,
         )
-        address = Node(broker.broker_id, endpoint.host, endpoint.port)
+        address = BrokerAddress(broker.broker_id, endpoint.host, endpoint.port)
         channel = Channel(address, config, self._seams, memory)
         await channel.open()
         return channel

@@ -1,8 +1,9 @@
 """Answers `GET /metrics` over HTTP, for Prometheus, and nothing else (`barnabas.metrics.port`).
 
-One request per connection: it is answered when its head is complete, and the connection closed. All
-is bounded, since anybody may connect: the size of a head, the time from the first byte to the last,
-the number of connections at once. The page is made when it is asked for, on the broker's loop.
+One request per connection: it is answered when its head is complete, and the connection closed.
+Since any client may connect, all is bounded: the size of a head, the time from the first byte to
+the last, the number of connections at once. The page is rendered for each request, on the broker's
+loop.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _PLAIN = "text/plain; charset=utf-8"
 
 
 class MetricsListener:
-    """One address. `bind` and then `start` once each; `close` at any time."""
+    """Serves one address. Call `bind` and then `start` once each; `close` at any time."""
 
     def __init__(self, page: Callable[[], bytes], longest_s: float = _LONGEST_S) -> None:
-        """`page` makes what is answered; `longest_s`: the time that a connection may take."""
+        """`page` renders the metrics; `longest_s`: the time that a connection may take."""
         self.page = page
         self.longest_s = longest_s
         self.connections: set[asyncio.Transport] = set()
@@ -48,10 +49,10 @@ class MetricsListener:
         return port
 
     async def bind(self, host: str, port: int) -> None:
-        """Hold the address: who connects waits for `start`. An empty host is all. ConfigError.
+        """Bind the address, an empty host being all; clients that connect wait for `start`.
 
-        It listens from here on: of two sockets that are only bound to one port each has it, until
-        one of them listens.
+        It listens from here on: two sockets can be bound to one port until one of them listens.
+        Raises ConfigError.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -66,13 +67,13 @@ class MetricsListener:
         )
 
     async def start(self) -> None:
-        """From now on it is answered."""
+        """Begin to answer requests."""
         assert self._server is not None, "it has not been bound"
         await self._server.start_serving()
-        _log.info("metrics are on port %d, GET /metrics", self.port)
+        _log.info("metrics are served on port %d at /metrics", self.port)
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Stop answering, and close all connections."""
         if self._server is not None:
             self._server.close()
         for transport in list(self.connections):
@@ -84,7 +85,7 @@ def _listening(host: str, port: int) -> socket.socket:
         try:
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL:  # compiled in, and switched off on this machine
+            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in, but switched off here
                 raise
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
@@ -92,7 +93,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _reason(error: OSError) -> str:
-    """`create_server` repeats the address behind the system's own words."""
+    """The system's text alone: `create_server` appends the address."""
     return str(error.strerror or error).partition(" (while ")[0]
 
 
@@ -124,29 +125,29 @@ class _Connection(asyncio.Protocol):
         self._listener.connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        # After the answer the peer is listened to until it hangs up: to close on what it has sent
-        # would reset the connection, and with it the answer.
+        # After the answer, data is read until the client closes: to close with unread data would
+        # reset the connection, and the answer with it.
         if self._is_answered:
             return
         self._head += data
         line, newline, _ = self._head.partition(b"\n")
         if not line[:1].isalpha() or (newline and not _REQUEST_LINE.fullmatch(line)):
-            self._refuse("400 Bad Request", "this is no HTTP request")
+            self._refuse("400 Bad Request", "not an HTTP request")
         elif len(self._head) > MOST_HEAD_BYTES:
             self._refuse(
-                "431 Request Header Fields Too Large", f"{MOST_HEAD_BYTES} bytes are allowed"
+                "431 Request Header Fields Too Large", f"the limit is {MOST_HEAD_BYTES} bytes"
             )
         elif _END_OF_HEAD.search(self._head):
             self._answer(line)
 
     def _answer(self, line: bytes | bytearray) -> None:
         request = _REQUEST_LINE.fullmatch(line)
-        assert request is not None, "it has been looked at"
+        assert request is not None, "the line was checked"
         method, target = request.groups()
         if not _METRICS.fullmatch(target):
-            self._refuse("404 Not Found", "there is /metrics, and nothing else")
+            self._refuse("404 Not Found", "only /metrics is served")
         elif method != b"GET":
-            self._refuse("405 Method Not Allowed", "only GET is answered", "Allow: GET\r\n")
+            self._refuse("405 Method Not Allowed", "only GET is supported", "Allow: GET\r\n")
         else:
             self._send("200 OK", CONTENT_TYPE, self._listener.page())
 

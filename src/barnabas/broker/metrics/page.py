@@ -1,17 +1,17 @@
-"""What a broker tells of itself when it is asked for its metrics (RE-14).
+"""Renders the /metrics page of a broker (RE-14).
 
-Under the names by which Kafka's metrics are known in Prometheus: those that the JMX exporter's own
-example configuration for Kafka (kafka-2_0_0.yml) makes of the MBeans, so dashboards and alarms that
-were written for it work. All in small letters; `PerSec` gives way to `_total`, of which Prometheus
-takes the rate; the MBean itself stands in the help.
+Metrics have the names by which Kafka's are known in Prometheus: those that the JMX exporter's own
+example configuration for Kafka (kafka-2_0_0.yml) makes of the MBeans, so that dashboards and alerts
+written for it work. All in lower case; `PerSec` becomes `_total`, of which Prometheus takes the
+rate; the MBean's name stands in the help.
 
     kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions
         kafka_server_replicamanager_underreplicatedpartitions
     kafka.server:type=ReplicaManager,name=IsrShrinksPerSec
         kafka_server_replicamanager_isrshrinks_total
 
-Gauges are looked up here, by one walk over what is hosted; only events are counted where they
-happen. Every broker tells everything: what the controller alone knows is 0 elsewhere, as in Kafka.
+Gauges are computed here, by one walk over the hosted replicas; only events are counted where they
+happen. Every broker has all metrics: those of the controller are 0 elsewhere, as in Kafka.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from barnabas.errors import NotController
 from barnabas.metrics import Counter, Family, Sample, text
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
     from barnabas.broker.controller.runner import ControllerRunner
+    from barnabas.broker.node import Node
+    from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.replication.fetchers import Fetchers
@@ -38,13 +39,15 @@ _FETCHERS = "kafka.server:type=FetcherLagMetrics,name="
 _NOT_IN_OFFICE = Counts(0, 0, 0, 0)
 
 
-def page(node: Node, fetchers: Fetchers | None) -> bytes:
-    """All metrics of a broker, at this moment; `fetchers` of one that has others to follow."""
-    return text(_families(node, fetchers)).encode()
+def page(node: Node, proposals: AlterPartitionQueue, fetchers: Fetchers | None) -> bytes:
+    """All metrics of a broker, at this moment; `fetchers` is None on a broker without peers."""
+    return text(_families(node, proposals, fetchers)).encode()
 
 
-def _families(node: Node, fetchers: Fetchers | None) -> Iterator[Family]:
-    yield from _of_replicas(node.replicas)
+def _families(
+    node: Node, proposals: AlterPartitionQueue, fetchers: Fetchers | None
+) -> Iterator[Family]:
+    yield from _of_replicas(node.replicas, proposals)
     yield from _of_controller(node.controller)
     yield _of_fetchers(fetchers)
 
@@ -52,7 +55,7 @@ def _families(node: Node, fetchers: Fetchers | None) -> Iterator[Family]:
 # --- replicas ------------------------------------------------------------------------------------
 
 
-def _of_replicas(replicas: Replicas) -> Iterator[Family]:
+def _of_replicas(replicas: Replicas, proposals: AlterPartitionQueue) -> Iterator[Family]:
     led = [replica for replica in replicas if replica.partition.is_leader]
     short = sum(map(_is_under_replicated, led))
     too_short = sum(not replica.partition.has_enough_in_sync() for replica in led)
@@ -60,21 +63,21 @@ def _of_replicas(replicas: Replicas) -> Iterator[Family]:
     for name, value, sentence in (
         ("PartitionCount", len(replicas) + offline, "Replicas on this broker"),
         ("LeaderCount", len(led), "Partitions led here"),
-        ("UnderReplicatedPartitions", short, "Partitions led here that lack replicas"),
-        ("UnderMinIsrPartitionCount", too_short, "Led here, below min.insync.replicas"),
+        ("UnderReplicatedPartitions", short, "Partitions led here with replicas out of sync"),
+        ("UnderMinIsrPartitionCount", too_short, "Led here, ISR below min.insync.replicas"),
         ("OfflineReplicaCount", offline, "Replicas here whose log directory has failed"),
     ):
         yield _gauge(f"{_REPLICAS}{name}", sentence, value)
     for name, counter, sentence in (
-        ("IsrShrinksPerSec", replicas.isr_shrinks, "ISRs made smaller by their leader here"),
-        ("IsrExpandsPerSec", replicas.isr_expands, "ISRs made larger by their leader here"),
-        ("FailedIsrUpdatesPerSec", replicas.failed_isr_updates, "ISRs refused by the controller"),
+        ("IsrShrinksPerSec", proposals.isr_shrinks, "ISR shrinks of partitions led here"),
+        ("IsrExpandsPerSec", proposals.isr_expands, "ISR expansions of partitions led here"),
+        ("FailedIsrUpdatesPerSec", proposals.failed_updates, "ISR changes that were refused"),
     ):
         yield _counter(f"{_REPLICAS}{name}", sentence, counter)
 
 
 def _is_under_replicated(replica: Replica) -> bool:
-    """A replica that is still on its way to its broker is not missed, as in Kafka."""
+    """Replicas that a reassignment is adding do not count, as in Kafka."""
     partition = replica.partition
     wanted = len(partition.replicas)
     if replica.adding:
@@ -88,12 +91,12 @@ def _is_under_replicated(replica: Replica) -> bool:
 def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
     try:
         counts = controller.counts
-    except NotController:  # another broker is it, or this one is reading what there is
+    except NotController:  # another broker is it, or this one is still loading its state
         counts = _NOT_IN_OFFICE
     away = counts.preferred_imbalance
     for name, value, sentence in (
         ("ActiveControllerCount", controller.is_active, "1 on the controller, 0 elsewhere"),
-        ("OfflinePartitionsCount", counts.offline_partitions, "Partitions that nobody leads"),
+        ("OfflinePartitionsCount", counts.offline_partitions, "Partitions without a leader"),
         ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
         ("GlobalTopicCount", counts.topics, "Topics of the cluster"),
         ("GlobalPartitionCount", counts.partitions, "Partitions of the cluster"),
@@ -101,7 +104,7 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
         yield _gauge(f"{_CONTROLLER}{name}", sentence, value)
     yield _counter(
         f"{_ELECTIONS}UncleanLeaderElectionsPerSec",
-        "Leaders that this controller took from outside the ISR",
+        "Leaders that this controller elected from outside the ISR",
         controller.unclean_elections,
     )
 
@@ -110,10 +113,10 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
 
 
 def _of_fetchers(fetchers: Fetchers | None) -> Family:
-    family = _gauge(f"{_FETCHERS}ConsumerLag", "Records that a follower here has yet to copy")
+    family = _gauge(f"{_FETCHERS}ConsumerLag", "Records that a follower here has not copied yet")
     if fetchers is None:
         return family
-    # The client id is that of Kafka's thread for it: the fetcher's number, the leader's id.
+    # The client id is that of Kafka's fetcher thread: the fetcher's number, the leader's id.
     return family._replace(
         samples=[
             Sample(

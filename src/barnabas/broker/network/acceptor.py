@@ -1,7 +1,7 @@
-"""Takes new connections from one listening socket, as fast as the limits allow.
+"""Accepts connections from one listening socket, as fast as the limits allow.
 
-Accepting is ours and not the loop's `create_server`, since a limit that is reached must leave
-connections where they are, in the kernel's backlog, and not take them and drop them.
+The loop's `create_server` would not do: at a limit, connections must stay in the kernel's backlog,
+and not be accepted and dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PER_WAKE = 64  # then the others get their turn
+_PER_WAKE = 64  # then other sockets have their turn
 _PAUSE_AFTER_ERROR_MS = 1000  # out of descriptors: the next attempt would fail as well
 
 
@@ -48,7 +48,7 @@ class Acceptor:
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def close(self) -> None:
-        """Accept no more; what is accepted already is its router's."""
+        """Accept no more. Accepted connections belong to the router."""
         self._is_closed = True
         self._pause(UNTIL_ONE_CLOSES)
         if self._timer is not None:
@@ -80,7 +80,7 @@ class Acceptor:
                 return
             except OSError as error:
                 if not self._has_failed:
-                    _log.error("%s cannot accept connections: %s", self._listener, error)
+                    _log.error("listener %s cannot accept connections: %s", self._listener, error)
                 self._has_failed = True
                 self._pause(_PAUSE_AFTER_ERROR_MS)
                 return
@@ -96,7 +96,7 @@ class Acceptor:
             return
         self._connections.opened(self._listener, host)
         accepted.setblocking(False)
-        # A peer whose machine is gone sends nothing, not even a farewell: the kernel asks for us.
+        # A peer whose machine has failed sends nothing, not even a FIN: the kernel's probes tell.
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._adopt(accepted, address))
@@ -108,8 +108,8 @@ class Acceptor:
         try:
             await self._loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError as error:
-            _log.info("connection of %s:%d lost before its first byte: %s", *address, error)
+            _log.info("connection from %s:%d lost before its first byte: %s", *address, error)
         finally:
-            if not connection.was_opened:  # nobody else will count it off
+            if not connection.was_opened:  # so `connection_closed` will not count it
                 accepted.close()
                 self._connections.closed(self._listener, address[0])

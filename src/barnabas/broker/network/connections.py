@@ -1,11 +1,11 @@
-"""Who is connected, and whether one more may: the limits on connections (KIP-402, KIP-612).
+"""The limits on connections: how many there are, and whether one more may be (KIP-402, KIP-612).
 
     max.connections.per.ip (.overrides)    refused: the connection is closed at once
     max.connections, of all or a listener  not accepted until another one closes
     max.connection.creation.rate           not accepted before its time
     RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
 
-Only counts and decides; the acceptors act on it, and are called when a connection has closed.
+Counts and decides only; acceptors act on it, and are called back when a connection has closed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Connections:
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
-        """Take over the limits; connections that are there stay."""
+        """Apply new limits; open connections stay."""
         self._config = config
         self._per_host = config.int("max.connections.per.ip")
         self._overrides = _overrides(config.str("max.connections.per.ip.overrides"))
@@ -57,13 +57,13 @@ class Connections:
         return self._by_listener.total()
 
     def when_freed(self, callback: Callable[[], None]) -> None:
-        """Call back each time a connection closed or the limits changed."""
+        """Register a callback for each time that a connection closes or the limits change."""
         self._freed.append(callback)
 
     def wait_ms(self, listener: str) -> int:
-        """How long the listener has to wait before it accepts the next connection.
+        """The time that the listener has to wait before it accepts the next connection.
 
-        0: not at all. UNTIL_ONE_CLOSES: for the callback of `when_freed`.
+        UNTIL_ONE_CLOSES: wait for the callback of `when_freed`.
         """
         if len(self) >= self._limit("max.connections"):
             return UNTIL_ONE_CLOSES
@@ -83,17 +83,17 @@ class Connections:
             found = self._descriptors()
             if found.are_short != self._is_short:
                 self._is_short = found.are_short
-                _say(found)
-            # Half of what is there: logs open files in the meantime.
+                _report(found)
+            # Half of what is left: logs open files in the meantime.
             self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
         return self._is_short
 
     def refusal(self, host: str) -> str | None:
-        """Why this address may not have one more connection; None if it may."""
+        """The reason to refuse this address one more connection; None if it may have it."""
         limit = self._overrides.get(host, self._per_host)
         if self._by_host[host] < limit:
             return None
-        return f"{host} has {limit} connections already, all that max.connections.per.ip allows"
+        return f"{host} has {limit} connections already, the limit of max.connections.per.ip"
 
     def opened(self, listener: str, host: str) -> None:
         self._by_listener[listener] += 1
@@ -103,8 +103,8 @@ class Connections:
         for name in ("", listener):
             rate = self._limit("max.connection.creation.rate", name)
             if rate < _UNLIMITED:
-                # Each connection takes its part of a second; a second without any saves up for
-                # one second's worth at once.
+                # Each connection takes its part of a second; after a second without any, one
+                # second's worth may come at once.
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
@@ -129,11 +129,11 @@ class Connections:
 _UNLIMITED = 2**31 - 1
 
 
-def _say(found: Descriptors) -> None:
+def _report(found: Descriptors) -> None:
     if found.are_short:
         _log.error(
             "%d of %d file descriptors are left, and %d are kept for files: no connection is "
-            "accepted until there are more. Raise the limit (ulimit -n), or set max.connections",
+            "accepted until more are free. Raise the limit (ulimit -n), or set max.connections",
             found.left,
             found.limit,
             found.reserve,

@@ -1,9 +1,9 @@
-"""`listeners` and `advertised.listeners`: what to bind, and what to tell clients.
+"""`listeners` and `advertised.listeners`: the addresses to bind, and those to send to clients.
 
     NAME://host:port    an empty host binds every address; port 0 takes a free one
 
-Only PLAINTEXT is served yet; a listener of another security protocol is an error at the start, not
-a connection that fails later.
+Only PLAINTEXT is supported yet; a listener with another security protocol is an error at the start,
+not a connection that fails later.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def parse_listeners(key: str, text: str) -> list[Listener]:
         listeners.append(Listener(name.upper(), host.strip("[]"), int(port)))
     names = [listener.name for listener in listeners]
     if len(set(names)) != len(names):
-        raise ConfigError(f"{key}: each listener needs a name of its own: {text}")
+        raise ConfigError(f"{key}: two listeners have the same name: {text}")
     return listeners
 
 
 def configured_listeners(config: BrokerConfig) -> list[Listener]:
-    """What `listeners` says, checked against the security protocols that are served."""
+    """The entries of `listeners`, checked against the supported security protocols."""
     listeners = parse_listeners("listeners", config.str("listeners"))
     if not listeners:
         raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
@@ -60,14 +60,14 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
             )
         if protocol != "PLAINTEXT":
             raise ConfigError(
-                f"listeners: {listener}: {protocol} is not served yet; make it PLAINTEXT, with a "
-                "network or a tunnel around it that keeps strangers out"
+                f"listeners: {listener}: {protocol} is not supported yet; use PLAINTEXT, within a "
+                "private network or through a tunnel"
             )
     between = config.str("security.inter.broker.protocol")
     if between != "PLAINTEXT":
         raise ConfigError(
-            f"security.inter.broker.protocol={between} is not served yet; leave it out, and keep "
-            "strangers from the brokers' network"
+            f"security.inter.broker.protocol={between} is not supported yet; leave it out, and "
+            "keep the brokers' network private"
         )
     inner = config.str("inter.broker.listener.name").upper()
     if inner and inner not in {listener.name for listener in listeners}:
@@ -76,10 +76,10 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
 
 
 def exposures(listeners: list[Listener]) -> list[str]:
-    """One warning per listener that every address reaches: nobody is asked who they are (SE-6)."""
+    """A warning for each listener on all addresses, which has no authentication (SE-6)."""
     return [
-        f"listener {listener} is open on all addresses, without authentication: whoever reaches it "
-        "may do everything; bind it to one address, or keep strangers out by the network"
+        f"listener {listener} is open on all addresses, without authentication: every client that "
+        "reaches it may do everything; bind it to one address, or keep the network private"
         for listener in listeners
         if listener.host in _EVERY_ADDRESS
     ]
@@ -91,10 +91,10 @@ def _security_protocols(config: BrokerConfig) -> dict[str, str]:
 
 
 def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
-    """Buffer sizes that the configuration sets, to be inherited by accepted sockets.
+    """The configured buffer sizes, which accepted sockets inherit.
 
-    Only those that it sets: a fixed size switches off the kernel's own tuning, which does better
-    than Kafka's default of 100 KiB.
+    Kafka's default of 100 KiB is left out: a fixed size switches off the kernel's own tuning, which
+    does better.
     """
     return [
         (option, config.int(name))
@@ -107,7 +107,8 @@ def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
 
 
 def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
-    """Sockets bound to the listener's address; an OSError says which address and what to do."""
+    """Sockets bound to the listener's address. Raises ConfigError with the address and what to do,
+    and OSError."""
     try:
         found = socket.getaddrinfo(
             listener.host or None,
@@ -131,7 +132,7 @@ def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
         return _bind_one(listener, sock, ("::", listener.port), backlog)
     except ConfigError:
         raise
-    except OSError:  # compiled in, and switched off on this machine
+    except OSError:  # IPv6 is compiled in, and switched off on this machine
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         return _bind_one(listener, sock, ("0.0.0.0", listener.port), backlog)
 
@@ -147,8 +148,8 @@ def _bind_one(
         sock.close()
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(
-                f"{listener}: port {listener.port} is in use; stop the process that has it or "
-                "choose another one (--port)"
+                f"{listener}: port {listener.port} is in use; stop the process that uses it or "
+                "choose another port (--port)"
             ) from None
         if error.errno in (errno.EACCES, errno.EADDRNOTAVAIL):
             raise ConfigError(f"{listener}: cannot bind: {error.strerror}") from None
@@ -160,10 +161,10 @@ def _bind_one(
 def advertised_endpoints(
     config: BrokerConfig, bound: list[Listener]
 ) -> tuple[tuple[Endpoint, ...], frozenset[str]]:
-    """The endpoints to register, and the names of listeners that nobody configured an address for.
+    """The endpoints to register, and the names of the listeners without a configured address.
 
-    For the latter a client is told the address through which it came; what is registered is this
-    host's name, as Kafka does.
+    For the latter a client gets the address through which it came; this host's name is registered,
+    as in Kafka.
     """
     advertised = {
         listener.name: listener
@@ -179,14 +180,14 @@ def advertised_endpoints(
     endpoints = []
     automatic = []
     for listener in bound:
-        told = advertised.get(listener.name, listener)
-        if told.host in ("0.0.0.0", "::") and listener.name in advertised:
+        address = advertised.get(listener.name, listener)
+        if address.host in ("0.0.0.0", "::") and listener.name in advertised:
             raise ConfigError(
-                f"advertised.listeners: {told}: clients cannot connect to {told.host}"
+                f"advertised.listeners: {address}: clients cannot connect to {address.host}"
             )
-        if told.host in _EVERY_ADDRESS:
+        if address.host in _EVERY_ADDRESS:
             automatic.append(listener.name)
-            told = told._replace(host=socket.gethostname())
-        port = told.port or listener.port
-        endpoints.append(Endpoint(listener.name, told.host, port, "PLAINTEXT"))
+            address = address._replace(host=socket.gethostname())
+        port = address.port or listener.port
+        endpoints.append(Endpoint(listener.name, address.host, port, "PLAINTEXT"))
     return tuple(endpoints), frozenset(automatic)

@@ -1,18 +1,17 @@
 """From a frame to its handler and back: ordered responses, two stages, limits.
 
     frame --> header --> the API table --> decode --> handler, stage one (plain call)
-                                            |- a message         answer now
-                                            |- a Staged          answer when the logs are written
-                                            |- a coroutine       answer when it is done
-                                            |- Hold(coroutine)   ... and read nothing till then
-                                            `- None              no answer (acks=0)
+                                            |- a message         answered now
+                                            |- Staged            answered when the logs are written
+                                            |- a coroutine       answered when it is done
+                                            `- Hold(coroutine)   ... and nothing is read till then
 
 What the Produce requests of one wake-up append is written at its end, with one system call per
-partition, and then they are answered; a request of another kind among them has it written before
-it is looked at, so nobody sees a difference but the clock.
+partition, and then they are answered. A request that reads logs has it written before it is
+handled, so the delay shows in the clock alone.
 
-Invariant: responses leave a connection in the order of its requests, whatever finishes first.
-What does not parse, or asks for what is not there, closes its connection and no other.
+Invariant: responses leave a connection in the order of its requests, whatever finishes first. A
+request that does not parse, or that no API serves, closes its connection and no other.
 """
 
 from __future__ import annotations
@@ -23,41 +22,29 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from barnabas.broker.context import Context, Node
-from barnabas.broker.network.channel import LARGE_BYTES, Channel, Hold, Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.connections import Connections
+from barnabas.broker.network.outcome import Hold, Later, Outcome, Staged
+from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
+from barnabas.broker.node import Node
 from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
-from barnabas.protocol.api import (
-    API_VERSIONS,
-    APIS,
-    LEADER_AND_ISR,
-    OFFSET_COMMIT,
-    PRODUCE,
-    STOP_REPLICA,
-    UPDATE_METADATA,
-    Api,
-)
+from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
 
 _log = logging.getLogger(__name__)
 
-# Bytes of a request without records: millions of one-byte elements would be millions of objects,
-# made while all others wait. Metadata of 100,000 topics has three million.
-_MAX_CONTROL_BYTES = 4 * 1024 * 1024
-# What a controller tells of all partitions at once: as large as any frame may be, as in Kafka.
-_OF_CONTROLLERS = (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA)
 _LARGE_AT_ONCE = 4
-_OLDEST_PRODUCE = 3  # magic 2; advertised from 0 for librdkafka before 2.11.1 (KAFKA-18659)
 
 Handler = Callable[[Context, Any], Outcome]
 
 
 class Route(NamedTuple):
-    """What is done with the requests of one API and version."""
+    """How requests of one API and version are decoded and handled."""
 
     api: Api
     decode: Callable[[memoryview], tuple[Message, int]]  # what follows a request is ignored
@@ -65,7 +52,7 @@ class Route(NamedTuple):
 
 
 class Router:
-    """All connections of one listener, and the way of their frames."""
+    """All connections of one listener, and the handling of their frames."""
 
     def __init__(
         self, node: Node, listener: str, memory: MemoryPool, connections: Connections
@@ -76,11 +63,11 @@ class Router:
         self._connections = connections
         self._routes: dict[tuple[int, int], Route] = {}
         self._large_requests = asyncio.Semaphore(_LARGE_AT_ONCE)
-        self._channels: dict[Connection, Channel | None] = {}  # None until the first frame
+        self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
 
     def accept(self, address: Address) -> Connection:
-        """The protocol of a new connection from there."""
+        """The protocol for a new connection from this address."""
         connection = Connection(
             self,
             max_frame_bytes=self._max_frame_bytes,
@@ -91,55 +78,55 @@ class Router:
         return connection
 
     def close(self) -> None:
-        """Close every connection; what is being answered is given up."""
-        for connection, channel in list(self._channels.items()):
-            if channel is not None:
-                channel.cancel()
+        """Close every connection; requests under way are given up."""
+        for connection, queue in list(self._queues.items()):
+            if queue is not None:
+                queue.cancel()
             connection.abort()
 
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
-        """Close the connections on which nothing has moved for that long.
+        """Close the connections on which nothing was sent or received for `idle_ms`.
 
-        Called a few times per `idle_ms`. One that waits for an answer of ours is not idle; one
-        that has an answer and does not take it is.
+        Called a few times per `idle_ms`. A connection that waits for our answer is not idle; one
+        that does not read its answer is.
         """
-        for connection, channel in list(self._channels.items()):
+        for connection, queue in list(self._queues.items()):
             if connection.was_active:
                 connection.was_active = False
                 connection.idle_since_ms = now_ms
             elif now_ms - connection.idle_since_ms >= idle_ms and (
-                channel is None or not channel.is_owed or connection.unsent_bytes
+                queue is None or not queue.has_unanswered or connection.unsent_bytes
             ):
-                _log.info("connection of %s:%d closed: idle", *connection.peer_address)
+                _log.info("connection from %s:%d closed: idle", *connection.peer_address)
                 connection.abort()
 
-    # --- what a connection tells (net.connection.Reader) -----------------------------------------
+    # --- callbacks of a connection (net.connection.Reader) ---------------------------------------
 
     def connection_opened(self, connection: Connection) -> None:
-        self._channels[connection] = None
+        self._queues[connection] = None
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        channel = self._channels.pop(connection)
+        queue = self._queues.pop(connection)
         self._connections.closed(self._listener, connection.peer_address[0])
-        if channel is not None:
-            channel.cancel()
+        if queue is not None:
+            queue.cancel()
         if isinstance(error, CorruptData):
             _log.warning("connection closed: %s", error)
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
-        channel = self._channels[connection]
-        if channel is None:
-            channel = self._channels[connection] = self._open(connection)
+        queue = self._queues[connection]
+        if queue is None:
+            queue = self._queues[connection] = self._open(connection)
         try:
-            repeated = channel.repeated
-            if repeated is None or not repeated.append(channel, frame):
-                self._dispatch(channel, frame)
+            repeated = queue.repeated
+            if repeated is None or not repeated.append(queue, frame):
+                self._dispatch(queue, frame)
         except BarnabasError as error:
             host, port = connection.peer_address
             _log.warning("connection from %s:%d closed: %s", host, port, error)
             connection.close()
         except Exception:
-            # A bug of ours: one connection pays for it, and the log says where it is.
+            # A bug of ours: it costs one connection, and the log has its traceback.
             _log.exception("request from %s:%d failed", *connection.peer_address)
             connection.abort()
 
@@ -147,96 +134,94 @@ class Router:
         replicas = self._node.replicas
         if replicas.has_staged:
             replicas.write_staged()
-        channel = self._channels.get(connection)
-        if channel is not None and channel.has_staged:
-            channel.answer_staged()
+        queue = self._queues.get(connection)
+        if queue is not None:
+            queue.answer_staged()
 
     # --- one request -----------------------------------------------------------------------------
 
-    def _open(self, connection: Connection) -> Channel:
-        context = Context(self._node, self._listener, ANONYMOUS, connection.peer_address[0])
-        context.local_host = connection.local_address[0]
-        return Channel(connection, context)
+    def _open(self, connection: Connection) -> ResponseQueue:
+        host, local_host = connection.peer_address[0], connection.local_address[0]
+        client = ClientConnection(self._listener, ANONYMOUS, host, local_host)
+        return ResponseQueue(connection, self._node, client)
 
-    def _dispatch(self, channel: Channel, frame: memoryview) -> None:
+    def _dispatch(self, queue: ResponseQueue, frame: memoryview) -> None:
         header = decode_request_header(frame)
         version = header.api_version
         route = self._routes.get((header.api_key, version))
         if route is None:
-            if header.api_key == API_VERSIONS.key and version > API_VERSIONS.max_version:
-                fallback = _api_versions_fallback()
-                channel.answer(API_VERSIONS, header.correlation_id, 0, fallback)
+            from barnabas.broker.handlers import api_versions  # once for each API and version
+
+            fallback = api_versions.fallback(header)
+            if fallback is not None:
+                queue.answer(APIS[header.api_key], header.correlation_id, 0, fallback)
                 return
             route = self._route(header)
         api = route.api
         body = header.body
-        context = channel.context_for(api, version, header.client_id)
-        if api is PRODUCE:
-            request, _ = route.decode(body)
-            channel.answer(api, header.correlation_id, version, route.handle(context, request))
-            self._learn(channel, context, frame, request)
-            return
-        # What is kept of it (a member's subscription) must not keep the receive buffer with it.
-        body = memoryview(bytes(body))
+        context = queue.context_for(api, version, header.client_id)
         size = len(frame)
-        if size > _MAX_CONTROL_BYTES and api not in _OF_CONTROLLERS:
-            raise CorruptData(f"{api.name} of {size} bytes; it may not be so large")
-        outcome: Outcome
+        if size > api.max_bytes:
+            raise CorruptData(f"{api.name} request of {size} bytes: the limit is {api.max_bytes}")
+        if api.keeps_buffer:
+            request, _ = route.decode(body)
+            outcome = self._begin(route, context, request)
+            queue.answer(api, header.correlation_id, version, outcome)
+            self._learn(queue, context, frame, request)
+            return
+        body = memoryview(bytes(body))
         if size > LARGE_BYTES:
             outcome = Hold(self._begin_large(route, context, body))
         else:
             request, _ = route.decode(body)
             outcome = self._begin(route, context, request)
-        channel.answer(api, header.correlation_id, version, outcome, size)
+        queue.answer(api, header.correlation_id, version, outcome, size)
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
-        """Stage one of any request but Produce."""
-        if self._node.replicas.has_staged and route.api is not OFFSET_COMMIT:
+        """Stage one of a request."""
+        if route.api.reads_logs and self._node.replicas.has_staged:
             self._node.replicas.write_staged()
         return route.handle(context, request)
 
-    async def _begin_large(self, route: Route, context: Context, body: memoryview) -> Outcome:
-        """The same of a long one: taking it apart may be a second of work. A thread gives way to
-        the loop every few milliseconds; a few are worked on at a time, for they unpack to much."""
+    async def _begin_large(
+        self, route: Route, context: Context, body: memoryview
+    ) -> Message | Staged | Later | None:
+        """Stage one of a long request: to decode it may be a second of work. A thread gives way to
+        the loop every few milliseconds; a few are decoded at a time, for they unpack to much."""
         async with self._large_requests:
             loop = asyncio.get_running_loop()
             request, _ = await loop.run_in_executor(None, route.decode, body)
             outcome = self._begin(route, context, request)
-            if isinstance(outcome, Hold):
-                outcome = await outcome.until
-        return outcome
+            return await outcome.until if isinstance(outcome, Hold) else outcome
 
-    def _learn(self, channel: Channel, context: Context, frame: memoryview, request: Any) -> None:
-        """The connection's next Produce request may repeat this one."""
+    def _learn(
+        self, queue: ResponseQueue, context: Context, frame: memoryview, request: Any
+    ) -> None:
+        """Let the connection's next request repeat this one."""
         from barnabas.broker.network.repeated_produce import (
             RepeatedProduce,  # with the first of them
         )
 
-        repeated = channel.repeated
+        repeated = queue.repeated
         if repeated is None or not repeated.is_for(context):
-            repeated = channel.repeated = RepeatedProduce(context)
+            repeated = queue.repeated = RepeatedProduce(context)
         repeated.learn(frame, request)
 
     def _route(self, header: RequestHeader) -> Route:
-        """Where a request of this API and version goes; UnsupportedVersion if nowhere."""
+        """The route for an API and version. Raises UnsupportedVersion."""
         api = APIS.get(header.api_key)
         if api is None:
             raise UnsupportedVersion(f"API key {header.api_key} is not served")
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             raise UnsupportedVersion(f"{api.name} version {version} is not served")
-        if api is PRODUCE and version < _OLDEST_PRODUCE:
-            raise UnsupportedVersion(f"Produce version {version}: record batches need version 3")
-        # Imported at its first request: the start does not pay for what nobody asks.
+        if version < api.oldest_served:
+            oldest = api.oldest_served
+            raise UnsupportedVersion(
+                f"{api.name} version {version} is not served, the oldest is {oldest}"
+            )
+        # Imported at its first request: the start does not pay for handlers that no client needs.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
         route = Route(api, decoder(api.request, version), handler)
         self._routes[api.key, version] = route
         return route
-
-
-def _api_versions_fallback() -> Message:
-    """KIP-511: a client newer than us learns, in version 0, how far ApiVersions goes here."""
-    from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-
-    own = ApiVersion(api_key=API_VERSIONS.key, min_version=0, max_version=API_VERSIONS.max_version)
-    return ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=[own])

@@ -1,6 +1,6 @@
-"""Compaction beside the requests: when work is looked for, and that none outlives the broker.
+"""When the log cleaner looks for work; it ends with the broker.
 
-What does it (`log_cleaner`) is loaded at the first look, for no start has to wait for it.
+The cleaner itself (`log_cleaner`) is loaded at the first look, so that no start waits for it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.runtime.watched_clock import WatchedClock
-from barnabas.config import BrokerConfig
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.log_cleaner import LogCleaner
+    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
     from barnabas.broker.partitions.replicas import Replicas
 
 _log = logging.getLogger(__name__)
@@ -23,14 +24,15 @@ _log = logging.getLogger(__name__)
 _SHORTEST_BACKOFF_MS = 100  # whatever is configured
 
 
-class Cleaning:
+class CleanerSchedule:
     """Runs from `start` to `stop`, unless `log.cleaner.enable` is false."""
 
     def __init__(
         self,
-        config: BrokerConfig,
+        config: CurrentConfig,
         clock: WatchedClock,
         replicas: Replicas,
+        removal: ReplicaRemoval,
         files: Files,
         *,
         inline: bool = False,
@@ -39,17 +41,12 @@ class Cleaning:
         self._config = config
         self._clock = clock
         self._replicas = replicas
+        self._removal = removal
         self._files = files
         self._inline = inline
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
         """Made for the first look."""
-
-    def configure(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed; the next look obeys them."""
-        self._config = config
-        if self.cleaner is not None:
-            self.cleaner.configure(config)
 
     def start(self) -> None:
         if self._config.bool("log.cleaner.enable"):
@@ -67,7 +64,12 @@ class Cleaning:
         from barnabas.broker.partitions.log_cleaner import LogCleaner
 
         cleaner = LogCleaner(
-            self._config, self._clock, self._replicas, self._files, inline=self._inline
+            self._config,
+            self._clock,
+            self._replicas,
+            self._removal,
+            self._files,
+            inline=self._inline,
         )
         self.cleaner = cleaner
         try:
@@ -76,8 +78,8 @@ class Cleaning:
                     while await cleaner.clean_once():
                         pass
                 except Exception:
-                    # A mistake of ours, or a process that says what is no word of ours. Without
-                    # another look all that is compacted would grow until the broker restarts.
+                    # A mistake of ours, or a line of the child process that cannot be read. Without
+                    # another look compacted logs would grow until the broker restarts.
                     _log.exception("the look for something to compact failed")
                 await cleaner.end()
                 await self._back_off()

@@ -1,7 +1,7 @@
-"""What the controller said of partitions for which there were no file descriptors at the time.
+"""States of partitions that could not be taken over for want of file descriptors.
 
 Nothing is wrong with a disk then, so nothing goes offline: the controller is answered as if it were
-done, and it is tried again each second. Until then clients are told that nobody leads here.
+done, and it is tried again each second. Until then clients are refused: this broker does not lead.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from barnabas.types import TopicPartition
 _AGAIN_AFTER_S = 1.0
 
 
-class Postponed:
-    """The last word on each partition counts."""
+class DeferredStates:
+    """The last state of each partition counts."""
 
     __slots__ = ("_apply", "_states", "_timer")
 
@@ -36,7 +36,7 @@ class Postponed:
             self._timer = loop.call_later(_AGAIN_AFTER_S, self._try_again)
 
     def forget(self, names: Iterable[TopicPartition]) -> None:
-        """They are stopped, or something newer is said of them."""
+        """They are stopped, or have a newer state."""
         for name in names:
             self._states.pop(name, None)
 

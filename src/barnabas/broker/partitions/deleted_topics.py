@@ -1,9 +1,9 @@
-"""Topics that this broker still knows, and that were deleted while it could not hear of it.
+"""Topics that were deleted while this broker could not be notified of it.
 
-A controller tells once that a topic goes, and it tells whoever lives then. A broker whose session
-is over for a while, or that has not heard the last words of a controller that died, would offer
-the topic to its clients for ever. So it looks into the tree once in each registration, and under
-each controller.
+A controller sends a deletion once, to the brokers that are live then. A broker whose session is
+over for a while, or that has missed the last requests of a controller that failed, would offer the
+topic to its clients for ever. So it looks into the metadata tree once in each registration, and
+under each controller.
 """
 
 from __future__ import annotations
@@ -17,34 +17,37 @@ from barnabas.cluster.loading import children
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
     from barnabas.cluster.image import TopicImage
+    from barnabas.cluster.store import MetadataStore
 
 
-class GoneTopics:
-    """Made with the node."""
+class DeletedTopics:
+    """Finds topics of the image that the metadata store lacks."""
 
-    __slots__ = ("_looked", "_node")
+    __slots__ = ("_looked", "_store", "_view")
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, view: ClusterView, store: MetadataStore) -> None:
+        self._view = view
+        self._store = store
         self._looked = (0, -1)  # under which controller epoch, and in which registration
 
     async def under(self, controller_epoch: int) -> Mapping[str, TopicImage]:
-        """What to `forget` after an update of this controller; MetadataError."""
-        now = (controller_epoch, self._node.view.broker_epoch)
-        topics = self._node.image.topics
+        """What to `forget` after an update of this controller; raises MetadataError."""
+        now = (controller_epoch, self._view.broker_epoch)
+        topics = self._view.image.topics
         if now == self._looked or not topics:
             return {}
-        there = frozenset(await children(self._node.store, layout.TOPICS))
+        existing = frozenset(await children(self._store, layout.TOPICS))
         self._looked = now
-        return {name: topic for name, topic in topics.items() if name not in there}
+        return {name: topic for name, topic in topics.items() if name not in existing}
 
-    def forget(self, gone: Mapping[str, TopicImage]) -> None:
-        """These are gone, but for those that a controller has named since: the tree may have been
-        read where it was not up to date yet. So what groups have committed of them stays, too."""
-        image = self._node.image
-        names = tuple(name for name in gone if image.topics.get(name) is gone[name])
+    def forget(self, deleted: Mapping[str, TopicImage]) -> None:
+        """Remove these from the image, but for those that a controller has named since: the tree
+        may have been read where it was not up to date yet. For the same reason the offsets stay
+        that groups have committed for them."""
+        image = self._view.image
+        names = tuple(name for name in deleted if image.topics.get(name) is deleted[name])
         if names:
             assert image.cluster_id is not None, "no controller has named a topic before"
             update = UpdateMetadata(
@@ -54,4 +57,4 @@ class GoneTopics:
                 tuple(image.brokers.values()),
                 removed_topics=names,
             )
-            self._node.view.update(image.apply(update))
+            self._view.update(image.apply(update))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
@@ -35,7 +35,7 @@ async def flush(replica: Replica, replicas: Replicas, clock: Clock) -> None:
             replica.sync_ended()
     except OSError as error:
         replica.flush = None
-        replicas.fail_directory(replica, error)
+        replica.fail(error)
     else:
         replica.flush = None
         # What was appended since need not be on disk.
@@ -46,7 +46,7 @@ async def flush(replica: Replica, replicas: Replicas, clock: Clock) -> None:
 async def _sync(replica: Replica, replicas: Replicas) -> bool:
     """Whether it could be done; not if there was no descriptor for it. OSError."""
     try:
-        await in_lane(replicas.lanes.flushes, replica.log.take_flush())
+        await run_in(replicas.threads.flushes, replica.log.take_flush())
     except OSError as error:
         if not replicas.is_short_of_descriptors(error):
             raise

@@ -1,17 +1,17 @@
-"""The broker's clockwork: checkpoints, flushes and removals, beside the requests.
+"""What is done at intervals, beside the requests: checkpoints, flushes, removals, ISR checks.
 
 Kafka's rhythm: the high watermark every `replica.high.watermark.checkpoint.interval.ms`, the
 recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitions removed within
 `log.segment.delete.delay.ms`, idle producers forgotten within ten minutes of their day, retention
 every `log.retention.check.interval.ms`, the ISR looked at twice in `replica.lag.time.max.ms`.
 
-Each duty has a task of its own, and whatever waits for a disk does so in a thread: a disk that is
-slow with one of them holds up no other, and no look at the ISR. What would be in each other's way:
+Each duty has a task of its own, and what waits for a disk does so in a thread: a disk that is slow
+with one of them holds up no other, and no check of the ISR. What would be in each other's way:
 
     two writers of one checkpoint       the log store lets them write one after the other
     two removals of one deleted log     the same duty removes all of them, one round after the other
-    a removal, and a log made anew      a deleted log lies under a name that has its topic's id
-    a sync, and files that are gone     `Durability` knows which of them nobody needs any more
+    a removal, and a log made again     a deleted log lies under a name that has its topic's id
+    a sync, and files that are gone     `Durability` knows which of them are needed no longer
     any of them, and the logs' closing  `stop` returns when no round is under way any more
 """
 
@@ -19,26 +19,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.configs.current_config import CurrentConfig
+from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.watched_clock import WatchedClock
-from barnabas.config import BrokerConfig
 from barnabas.config.topic_keys import LONG_MAX
 from barnabas.errors import CorruptData
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.router import Router
     from barnabas.broker.partitions.replica import Replica
 
 _log = logging.getLogger(__name__)
 
-_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka looks never, unless told how often
+_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka never looks, unless it is configured to
 _SHORTEST_INTERVAL_MS = 100  # whatever is configured
 
 
@@ -62,7 +62,7 @@ class _Round:
         self.longest_ms = longest_ms
         self.times = times
 
-    def interval_ms(self, config: BrokerConfig) -> int:
+    def interval_ms(self, config: CurrentConfig) -> int:
         interval_ms = min(config.int(self.key) // self.times, self.longest_ms)
         return max(interval_ms, _SHORTEST_INTERVAL_MS)
 
@@ -72,17 +72,17 @@ class Housekeeping:
 
     def __init__(
         self,
-        config: BrokerConfig,
+        config: CurrentConfig,
         clock: WatchedClock,
         logs: LogStore,
         replicas: Replicas,
-        routers: Sequence[Router],
+        removal: ReplicaRemoval,
     ) -> None:
         self._config = config
         self._clock = clock
         self._logs = logs
         self._replicas = replicas
-        self._routers = routers
+        self._removal = removal
         self._rounds = [
             _Round(
                 "checkpoint of high watermarks",
@@ -105,10 +105,10 @@ class Housekeeping:
                 self._flush_by_age,
                 _FLUSH_BY_AGE_EVERY_MS,
             ),
-            _Round("look at the ISR", "replica.lag.time.max.ms", self._check_isr, times=2),
+            _Round("check of the ISR", "replica.lag.time.max.ms", self._check_isr, times=2),
             _Round("retention", "log.retention.check.interval.ms", self._enforce_retention),
             _Round(
-                "putting away of what is out of use",
+                "removal of deleted files",
                 "log.segment.delete.delay.ms",
                 self._purge_deleted,
             ),
@@ -118,22 +118,8 @@ class Housekeeping:
                 self._expire_producers,
             ),
         ]
-        idle_ms = config.int("connections.max.idle.ms")
-        if idle_ms >= 0:
-            self._rounds.append(
-                _Round(
-                    "closing of idle connections",
-                    "connections.max.idle.ms",
-                    self._close_idle,
-                    idle_ms // 4,
-                )
-            )
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-
-    def configure(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed; each round takes them over at its next time."""
-        self._config = config
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -150,7 +136,7 @@ class Housekeeping:
             try:
                 await duty.action()
             except DirectoryError as error:
-                self._replicas.directory_failed(error.directory, error)
+                self._removal.directory_failed(error.directory, error)
             except OSError as error:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)
@@ -194,8 +180,8 @@ class Housekeeping:
     async def _enforce_retention(self) -> None:
         for replica in self._hosted():
             if replica.log.unsettled is not None:
-                # It was cut just now, and a lane is having that put on disk, which would be done
-                # on the loop here. The next round will do.
+                # It was cut just now, and a thread is putting that on disk, which would be done on
+                # the loop here. The next round will do.
                 continue
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
@@ -203,7 +189,7 @@ class Housekeeping:
                 if log.enforce_retention(now_ms, replica.high_watermark, wall_ms):
                     replica.log_start_moved()
             except OSError as error:
-                self._replicas.fail_directory(replica, error)
+                replica.fail(error)
             except CorruptData as error:
                 _log.error("nothing of %s can be deleted: %s", replica.topic_partition, error)
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
@@ -225,20 +211,15 @@ class Housekeeping:
             for _ in replica.log.expire_producers(wall_ms - expiration_ms):
                 await asyncio.sleep(0)
 
-    async def _close_idle(self) -> None:
-        idle_ms = self._config.int("connections.max.idle.ms")
-        for router in self._routers:
-            router.close_idle(self._clock.monotonic_ms(), idle_ms)
-
     async def _guarded(self, replica: Replica, action: Callable[[], object]) -> None:
         """In a thread; a disk that refuses takes its directory offline."""
         try:
             await self._in_lane(action)
         except OSError as error:
-            self._replicas.fail_directory(replica, error)
+            replica.fail(error)
 
     async def _in_lane(self, action: Callable[[], object]) -> None:
-        await in_lane(self._replicas.lanes.background, action)
+        await run_in(self._replicas.threads.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
         """All replicas, but for those that are deleted or replaced before their turn has come."""

@@ -17,10 +17,10 @@ from barnabas.broker.runtime.steps import Steps
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.new_log import NewLog
-from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition, uuid_text
 
 if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
     from barnabas.broker.partitions.replicas import Replicas
 
 _log = logging.getLogger(__name__)
@@ -36,16 +36,17 @@ part of a cycle, so what is deleted goes all the same."""
 
 
 class LogChanges:
-    """Those of one broker."""
+    """Used by one request of the controller at a time."""
 
-    __slots__ = ("_keep_objects", "_replicas", "_store", "made")
+    __slots__ = ("_keep_objects", "_removal", "_replicas", "_store", "made")
 
     def __init__(
-        self, replicas: Replicas, store: LogStore, keep_objects: Callable[[], None]
+        self, replicas: Replicas, removal: ReplicaRemoval, keep_objects: Callable[[], None]
     ) -> None:
         self._keep_objects = keep_objects
+        self._removal = removal
         self._replicas = replicas
-        self._store = store
+        self._store = replicas.store
         self.made: dict[TopicPartition, int] = {}
         """Logs that were made in this life, and the broker epoch in which."""
 
@@ -60,11 +61,11 @@ class LogChanges:
             replica = self._replicas.get(name)
             if replica is not None:
                 if self.made.get(name) == broker_epoch:
-                    # It was made for this registration, and no topic is deleted without the word
-                    # of its live brokers: this was said before, on a connection that was given up.
+                    # It was made for this registration, and no topic is deleted without its live
+                    # brokers: the request is older, from a connection that was given up.
                     _log.error("%s: a LeaderAndIsr of another topic of that name is refused", name)
                     continue
-                self._replicas.drop(replica)
+                self._removal.remove(replica)
             _log.warning(
                 "%s belongs to another topic of that name, whose id is %s: its directory is set "
                 "aside with the suffix -stray, and never opened; remove it if it is not needed",
@@ -100,7 +101,7 @@ class LogChanges:
         try:
             yield self._store.note_made
         except DirectoryError as error:
-            self._replicas.directory_failed(error.directory, error)
+            self._removal.directory_failed(error.directory, error)
 
     def delete(self, name: TopicPartition) -> Path | None:
         """Where the log lay; None: the disk refuses, and the directory has failed with it."""
@@ -111,8 +112,8 @@ class LogChanges:
         try:
             return self._store.set_aside(name, is_stray=is_stray)
         except DirectoryError as error:
-            self._replicas.out_of_reach(name)
-            self._replicas.directory_failed(error.directory, error)
+            self._replicas.went_offline(name)
+            self._removal.directory_failed(error.directory, error)
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
@@ -121,7 +122,7 @@ class LogChanges:
             try:
                 yield partial(self._store.sync_names, path)
             except DirectoryError as error:
-                self._replicas.directory_failed(error.directory, error)
+                self._removal.directory_failed(error.directory, error)
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:

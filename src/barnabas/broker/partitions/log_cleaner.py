@@ -19,10 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.cleaner_process import CleanerProcess
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.watched_clock import WatchedClock
-from barnabas.config import BrokerConfig
 from barnabas.errors import CorruptData
 from barnabas.records.record import DEFAULT_LIMIT_BYTES
 from barnabas.storage.cleaner import (
@@ -54,6 +54,7 @@ from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
     from barnabas.broker.partitions.replicas import Replicas
 
 _log = logging.getLogger(__name__)
@@ -69,9 +70,10 @@ class LogCleaner:
 
     def __init__(
         self,
-        config: BrokerConfig,
+        config: CurrentConfig,
         clock: WatchedClock,
         replicas: Replicas,
+        removal: ReplicaRemoval,
         files: Files,
         *,
         inline: bool = False,
@@ -79,6 +81,7 @@ class LogCleaner:
         self._config = config
         self._clock = clock
         self._replicas = replicas
+        self._removal = removal
         self._files = files
         self._inline = inline
         self._checkpoints = Checkpoints(files)
@@ -86,12 +89,8 @@ class LogCleaner:
         self._uncleanable: dict[TopicPartition, Log] = {}
         self._told: dict[TopicPartition, str] = {}
 
-    def configure(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed; the next pass obeys them."""
-        self._config = config
-
     async def _in_lane(self, action: Callable[[], T]) -> T:
-        return await in_lane(self._replicas.lanes.background, action)
+        return await run_in(self._replicas.threads.background, action)
 
     async def end(self) -> None:
         """No process is left when this returns; the next pass starts another."""
@@ -111,7 +110,7 @@ class LogCleaner:
             except CorruptData as error:
                 self._leave_alone(chosen[1].log, str(error))
             except OSError as error:
-                self._replicas.fail_directory(chosen[0], error)
+                chosen[0].fail(error)
         await self._save()
         return is_done
 
@@ -124,7 +123,7 @@ class LogCleaner:
             try:
                 self._checkpoints.recall(log, directory)
             except OSError as error:
-                self._replicas.directory_failed(directory, error)
+                self._removal.directory_failed(directory, error)
         found: dict[Log, tuple[Replica, Cleanable]] = {}
         for replica in list(self._replicas):
             log = replica.log
@@ -138,7 +137,7 @@ class LogCleaner:
             except CorruptData as error:
                 self._leave_alone(log, str(error))
             except OSError as error:
-                self._replicas.fail_directory(replica, error)
+                replica.fail(error)
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
         chosen = dirtiest(cleanable for _, cleanable in found.values())
         return None if chosen is None else found[chosen.log]
@@ -155,7 +154,7 @@ class LogCleaner:
                 try:
                     await self._in_lane(partial(self._checkpoints.write, directory, offsets))
                 except OSError as error:
-                    self._replicas.directory_failed(directory, error)
+                    self._removal.directory_failed(directory, error)
 
     # --- one pass --------------------------------------------------------------------------------
 
@@ -306,10 +305,10 @@ class LogCleaner:
         )
 
 
-def _limits(config: BrokerConfig) -> Limits:
+def _limits(config: CurrentConfig) -> Limits:
     buffer_bytes = config.int("log.cleaner.dedupe.buffer.size")
-    load_factor = config.value("log.cleaner.io.buffer.load.factor")
-    bytes_per_second = config.value("log.cleaner.io.max.bytes.per.second")
+    load_factor = config.value.value("log.cleaner.io.buffer.load.factor")
+    bytes_per_second = config.value.value("log.cleaner.io.max.bytes.per.second")
     assert isinstance(load_factor, float) and isinstance(bytes_per_second, float)
     return Limits(
         buffer_bytes=buffer_bytes,

@@ -1,34 +1,52 @@
-"""One hosted partition: its log, its machine, and who waits for either.
+"""One hosted partition: its log, its machine, and the requests that wait for either.
 
-Owns the order "append, write, tell the machine, do what it decides". Appends are staged: `written`
-comes once for all of a wake-up (`Replicas.write_staged`). Waiting is a heap of futures keyed by
-offset (acks=all), and fetches and sessions that are parked here are told of each append: followers
-when it is written, consumers when it is visible. There is no purgatory and nothing walks all
-partitions.
+Owns the order "append, write, notify the machine, do what it decides". Appends are staged and
+written once per wake-up of the loop (`Replicas.write_staged`). Waiting is a heap of futures keyed
+by offset (acks=all). Fetches and sessions that are parked here are notified of each append:
+followers when it is written, consumers when it is visible. There is no purgatory, and nothing walks
+all partitions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import KafkaError, NotEnoughReplicasAfterAppend, NotLeaderOrFollower
-from barnabas.replication.partition import Advance, Effect, FollowerFetch
-from barnabas.replication.replica_selector import InSync
+from barnabas.replication.partition import Advance, Effect
 
 if TYPE_CHECKING:
-    from barnabas.broker.fetching.parked_fetch import Watcher
-    from barnabas.cluster.controller_requests import IsrProposal
+    from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
+    from barnabas.broker.partitions.watchers import Watcher
+    from barnabas.clock import Clock
+    from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
+    from barnabas.replication.follower_state import FollowerFetch
     from barnabas.replication.partition import Partition
+    from barnabas.storage.append_result import AppendResult
     from barnabas.storage.log import Log
-    from barnabas.storage.placed import AppendResult
-    from barnabas.types import FileSlice, TopicPartition
+    from barnabas.types import TopicPartition
 
 _FEW_WAITING = 100
-_LEVEL_FOR_MS = 1000  # how exactly it is known since when a follower has had everything
+
+
+class LogDirs(Protocol):
+    """Takes log directories offline (`ReplicaRemoval`)."""
+
+    def fail(self, replica: Replica, error: OSError) -> None: ...
+
+
+class ReplicaHost(NamedTuple):
+    """What all replicas of a broker share."""
+
+    dirty: list[Replica]
+    """Collects those that have something to be written."""
+    clock: Clock
+    proposals: AlterPartitionQueue
+    log_dirs: LogDirs
 
 
 class Replica:
@@ -36,17 +54,17 @@ class Replica:
 
     __slots__ = (
         "_dirty",
-        "_fetches",
         "_followers",
+        "_host",
         "_is_dirty",
         "_moved",
         "_next_ticket",
+        "_notified_bytes",
         "_parked",
-        "_propose",
+        "_proposal",
         "_stopped_by",
         "_sweep_at",
         "_synced",
-        "_told_bytes",
         "_unseen_bytes",
         "_waiting",
         "adding",
@@ -55,30 +73,22 @@ class Replica:
         "partition",
     )
 
-    def __init__(
-        self,
-        log: Log,
-        partition: Partition,
-        dirty: list[Replica],
-        propose: Callable[[IsrProposal], None],
-    ) -> None:
-        """`dirty` collects the replicas that have something to be written; `propose` takes what the
-        leader wants the controller to write."""
+    def __init__(self, log: Log, partition: Partition, host: ReplicaHost) -> None:
         self.log = log
         self.partition = partition
-        self._dirty = dirty
-        self._propose = propose
+        self._host = host
+        self._dirty = host.dirty
+        self._proposal: asyncio.Future[IsrAnswer] | None = None
         self._is_dirty = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
-        self._sweep_at = _FEW_WAITING  # how many make it worth to look for those who gave up
+        self._sweep_at = _FEW_WAITING  # from how many on those that have given up are looked for
         self._next_ticket = 0  # keeps equal offsets apart in the heap, in order of arrival
         self._parked: Watchers | None = None
         self._followers: Watchers | None = None
-        self._fetches: dict[int, FollowerFetch] | None = None  # each follower's last one
         self._moved: asyncio.Event | None = None
         self._stopped_by: KafkaError | None = None
         self._unseen_bytes = 0  # appended, and not yet below the high watermark
-        self._told_bytes = 0  # of those, what the followers have been told of
+        self._notified_bytes = 0  # of those, what the followers have been notified of
         self.flush: asyncio.Task[None] | None = None
         """The one under way, which may take several syncs: what is appended during one counts
         after the next."""
@@ -138,13 +148,13 @@ class Replica:
         self._is_dirty = False
         self.log.write_staged()
         if self._followers:
-            self._followers.told(self._unseen_bytes - self._told_bytes)
-            self._told_bytes = self._unseen_bytes
+            self._followers.notify(self._unseen_bytes - self._notified_bytes)
+            self._notified_bytes = self._unseen_bytes
 
     def counted(self, now_ms: int, end_offset: int) -> None:
         """What is below counts for the high watermark: written, and flushed where that is asked."""
-        if self._fetches:
-            self._keep_level(now_ms)
+        if self._followers:
+            self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.appended(end_offset, now_ms)
         if effects:
             self.carry_out(effects)
@@ -157,25 +167,15 @@ class Replica:
             await asyncio.shield(self._synced)
 
     def sync_ended(self) -> None:
-        """One of a flush's syncs has ended; whoever waits for the disk looks again."""
+        """One of a flush's syncs has ended; requests that wait for the disk look again."""
         synced, self._synced = self._synced, None
         if synced is not None:
             synced.set_result(None)
 
     # --- read ------------------------------------------------------------------------------------
 
-    def read(
-        self, offset: int, max_bytes: int, at_least_one_batch: bool, committed: bool = False
-    ) -> list[FileSlice]:
-        """Whole batches from the one with `offset` on, below the high watermark (CO-7).
-
-        With `committed` below the last stable offset (CO-6).
-        """
-        end = self.last_stable_offset if committed else self.partition.high_watermark
-        return self.log.read(offset, max_bytes, end, at_least_one_batch)
-
     def park(self, watcher: Watcher) -> None:
-        """Have a consumer told of what becomes visible."""
+        """Notify a consumer of what becomes visible."""
         if self._parked is None:
             self._parked = Watchers()
         self._parked.park(watcher)
@@ -186,7 +186,7 @@ class Replica:
 
     @property
     def followers(self) -> Watchers:
-        """Where followers park: they are told of what is written, visible or not."""
+        """Where followers park: they are notified of what is written, visible or not."""
         if self._followers is None:
             self._followers = Watchers()
         return self._followers
@@ -199,45 +199,8 @@ class Replica:
         Raises NotLeaderOrFollower, FencedLeaderEpoch and UnknownLeaderEpoch, as the machine does.
         """
         self.carry_out(self.partition.fetched(fetch, now_ms))
-        if self._fetches is None:
-            self._fetches = {}
-        self._fetches[fetch.replica] = fetch
         if self._moved is not None:
             self._moved.set()
-
-    def in_sync(self) -> list[InSync]:
-        """The followers in the ISR that have fetched in this epoch."""
-        partition, fetches = self.partition, self._fetches or {}
-        return [
-            InSync(
-                broker_id,
-                fetches[broker_id].log_start_offset,
-                partition.follower_end_offset(broker_id),
-                partition.caught_up_at_ms(broker_id),
-            )
-            for broker_id in partition.isr
-            if broker_id in fetches
-        ]
-
-    def _keep_level(self, now_ms: int) -> None:
-        """Before the log's end moves on: who was level with it was so when it asked last.
-
-        An idle partition is not in its followers' requests, so nothing else would tell the machine;
-        but it is in their sessions, and as in Kafka a session's request speaks for all of them. Who
-        has fallen silent since gets no new time to lag in.
-        """
-        partition = self.partition
-        for replica, fetch in (self._fetches or {}).items():
-            if not (
-                fetch.offset == partition.log_end_offset
-                and replica in partition.isr
-                and now_ms - partition.caught_up_at_ms(replica) > _LEVEL_FOR_MS
-                and partition.live.get(replica) in (-1, fetch.broker_epoch)
-            ):
-                continue
-            asked_at_ms = self._followers.asked_at_ms(replica) if self._followers else None
-            if asked_at_ms is not None and asked_at_ms > partition.caught_up_at_ms(replica):
-                self.carry_out(partition.fetched(fetch, asked_at_ms))
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Do what the machine has decided."""
@@ -246,6 +209,26 @@ class Replica:
                 self._high_watermark_rose()
             elif not isinstance(effect, Advance):
                 self._propose(effect.proposal)
+
+    def _propose(self, proposal: IsrProposal) -> None:
+        """Submit an ISR to the controller; its answer comes on a later turn of the loop."""
+        answer = self._proposal = self._host.proposals.submit(self.partition, proposal)
+        answer.add_done_callback(partial(self._answered, proposal))
+
+    def _answered(self, proposal: IsrProposal, future: asyncio.Future[IsrAnswer]) -> None:
+        partition, counts = self.partition, self._host.proposals
+        if future.cancelled() or not partition.is_leader:
+            return
+        answer = future.result()
+        before, was_changing = set(partition.isr), partition.is_changing_isr
+        now_ms = self._host.clock.monotonic_ms()
+        self.carry_out(partition.isr_answered(proposal, answer, now_ms))
+        if answer.error_code:
+            counts.failed_updates.increment(was_changing)
+        else:
+            counts.isr_shrinks.increment(not before.issubset(partition.isr))
+            counts.isr_expands.increment(not before.issuperset(partition.isr))
+        self.isr_changed()
 
     def wait_for(self, offset: int, *, is_strict: bool = False) -> asyncio.Future[None]:
         """Done when the high watermark has reached `offset`; fails when leadership is lost.
@@ -268,7 +251,8 @@ class Replica:
         return future
 
     def _sweep(self) -> None:
-        """Forget who has given up: while the watermark stands still nothing else would."""
+        """Forget the requests that have given up: while the watermark stands still nothing else
+        would."""
         self._waiting = [each for each in self._waiting or () if not each[3].done()]
         heapq.heapify(self._waiting)
         self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
@@ -284,10 +268,14 @@ class Replica:
             return
 
     def log_start_moved(self) -> None:
-        """The log begins elsewhere now (retention, DeleteRecords): readers and followers are told
-        at once."""
-        self.partition.log_start_offset = self.log.log_start_offset
+        """Notify readers and followers at once that the log starts elsewhere now (retention,
+        DeleteRecords)."""
+        self.partition.log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
+
+    def fail(self, error: OSError) -> None:
+        """The disk refused: take the log directory offline, and this replica with it."""
+        self._host.log_dirs.fail(self, error)
 
     # --- as follower -----------------------------------------------------------------------------
 
@@ -305,23 +293,26 @@ class Replica:
     def leads(self) -> None:
         """This broker leads the partition, in a new epoch."""
         self._stopped_by = None
-        self._fetches = None
-        self._unseen_bytes = self._told_bytes = 0
-        self.partition.log_start_offset = self.log.log_start_offset
+        self._unseen_bytes = self._notified_bytes = 0
+        self.partition.log_start_moved(self.log.log_start_offset)
         self.wake_watchers()
 
     def isr_changed(self) -> None:
-        """Whoever waits for all of the ISR cannot be promised anything by one that is too small.
+        """Fail the requests with acks=all if the ISR is too small for them now.
 
-        Followers' sessions look here when they are asked next: who is out of it may join.
+        Sessions of followers look here with their next request: one that is out of sync may join.
         """
         if self._followers is not None:
-            self._followers.told(0)
-        if not self._waiting or self.partition.has_enough_in_sync():
+            self._followers.notify(0)
+        if not self._waiting:
             return
-        error = NotEnoughReplicasAfterAppend(
-            f"{self.topic_partition}: written, but the ISR shrank below min.insync.replicas"
-        )
+        try:
+            self.partition.check_written_to_all()
+        except NotEnoughReplicasAfterAppend as error:
+            self._fail_strict(error)
+
+    def _fail_strict(self, error: NotEnoughReplicasAfterAppend) -> None:
+        assert self._waiting is not None
         strict = [future for _, _, is_strict, future in self._waiting if is_strict]
         self._waiting = [each for each in self._waiting if not each[2]]
         heapq.heapify(self._waiting)
@@ -330,12 +321,13 @@ class Replica:
                 future.set_exception(error)
 
     def stopped(self, reason: KafkaError | None = None) -> None:
-        """This broker no longer leads, hosts or can reach it: whoever waits must learn so."""
+        """This broker no longer leads, hosts or can reach it: fail every request that waits."""
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
         )
-        self._fetches = None
-        self._unseen_bytes = self._told_bytes = 0
+        self._unseen_bytes = self._notified_bytes = 0
+        if self._proposal is not None:
+            self._proposal.cancel()
         waiting, self._waiting = self._waiting, None
         for *_, future in waiting or ():
             if not future.done():
@@ -357,10 +349,10 @@ class Replica:
             future = heapq.heappop(self._waiting)[3]
             if not future.done():
                 future.set_result(None)
-        visible_bytes = self._unseen_bytes or 1  # appended before anybody counted: there is some
+        visible_bytes = self._unseen_bytes or 1  # appended before it was counted: there is some
         if high_watermark >= self.log.log_end_offset:
-            self._unseen_bytes = self._told_bytes = 0
+            self._unseen_bytes = self._notified_bytes = 0
         if self._parked is not None:
-            self._parked.told(visible_bytes)
+            self._parked.notify(visible_bytes)
         if self._followers is not None:
-            self._followers.told(0)
+            self._followers.notify(0)

@@ -40,7 +40,7 @@ class StagedWrites:
             try:
                 replica.write_staged()
             except OSError as error:
-                replicas.fail_directory(replica, error)
+                replica.fail(error)
                 continue
             if replica.flush is not None:
                 continue  # what is appended during a flush counts after the next one

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Throttles:
-    """`configure` whenever the settings change."""
+    """Both, for all replicas of a broker; `configure` when the settings change."""
 
     __slots__ = ("_follower", "_leader")
 

@@ -1,11 +1,25 @@
-"""Who is to be told of what happens in one partition: parked fetches, and sessions' partitions."""
+"""Parked fetches and partitions of fetch sessions that wait for what happens in one partition."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from barnabas.broker.fetching.parked_fetch import Watcher
+
+class Watcher(Protocol):
+    """What a replica notifies of its changes: a parked fetch, or a partition of a session."""
+
+    def notify(self, appended_bytes: int) -> None:
+        """Bytes became visible."""
+        ...
+
+    def wake(self) -> None:
+        """Something changed that a reader must see at once (leadership, deletion)."""
+        ...
+
+    def requested_at_ms(self, replica_id: int) -> int | None:
+        """When that replica's session had its last request; None if it is another replica's, or
+        if each of its requests names all partitions."""
+        ...
 
 
 class Watchers:
@@ -25,16 +39,16 @@ class Watchers:
     def unpark(self, watcher: Watcher) -> None:
         self._all.pop(watcher, None)
 
-    def asked_at_ms(self, replica_id: int) -> int | None:
+    def requested_at_ms(self, replica_id: int) -> int | None:
         """When a replica's session that has this partition had its last request; None: no such."""
-        times = (watcher.asked_at_ms(replica_id) for watcher in self._all)
+        times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
-    def told(self, more_bytes: int) -> None:
-        """There are more bytes to be read; none, and nobody is woken, but sessions look here when
-        they are asked next."""
+    def notify(self, more_bytes: int) -> None:
+        """There are more bytes to be read; 0 wakes no request, but sessions look here at their
+        next one."""
         for watcher in list(self._all):
-            watcher.told(more_bytes)
+            watcher.notify(more_bytes)
 
     def wake(self) -> None:
         """Something changed that readers must see at once."""

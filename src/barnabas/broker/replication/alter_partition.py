@@ -1,10 +1,12 @@
-"""What the leaders of this broker propose to the controller: other ISRs (AlterPartition, KIP-497).
+"""Sends the ISR changes that leaders on this broker propose to the controller (KIP-497).
 
-Below inter.broker.protocol.version 2.7 nobody is asked: the leader writes it down (`isr_writes`).
+Below inter.broker.protocol.version 2.7 no controller is asked: the leader writes the ISR itself
+(`zk_alter_partition`).
 
 What one turn of the loop brings goes in one request, and one request at a time is under way; what
-comes meanwhile goes with the next. A proposal lasts until it is answered: a controller that cannot
-be reached, or is none, is asked again, unless the partition has another leader or epoch by then.
+comes meanwhile goes with the next. A proposal lasts until it is answered: if the controller cannot
+be reached, or has resigned, it is sent again, unless the partition has another leader or epoch by
+then.
 """
 
 from __future__ import annotations
@@ -12,21 +14,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from barnabas.broker.configs import inter_broker_version
 from barnabas.broker.inter_broker import alter_partition_wire as wire
-from barnabas.broker.replication.zk_alter_partition import IsrWrites
 from barnabas.broker.state_changes import is_shrink, shrink_lines, update_lines
-from barnabas.errors import NONE, BarnabasError, KafkaError, NotController
+from barnabas.errors import NONE, BarnabasError, NotController
 from barnabas.protocol.api import ALTER_PARTITION
 from barnabas.protocol.messages.alter_partition import AlterPartitionResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.inter_broker.peer_links import PeerLinks
+    from barnabas.broker.partitions.alter_partition_queue import (
+        AlterPartitionQueue,
+        PendingProposal,
+    )
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
-    from barnabas.replication.partition import Partition
     from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -34,130 +38,131 @@ _log = logging.getLogger(__name__)
 _BACKOFF_S = 0.05
 _MAX_BACKOFF_S = 1.0
 
+Answers = Mapping["TopicPartition", "IsrAnswer"]
 
-class Proposals:
-    """This broker's. `propose` is what `Replicas.on_propose` wants."""
 
-    __slots__ = ("_asked", "_links", "_node", "_task", "_wanted", "_writes")
+class IsrApproval(Protocol):
+    """Who agrees to ISRs; raises BarnabasError if all of them are refused, or not answered."""
 
-    def __init__(self, node: Node, links: PeerLinks | None) -> None:
-        """`links`: to the controller on another broker; None where there is none.
+    async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 
-        Raises ConfigError for an inter.broker.protocol.version that is none.
-        """
-        said = node.config.str(inter_broker_version.NAME)
-        self._writes = IsrWrites(node) if inter_broker_version.writes_isrs(said) else None
-        self._node = node
+
+class LocalController(Protocol):
+    """The controller on this broker, while it is active."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    @property
+    def controller_id(self) -> int: ...
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
+    ) -> Answers: ...
+
+
+class ControllerApproval:
+    """Asks the controller, here or on another broker."""
+
+    __slots__ = ("_config", "_controller", "_links", "_view")
+
+    def __init__(
+        self,
+        view: ClusterView,
+        config: CurrentConfig,
+        controller: LocalController,
+        links: PeerLinks,
+    ) -> None:
+        self._view = view
+        self._config = config
+        self._controller = controller
         self._links = links
-        self._wanted: dict[TopicPartition, IsrProposal] = {}
-        self._asked: dict[TopicPartition, IsrProposal] = {}  # what the log has said, while it runs
-        self._task: asyncio.Task[None] | None = None
 
-    def propose(self, proposal: IsrProposal) -> None:
-        """Have it asked for, or written; the answer goes to `Replicas.isr_answered`."""
-        self._wanted[proposal.topic_partition] = proposal
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
-
-    def close(self) -> None:
-        """Nobody is asked any more."""
-        self._wanted.clear()
-        if self._task is not None:
-            self._task.cancel()
-        if self._writes is not None:
-            self._writes.close()
-
-    async def _run(self) -> None:
-        backoff_s = _BACKOFF_S
-        try:
-            while self._wanted:
-                proposals = [each for each in self._wanted.values() if self._is_wanted(each)]
-                self._wanted = {}
-                if not proposals:
-                    return
-                self._tell_shrinks(proposals)
-                if await self._settle(proposals):
-                    backoff_s = _BACKOFF_S
-                else:
-                    await asyncio.sleep(backoff_s)
-                    backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
-        finally:
-            self._task = None
-            self._asked.clear()
-
-    async def _settle(self, proposals: Sequence[IsrProposal]) -> bool:
-        """Ask once; whether all were agreed to. What was not answered at all is wanted again."""
-        try:
-            answers = await self._ask(proposals)
-        except BarnabasError as error:
-            _log.info("%d ISRs wait: %s", len(proposals), error)
-        except Exception:
-            # A mistake of ours, or an address that cannot even be looked up. Their partitions
-            # wait for the answer: without one their ISRs would never change again.
-            _log.exception("%d ISRs wait", len(proposals))
-        else:
-            return self._hand_out(proposals, answers)
-        for proposal in proposals:
-            # Unless there is a newer one of the same partition already.
-            self._wanted.setdefault(proposal.topic_partition, proposal)
-        return False
-
-    def _hand_out(
-        self, proposals: Sequence[IsrProposal], answers: Mapping[TopicPartition, IsrAnswer]
-    ) -> bool:
-        """Whether all were agreed to."""
-        updates = []
-        for proposal in proposals:
-            answer = answers[proposal.topic_partition]
-            self._node.replicas.isr_answered(proposal, answer)
-            if answer.error_code == NONE:
-                partition = self._led(proposal)
-                updates += [(partition, answer)] if partition is not None else []
-        for line in update_lines(updates):
-            _log.info("%s", line)
-        return all(answers[each.topic_partition].error_code == NONE for each in proposals)
-
-    def _tell_shrinks(self, proposals: Sequence[IsrProposal]) -> None:
-        """Once each, however often the controller has to be asked."""
-        shrinks = []
-        for proposal in proposals:
-            if self._asked.get(proposal.topic_partition) != proposal:
-                self._asked[proposal.topic_partition] = proposal
-                partition = self._led(proposal)
-                if partition is not None and is_shrink(partition, proposal):
-                    shrinks.append((partition, proposal))
-        for line in shrink_lines(shrinks):
-            _log.info("%s", line)
-
-    async def _ask(self, proposals: Sequence[IsrProposal]) -> Mapping[TopicPartition, IsrAnswer]:
-        """Raises BarnabasError if there is no answer, or one that refuses all of them."""
-        node = self._node
-        if self._writes is not None:
-            return await self._writes.write(proposals)
-        if node.controller.is_active:
-            return await node.controller.alter_partitions(
-                node.broker_id, node.view.broker_epoch, proposals
-            )
-        controller_id = node.controller.controller_id
-        if self._links is None or controller_id in (-1, node.broker_id):
-            raise NotController("nobody is controller at the moment")
-        message, version = wire.isr_request(proposals, node.broker_id, node.view.broker_epoch)
-        timeout_ms = node.config.int("controller.socket.timeout.ms")
+    async def __call__(self, pending: Sequence[PendingProposal]) -> Answers:
+        view, controller = self._view, self._controller
+        proposals = [each.proposal for each in pending]
+        if controller.is_active:
+            return await controller.alter_partitions(view.broker_id, view.broker_epoch, proposals)
+        controller_id = controller.controller_id
+        if controller_id in (-1, view.broker_id):
+            raise NotController("there is no controller at the moment")
+        message, version = wire.isr_request(proposals, view.broker_id, view.broker_epoch)
+        timeout_ms = self._config.int("controller.socket.timeout.ms")
         answer = await self._links.ask(controller_id, ALTER_PARTITION, message, timeout_ms, version)
         return wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))
 
-    def _is_wanted(self, proposal: IsrProposal) -> bool:
-        """Whether its partition still leads in the epoch in which it was proposed."""
-        partition = self._led(proposal)
-        return (
-            partition is not None
-            and partition.leader_epoch == proposal.leader_epoch
-            and partition.partition_epoch == proposal.partition_epoch
-        )
 
-    def _led(self, proposal: IsrProposal) -> Partition | None:
-        """Its partition, if this broker leads that."""
+class AlterPartition:
+    """Works from `start` to `close`."""
+
+    __slots__ = ("_approval", "_logged", "_queue", "_task")
+
+    def __init__(self, queue: AlterPartitionQueue, approval: IsrApproval) -> None:
+        self._queue = queue
+        self._approval = approval
+        self._logged: dict[TopicPartition, IsrProposal] = {}  # shrinks, until they are answered
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def close(self) -> None:
+        """No controller is asked any more."""
+        self._queue.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        backoff_s = _BACKOFF_S
+        while True:
+            pending = await self._queue.take()
+            if not pending:
+                continue
+            self._log_shrinks(pending)
+            if await self._settle(pending):
+                self._logged.clear()
+                backoff_s = _BACKOFF_S
+            else:
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
+
+    async def _settle(self, pending: Sequence[PendingProposal]) -> bool:
+        """Ask once; whether all were agreed to. What was not answered at all is asked again."""
         try:
-            return self._node.replicas.leader_of(proposal.topic_partition).partition
-        except KafkaError:
-            return None
+            answers = await self._approval(pending)
+        except BarnabasError as error:
+            _log.info("%d ISR changes wait: %s", len(pending), error)
+        except Exception:
+            # A mistake of ours, or an address that cannot even be looked up. Their partitions
+            # wait for the answer: without one their ISRs would never change again.
+            _log.exception("%d ISR changes wait", len(pending))
+        else:
+            return await self._hand_out(pending, answers)
+        for each in pending:
+            self._queue.put_back(each)
+        return False
+
+    async def _hand_out(self, pending: Sequence[PendingProposal], answers: Answers) -> bool:
+        """Whether all were agreed to."""
+        updates = []
+        for each in pending:
+            answer = answers[each.proposal.topic_partition]
+            if answer.error_code == NONE and each.is_led:
+                updates.append((each.partition, answer))
+            if not each.answer.done():
+                each.answer.set_result(answer)
+        await asyncio.sleep(0)  # the leaders take their answers over, and the lines say what is
+        for line in update_lines(updates):
+            _log.info("%s", line)
+        return all(answers[each.proposal.topic_partition].error_code == NONE for each in pending)
+
+    def _log_shrinks(self, pending: Sequence[PendingProposal]) -> None:
+        """Once each, however often the controller has to be asked."""
+        shrinks = []
+        for partition, proposal, _ in pending:
+            if self._logged.get(proposal.topic_partition) != proposal:
+                self._logged[proposal.topic_partition] = proposal
+                if is_shrink(partition, proposal):
+                    shrinks.append((partition, proposal))
+        for line in shrink_lines(shrinks):
+            _log.info("%s", line)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.replication.followed import Followed, settling
 from barnabas.broker.replication.leader_connection import LeaderConnection
@@ -26,15 +26,18 @@ from barnabas.errors import (
     KafkaError,
     is_out_of_descriptors,
 )
-from barnabas.replication.fetch_requests import Asker, FetchRequests, Limits
-from barnabas.replication.follower import AskBounds, Wait
+from barnabas.replication.fetch_requests import FetchRequests, Limits, Requester
+from barnabas.replication.follower import FetchBounds, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.inter_broker.peers import Peers
     from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.partitions.throttles import Throttles
     from barnabas.config import BrokerConfig
     from barnabas.protocol.messages.fetch import FetchResponse
     from barnabas.replication.fetch_requests import Answered
@@ -52,6 +55,16 @@ _LONGEST_THROTTLE_MS = 1_000  # before the rate is looked at anew: it may have b
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
 
 
+class FetcherParts(NamedTuple):
+    """What all fetchers of a broker use."""
+
+    view: ClusterView
+    config: CurrentConfig
+    replicas: Replicas
+    throttles: Throttles
+    peers: Peers
+
+
 class Fetcher:
     """One of the fetchers of a leader; `close` ends it."""
 
@@ -61,7 +74,7 @@ class Fetcher:
         "_ended",
         "_followed",
         "_is_lost",
-        "_node",
+        "_parts",
         "_requests",
         "_resting",
         "_task",
@@ -69,15 +82,17 @@ class Fetcher:
         "_work",
     )
 
-    def __init__(self, node: Node, peers: Peers, leader_id: int, number: int) -> None:
-        self._node = node
-        self._connection = LeaderConnection(node, peers, leader_id, number)
-        self._requests = FetchRequests(_limits(node.config))
+    def __init__(self, parts: FetcherParts, leader_id: int, number: int) -> None:
+        self._parts = parts
+        self._connection = LeaderConnection(
+            parts.view, parts.config, parts.peers, leader_id, number
+        )
+        self._requests = FetchRequests(_limits(parts.config))
         self._followed: dict[TopicPartition, Followed] = {}
         self._resting: list[tuple[int, int, Followed]] = []  # a heap by when they are due
         self._tickets = 0  # keeps equal times apart in the heap
         self._backoff_ms = _FIRST_RECONNECT_MS
-        self._is_lost = False  # and the log has been told
+        self._is_lost = False  # and that has been logged
         self._work = asyncio.Event()  # there may be something to ask for
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._ended = asyncio.Event()
@@ -102,7 +117,7 @@ class Fetcher:
         before = self._followed.get(name)
         if before is not None and before.replica is not replica:
             self._requests.forget(name)
-        followed = Followed(replica, self._node)
+        followed = Followed(replica, self._parts)
         self._followed[name] = followed
         self._ask_for(followed)
         self._work.set()
@@ -126,9 +141,9 @@ class Fetcher:
         try:
             while True:
                 await self._replicate()
-                self._requests.begin_anew()
+                self._requests.reset_session()
                 await asyncio.sleep(self._backoff_ms / 1000)
-                longest_ms = self._node.config.int("replica.fetch.backoff.ms")
+                longest_ms = self._parts.config.int("replica.fetch.backoff.ms")
                 self._backoff_ms = min(2 * self._backoff_ms, max(longest_ms, _FIRST_RECONNECT_MS))
         finally:
             self._connection.close()
@@ -143,8 +158,8 @@ class Fetcher:
         except BarnabasError as error:
             self._lost(error)
         except Exception:
-            # A mistake of ours; but whoever does not fetch leaves the ISR, with all partitions.
-            _log.exception("copying from broker %d has failed, and begins anew", self.leader_id)
+            # A mistake of ours; but a broker that does not fetch leaves the ISRs of all partitions.
+            _log.exception("copying from broker %d has failed, and starts again", self.leader_id)
         finally:
             self._connection.close()
 
@@ -156,7 +171,7 @@ class Fetcher:
 
     def _lost(self, error: BarnabasError) -> None:
         """Say so once, and not with every attempt."""
-        is_news = not (self._is_lost or self._node.ends_with_all)
+        is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
         count = len(self._followed)
@@ -176,10 +191,9 @@ class Fetcher:
         if not len(self._requests):
             await self._wait_for_work()
             return
+        view = self._parts.view
         request, version = self._requests.next(
-            Asker(
-                self._node.broker_id, self._node.view.broker_epoch, self._connection.fetch_version
-            )
+            Requester(view.broker_id, view.broker_epoch, self._connection.fetch_version)
         )
         try:
             await self._carry_out(await self._connection.fetch(request, version))
@@ -187,7 +201,7 @@ class Fetcher:
             _log.debug("broker %d: %s", self.leader_id, error)
 
     def _ask_for(self, followed: Followed) -> None:
-        throttled_ms = followed.throttled_ms(self._node.clock.monotonic_ms())
+        throttled_ms = followed.throttled_ms(self._parts.replicas.clock.monotonic_ms())
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return
@@ -199,7 +213,7 @@ class Fetcher:
 
     async def _carry_out(self, response: FetchResponse) -> None:
         """Append what has arrived, and ask for what comes behind it."""
-        now_ms = self._node.clock.monotonic_ms()
+        now_ms = self._parts.replicas.clock.monotonic_ms()
         taken_bytes = 0
         cut: list[TopicPartition] = []
         flushing: list[Replica] = []
@@ -253,7 +267,7 @@ class Fetcher:
                 answered.sent.offset,
                 error,
             )
-            self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
+            self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         except Exception:
             # A mistake of ours. It stops this partition, as in Kafka, and not all others.
             _log.exception(
@@ -262,7 +276,7 @@ class Fetcher:
             )
             self.unfollow(answered.topic_partition)
         else:
-            if type(step) is AskBounds:
+            if type(step) is FetchBounds:
                 self._requests.forget(answered.topic_partition)
                 lost[answered.topic_partition] = followed
             else:
@@ -276,7 +290,7 @@ class Fetcher:
 
     async def _find_bounds(self, lost: dict[TopicPartition, Followed]) -> None:
         """Those partitions are out of range: where do the leader's logs begin and end?"""
-        backoff_ms = self._node.config.int("replica.fetch.backoff.ms")
+        backoff_ms = self._parts.config.int("replica.fetch.backoff.ms")
         try:
             found = await self._connection.bounds(
                 {name: followed.fetch_from().leader_epoch for name, followed in lost.items()}
@@ -303,19 +317,20 @@ class Fetcher:
 
     async def _settle(self, cut: Sequence[TopicPartition]) -> None:
         """Wait until these cuts are on disk: nothing is asked for above them before."""
-        replicas = self._node.replicas
-        await in_turns(settling(replicas, cut), replicas.lanes.background)
+        replicas = self._parts.replicas
+        followed_now = [self._followed[name] for name in cut if name in self._followed]
+        await in_turns(settling(replicas.store, followed_now), replicas.threads.background)
         for name in cut:
             followed = self._followed.get(name)
             if followed is not None and followed.is_cut:
-                self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
+                self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
 
     def _disk_failed(self, followed: Followed, error: OSError) -> None:
         if is_out_of_descriptors(error):  # which is no fault of the disk: it is asked for again
-            self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
+            self._rest(followed, self._parts.config.int("replica.fetch.backoff.ms"))
         else:
             self.unfollow(followed.replica.topic_partition)
-        self._node.replicas.fail_directory(followed.replica, error)
+        followed.replica.fail(error)
 
     # --- partitions in trouble -------------------------------------------------------------------
 
@@ -325,12 +340,12 @@ class Fetcher:
         if self._followed.get(name) is not followed:
             return
         self._requests.forget(name)
-        due_ms = self._node.clock.monotonic_ms() + wait_ms
+        due_ms = self._parts.replicas.clock.monotonic_ms() + wait_ms
         heapq.heappush(self._resting, (due_ms, self._tickets, followed))
         self._tickets += 1
 
     def _end_rests(self) -> None:
-        now_ms = self._node.clock.monotonic_ms()
+        now_ms = self._parts.replicas.clock.monotonic_ms()
         while self._resting and self._resting[0][0] <= now_ms:
             followed = heapq.heappop(self._resting)[2]
             if self._followed.get(followed.replica.topic_partition) is followed:
@@ -340,7 +355,7 @@ class Fetcher:
         self._work.clear()
         due_s = None
         if self._resting:
-            due_s = max(self._resting[0][0] - self._node.clock.monotonic_ms(), 1) / 1000
+            due_s = max(self._resting[0][0] - self._parts.replicas.clock.monotonic_ms(), 1) / 1000
         try:
             async with asyncio.timeout(due_s):
                 await self._work.wait()
@@ -348,7 +363,7 @@ class Fetcher:
             return  # a rest is over
 
 
-def _limits(config: BrokerConfig) -> Limits:
+def _limits(config: BrokerConfig | CurrentConfig) -> Limits:
     return Limits(
         max_wait_ms=config.int("replica.fetch.wait.max.ms"),
         min_bytes=config.int("replica.fetch.min.bytes"),

@@ -11,14 +11,15 @@ import asyncio
 import zlib
 from typing import TYPE_CHECKING
 
+from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.broker.replication.fetcher import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from barnabas.broker.context import Node
-    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.replication.fetcher import FetcherParts
     from barnabas.broker.replication.followed import Lag
     from barnabas.config import BrokerConfig
     from barnabas.types import TopicPartition
@@ -26,15 +27,14 @@ if TYPE_CHECKING:
 _NO_LEADER = -1
 
 
-class Fetchers:
+class Fetchers(ReplicaListener):
     """All fetchers of a broker."""
 
-    __slots__ = ("_by_leader", "_count", "_homes", "_is_stopped", "_node", "_peers")
+    __slots__ = ("_by_leader", "_count", "_homes", "_is_stopped", "_parts")
 
-    def __init__(self, node: Node, peers: Peers) -> None:
-        self._node = node
-        self._peers = peers
-        self._count = _count_in(node.config)
+    def __init__(self, parts: FetcherParts) -> None:
+        self._parts = parts
+        self._count = _count_in(parts.config)
         self._by_leader: dict[tuple[int, int], Fetcher] = {}  # by leader's id, and number
         self._homes: dict[TopicPartition, Fetcher] = {}
         self._is_stopped = False
@@ -43,14 +43,14 @@ class Fetchers:
         """How many connections there are."""
         return len(self._by_leader)
 
-    def follow_id(self, replica: Replica, leader_id: int) -> None:
+    def following(self, replica: Replica, leader_id: int) -> None:
         """Copy the partition from this leader, in the leader epoch that its machine has now.
 
-        Where the leader is the image tells, now or later. -1: there is none.
+        The leader's address is looked up in the image, now or later. -1: there is none.
         """
         name = replica.topic_partition
         fetcher = None
-        if leader_id not in (_NO_LEADER, self._node.broker_id) and not self._is_stopped:
+        if leader_id not in (_NO_LEADER, self._parts.view.broker_id) and not self._is_stopped:
             fetcher = self._fetcher(leader_id, _spread(name) % self._count)
         before = self._homes.get(name)
         if before is not None and before is not fetcher:
@@ -59,7 +59,7 @@ class Fetchers:
             self._homes[name] = fetcher
             fetcher.follow(replica)
 
-    def unfollow(self, replica: Replica) -> None:
+    def unfollowing(self, replica: Replica) -> None:
         """Copy the partition no longer: what is still to arrive for it is dropped."""
         fetcher = self._homes.get(replica.topic_partition)
         if fetcher is not None:
@@ -69,12 +69,12 @@ class Fetchers:
         """How far a partition is behind its leader; None: it is not copied here."""
         fetcher = self._homes.get(topic_partition)
         followed = None if fetcher is None else fetcher.followed.get(topic_partition)
-        return None if followed is None else followed.lag(self._node.clock.monotonic_ms())
+        return None if followed is None else followed.lag(self._parts.replicas.clock.monotonic_ms())
 
     def lags(self) -> Iterator[tuple[int, int, TopicPartition, Lag]]:
         """Of all partitions that are copied here; before each its leader's id, and the number of
         the fetcher."""
-        now_ms = self._node.clock.monotonic_ms()
+        now_ms = self._parts.replicas.clock.monotonic_ms()
         for (leader_id, number), fetcher in self._by_leader.items():
             for name, followed in fetcher.followed.items():
                 yield leader_id, number, name, followed.lag(now_ms)
@@ -88,7 +88,7 @@ class Fetchers:
             self._count = count
             for fetcher in list(self._by_leader.values()):
                 for followed in list(fetcher.followed.values()):
-                    self.follow_id(followed.replica, fetcher.leader_id)
+                    self.following(followed.replica, fetcher.leader_id)
 
     async def stop(self) -> None:
         """Return when nothing is copied any more, and never will be."""
@@ -104,7 +104,7 @@ class Fetchers:
     def _fetcher(self, leader_id: int, number: int) -> Fetcher:
         fetcher = self._by_leader.get((leader_id, number))
         if fetcher is None:
-            fetcher = Fetcher(self._node, self._peers, leader_id, number)
+            fetcher = Fetcher(self._parts, leader_id, number)
             self._by_leader[leader_id, number] = fetcher
         return fetcher
 
@@ -112,7 +112,7 @@ class Fetchers:
         del self._homes[name]
         fetcher.unfollow(name)
         if not fetcher.followed:
-            # What the controller says next may be a partition for it again.
+            # The controller's next request may bring a partition for it again.
             asyncio.get_running_loop().call_soon(self._close_idle)
 
     def _close_idle(self) -> None:
@@ -127,6 +127,6 @@ def _spread(name: TopicPartition) -> int:
     return zlib.crc32(f"{name.topic}-{name.partition}".encode())
 
 
-def _count_in(config: BrokerConfig) -> int:
+def _count_in(config: BrokerConfig | CurrentConfig) -> int:
     """Kafka has no lower bound for it."""
     return max(1, config.int("num.replica.fetchers"))

@@ -24,13 +24,12 @@ from barnabas.replication.follower import (
 from barnabas.storage.directory import DirectoryError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.replication.fetcher import FetcherParts
     from barnabas.broker.runtime.steps import Steps
     from barnabas.protocol.messages.fetch import PartitionData
     from barnabas.replication.follower import FetchFrom
-    from barnabas.types import TopicPartition
+    from barnabas.storage.store import LogStore
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ class Lag(NamedTuple):
 
 
 class Followed:
-    """What a fetcher keeps of a partition, from one LeaderAndIsr to the next."""
+    """A partition as its fetcher keeps it, from one LeaderAndIsr to the next."""
 
     __slots__ = (
         "_behind_since_ms",
@@ -61,19 +60,19 @@ class Followed:
         "topic_id",
     )
 
-    def __init__(self, replica: Replica, node: Node) -> None:
+    def __init__(self, replica: Replica, parts: FetcherParts) -> None:
         self.replica = replica
         self.topic_id = replica.log.topic_id or NO_TOPIC_ID
         self.lag_records = 0
-        self._clock = node.clock
-        self._behind_since_ms = node.clock.monotonic_ms()
-        self._has_been_level = node.broker_id in replica.partition.isr  # ... at the last answer
-        self._replicas = node.replicas
-        self._throttles = node.throttles
+        self._clock = parts.replicas.clock
+        self._behind_since_ms = self._clock.monotonic_ms()
+        self._has_been_level = parts.view.broker_id in replica.partition.isr  # at the last answer
+        self._replicas = parts.replicas
+        self._throttles = parts.throttles
         self._follower = Follower(
             replica.partition,
             replica.log,
-            backoff_ms=node.config.int("replica.fetch.backoff.ms"),
+            backoff_ms=parts.config.int("replica.fetch.backoff.ms"),
         )
 
     def fetch_from(self) -> FetchFrom:
@@ -82,7 +81,7 @@ class Followed:
     def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
         """Do what an answer asks for, as far as it can be done here; returns the step.
 
-        `Wait` and `AskBounds` are left to the fetcher. Raises CorruptData and KafkaError for
+        `Wait` and `FetchBounds` are left to the fetcher. Raises CorruptData and KafkaError for
         records that cannot be appended, and OSError, by which the log has failed.
         """
         records = data.records
@@ -130,7 +129,7 @@ class Followed:
             self._replicas.start_flush(replica)
 
     def _level(self, got: Fetched, now_ms: int) -> None:
-        """What the leader has deleted nobody shall read here either; and how far we are."""
+        """Delete what the leader has deleted, and note how far behind this log is."""
         log = self.replica.log
         begin = min(got.log_start_offset, self.replica.high_watermark)
         if begin > log.log_start_offset:
@@ -160,38 +159,40 @@ class Followed:
             # anything is appended. The fetcher has that done, for all partitions of an answer.
             self._replicas.store.begin_truncate(replica.topic_partition, step.offset)
             if step.lost_committed:
-                replica.wake_watchers()  # what consumers were told of is no more
+                replica.wake_watchers()  # what consumers have seen is no more
         elif type(step) is StartAt:
             _say_lost(replica, step)
             self._replicas.store.begin_start_at(replica.topic_partition, step.offset)
             replica.log_start_moved()
 
 
-def settling(replicas: Replicas, names: Sequence[TopicPartition]) -> Steps[None]:
+def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
     """Have on disk what was cut from these logs: one wait for all of them.
 
-    Without a file descriptor some stay cut, until somebody writes there or this is done again.
+    Without a file descriptor some stay cut, until they are written to or this is done again.
     """
-    store = replicas.store
-    for name in names:
+    replicas = {each.replica.topic_partition: each.replica for each in cut}
+    for name, replica in replicas.items():
         try:
             for _ in store.learn(name):
                 yield None
         except OSError as error:
-            if name in store.logs:
-                replicas.directory_failed(store.directory_of(name), error)
+            replica.fail(error)
+    names = list(replicas)
     try:
         failed = yield partial(store.settle, names)
     except DirectoryError as error:
-        replicas.directory_failed(error.directory, error)
+        for name, replica in replicas.items():
+            if name in store.logs and store.directory_of(name) == error.directory:
+                replica.fail(error)
         return
     for log, reason in failed:
         name = log.topic_partition
         if store.logs.get(name) is log:
-            replicas.directory_failed(store.directory_of(name), reason)
+            replicas[name].fail(reason)
     for name in names:
-        cut = store.logs[name].unsettled if name in store.logs else None
-        if cut is not None and cut.is_settled:
+        unsettled = store.logs[name].unsettled if name in store.logs else None
+        if unsettled is not None and unsettled.is_settled:
             store.logs[name].settle()
 
 

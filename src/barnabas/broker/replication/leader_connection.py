@@ -26,7 +26,8 @@ from barnabas.types import TopicPartition, by_topic
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from barnabas.broker.context import Node
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.inter_broker.peers import Peers
     from barnabas.client.channel import Channel
     from barnabas.cluster.image import BrokerImage
@@ -49,17 +50,26 @@ class LeaderConnection:
 
     __slots__ = (
         "_channel",
+        "_config",
         "_memory",
-        "_node",
         "_number",
         "_peers",
+        "_view",
         "fetch_version",
         "leader_id",
     )
 
-    def __init__(self, node: Node, peers: Peers, leader_id: int, number: int) -> None:
+    def __init__(
+        self,
+        view: ClusterView,
+        config: CurrentConfig,
+        peers: Peers,
+        leader_id: int,
+        number: int,
+    ) -> None:
         """`number` tells the fetchers of a leader apart, in their client ids."""
-        self._node = node
+        self._view = view
+        self._config = config
         self._peers = peers
         self._number = number
         self._memory = ReceiveMemory()
@@ -73,7 +83,7 @@ class LeaderConnection:
         channel = await self._peers.connect(
             self._leader(),
             f"fetcher-{self._number}",
-            self._node.config.int("replica.socket.timeout.ms"),
+            self._config.int("replica.socket.timeout.ms"),
             self._memory,
         )
         self._channel = channel
@@ -85,7 +95,7 @@ class LeaderConnection:
             )
 
     def _leader(self) -> BrokerImage:
-        known = self._node.image.brokers.get(self.leader_id)
+        known = self._view.image.brokers.get(self.leader_id)
         if known is None:
             raise ConnectionLost(f"broker {self.leader_id} is not registered at the moment")
         return known
@@ -134,7 +144,7 @@ class LeaderConnection:
             )
             for topic, numbers in by_topic(epochs).items()
         ]
-        request = ListOffsetsRequest(replica_id=self._node.broker_id, topics=topics)
+        request = ListOffsetsRequest(replica_id=self._view.broker_id, topics=topics)
         return self._channel.send(LIST_OFFSETS, request, self._channel.version(LIST_OFFSETS))
 
 

@@ -1,12 +1,12 @@
-"""Whether the wall clock can be trusted to say how old a record is (ST-6). Pure.
+"""Jumps of the wall clock: can it be trusted to tell how old a record is (ST-6)? Pure.
 
-What is removed by age is gone for good, and a calendar is set by others: by an operator, by NTP, by
-a virtual machine that wakes up. So wall time is compared with monotonic time at each look. Moving
-further than a minute between two looks is a jump: from then on nothing is to be removed by age,
-until the wall clock has gone on from there for as long as the new time has to last. A jump back
+What is removed by age is gone for good, and others set the wall clock: an operator, NTP, a virtual
+machine that wakes up. So wall time is compared with monotonic time at each look. If it moves
+further by more than a minute between two looks, it has jumped: from then on nothing is removed by
+age, until the wall clock has run on from there for as long as the new time has to last. A jump back
 before that makes it as if nothing had happened. Clocks that drift apart slowly never jump.
 
-There is nothing to compare the first look with: a clock that is wrong at the start is believed.
+The first look has nothing to be compared with: a clock that is wrong at the start is believed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ check, so that NTP has the time to mend what a machine believes when it wakes up
 
 
 class Turn(Enum):
-    """What became of the wall clock."""
+    """What happened to the wall clock."""
 
     JUMPED = "jumped"
     CORRECTED = "corrected"
@@ -30,7 +30,7 @@ class Turn(Enum):
 
 
 class Finding(NamedTuple):
-    """Something to report."""
+    """What is to be logged."""
 
     turn: Turn
     by_ms: int
@@ -39,7 +39,7 @@ class Finding(NamedTuple):
 
 
 class ClockJumps:
-    """The looks at one machine's two clocks, as far as they have to be remembered."""
+    """The last look at one machine's two clocks, and the time before a jump."""
 
     __slots__ = ("_ahead_ms", "_jumped_at_ms", "_trusted_ahead_ms")
 
@@ -50,7 +50,7 @@ class ClockJumps:
 
     @property
     def are_over(self) -> bool:
-        """Whether ages may be told by the wall clock, as it was at the last look."""
+        """Whether the wall clock could be trusted at the last look."""
         return self._jumped_at_ms is None
 
     def latest_ms(self, now_ms: int, wall_ms: int) -> int:
@@ -59,7 +59,7 @@ class ClockJumps:
         return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def look(self, now_ms: int, wall_ms: int) -> Finding | None:
-        """Compare the clocks, which were read together; what there is to report, if anything."""
+        """Compare the two clocks, read at once. Returns what is to be logged, if anything."""
         ahead_ms = wall_ms - now_ms
         by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
         self._ahead_ms = ahead_ms

@@ -1,9 +1,10 @@
-"""File descriptors: how many are left to this process, what is kept back, and what is said of it.
+"""File descriptors: how many this process has left, how many are kept for files, and the log line
+when there are none.
 
-A log opens its files when it is used, so a broker that has given all of its descriptors away to
-connections can neither write nor read. Connections wait in the kernel's backlog before that, as
-long as fewer than the reserve are left: an eighth of the limit. Where they run out all the same,
-nothing is wrong with a disk: what needed one is refused or put off, and that is said once.
+A log opens its files when it is used, so a broker that has given all of its descriptors to
+connections can neither write nor read. Before that, connections wait in the kernel's backlog, as
+long as fewer than the reserve are left: an eighth of the limit. If they run out all the same,
+nothing is wrong with a disk: what needed one is refused or put off, and that is logged once.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from barnabas.clock import Clock
 _log = logging.getLogger(__name__)
 
 _LISTING, _FALLBACK = Path("/proc/self/fd"), Path("/dev/fd")
-_PLENTY = 1 << 30  # where there is no limit, or nobody can tell
+_PLENTY = 1 << 30  # where there is no limit, or it is unknown
 _SMALLEST_RESERVE = 16
 _AN_EPISODE_MS = 60_000  # without the error; the next one is another
 
 
 class Descriptors(NamedTuple):
-    """Of a process."""
+    """The descriptors of a process."""
 
     limit: int
     left: int
 
     @property
     def reserve(self) -> int:
-        """How many connections may not have."""
+        """How many are kept for files."""
         return max(self.limit // 8, _SMALLEST_RESERVE)
 
     @property
@@ -42,12 +43,12 @@ PLENTY = Descriptors(_PLENTY, _PLENTY)
 
 
 def plenty() -> Descriptors:
-    """Of a process that never runs out of them."""
+    """The descriptors of a process that never runs out of them."""
     return PLENTY
 
 
 def of_this_process() -> Descriptors:
-    """Counts those that are open: a system call or two."""
+    """Count the open ones, with a system call or two."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -64,13 +65,13 @@ def of_this_process() -> Descriptors:
 
 
 def _count_open() -> int:
-    # Linux tells their number as the size of that directory, since 6.2.
+    # Since Linux 6.2 their number is the size of that directory.
     listing = _LISTING if _LISTING.is_dir() else _FALLBACK
     return (listing is _LISTING and listing.stat().st_size) or len(list(listing.iterdir()))
 
 
 class Shortage:
-    """Says once that there were no descriptors, and not for each call that met it."""
+    """Logs once that there were no descriptors, and not for each call that failed."""
 
     __slots__ = ("_clock", "_met_at_ms")
 
@@ -79,7 +80,7 @@ class Shortage:
         self._met_at_ms = -_AN_EPISODE_MS
 
     def met(self, error: OSError) -> None:
-        """This came of it."""
+        """Log the error of a call that found no descriptor."""
         now_ms = self._clock.monotonic_ms()
         level = logging.ERROR if now_ms - self._met_at_ms >= _AN_EPISODE_MS else logging.DEBUG
         self._met_at_ms = now_ms

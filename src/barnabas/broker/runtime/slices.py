@@ -1,10 +1,11 @@
-"""Long requests in slices: between two of them everybody else has a turn of the event loop.
+"""Long requests in slices: between two of them other connections have a turn of the event loop.
 
 A handler that works through a list is a generator: it yields where `Pace` says that a slice is
 over, and returns its outcome. A short list, as nearly all are, is one slice and answered at
 once.
 
-What a handler has read may have changed by its next slice; whoever depends on that looks again.
+What a handler has read may have changed by its next slice; a handler that depends on it reads it
+again.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 SLICE_ENTRIES = 200
-"""At ten microseconds each, two milliseconds."""
+"""Entries of a request in one slice: at ten microseconds each, two milliseconds."""
 
 _FREED_ENTRIES = 5_000
-"""To free one takes less than a tenth of a microsecond."""
+"""In one slice: to free one takes less than a tenth of a microsecond."""
 
 Slices = Generator[None, None, T]
 
 
 class Pace:
-    """Counts what one request has done since the others had their turn."""
+    """The entries that one request has worked through in its present slice."""
 
     __slots__ = ("_done",)
 
@@ -33,7 +34,7 @@ class Pace:
         self._done = 0
 
     def is_over(self, entries: int = 1) -> bool:
-        """Whether the slice is over with these entries, or with what costs as much."""
+        """Count these entries, or what costs as much as they: is the slice over?"""
         self._done += entries
         if self._done < SLICE_ENTRIES:
             return False
@@ -42,7 +43,7 @@ class Pace:
 
 
 def freed(entries: list[Any]) -> Slices[None]:
-    """Empty a list whose entries are needed no more: to free all at once would hold others up."""
+    """Empty a list in slices: to free all entries at once would hold up other connections."""
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]
         yield
@@ -50,7 +51,7 @@ def freed(entries: list[Any]) -> Slices[None]:
 
 
 def sliced(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
-    """The outcome of a handler; or, of one that needs several slices, what awaits it."""
+    """The outcome of a handler that needs one slice; else a coroutine that returns it."""
     try:
         next(slices)
     except StopIteration as end:

@@ -1,9 +1,8 @@
-"""Long work in steps: short ones on the loop, others between them, and waits for a disk in threads.
+"""Long work in steps: the order of the steps stands once, whether they run at once or in turns.
 
-A generator yields None where others may have their turn, and a call where the disk has to be
-waited for; what the call returns or raises is the outcome of that `yield`. Several calls, which
-have no outcome, may be waited for together. So the order of the steps stands in one place, whether
-they are run at once or in turns.
+A generator yields None where other tasks may run, and a call where the disk has to be waited for;
+what the call returns or raises is the outcome of that `yield`. Several calls, which have no
+outcome, may be waited for together.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 
 T = TypeVar("T")
 
@@ -22,7 +21,7 @@ Steps = Generator[Step, Any, T]
 
 
 def at_once(steps: Steps[T]) -> T:
-    """Run all of it here and now, the waits for the disk too."""
+    """Run all steps without a pause, the waits for the disk included."""
     try:
         step = next(steps)
         while True:
@@ -42,8 +41,11 @@ def at_once(steps: Steps[T]) -> T:
         return result
 
 
-async def in_turns(steps: Steps[T], lane: Executor | None = None) -> T:
-    """Run it as the loop has time for it, waiting in a lane. Cancelled, it stops at a `yield`."""
+async def in_turns(steps: Steps[T], pool: Executor | None = None) -> T:
+    """Run the steps on the loop, between other tasks, and wait for the disk in the pool's threads.
+
+    Cancelled, it stops at a `yield`.
+    """
     try:
         step = next(steps)
         while True:
@@ -52,9 +54,9 @@ async def in_turns(steps: Steps[T], lane: Executor | None = None) -> T:
                 if step is None:
                     await asyncio.sleep(0)
                 elif callable(step):
-                    outcome = await in_lane(lane, step)
+                    outcome = await run_in(pool, step)
                 else:
-                    await asyncio.gather(*(in_lane(lane, call) for call in step))
+                    await asyncio.gather(*(run_in(pool, call) for call in step))
             except OSError as error:
                 step = steps.throw(error)
             else:

@@ -1,7 +1,8 @@
-"""A broker's clock, watched for jumps of the wall clock: says by which time records age.
+"""A broker's clock, watched for jumps of the wall clock: the time by which records age.
 
-Looked at each second and whenever something is about to be removed by age, so that a jump is seen
-before anybody acts on it. `clock_jumps` judges; here it is carried out and logged.
+It is read each second and whenever something is about to be removed by age, so that a jump is seen
+before anything is removed because of it. `clock_jumps` judges; here the clock is read and jumps are
+logged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LOOK_EVERY_S = 1.0
 
 
 class WatchedClock:
-    """The same clock as the one that it is made of, and its ages."""
+    """A clock, and the wall time that can be trusted."""
 
     __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
 
@@ -30,7 +31,7 @@ class WatchedClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def trusted_wall_ms(self) -> int | None:
-        """Wall time for whoever removes by age; None: by no time for now, the clock has jumped."""
+        """Wall time for removal by age; None while the clock has jumped: nothing is removed."""
         _, wall_ms = self._look()
         return wall_ms if self._jumps.are_over else None
 
@@ -39,7 +40,7 @@ class WatchedClock:
         return self._jumps.latest_ms(*self._look())
 
     def start(self) -> None:
-        """Look at it regularly, from now on until `stop`."""
+        """Read the clock each second until `stop`."""
         self._look()
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self.start)
 
@@ -49,7 +50,7 @@ class WatchedClock:
             self._timer = None
 
     def _look(self) -> tuple[int, int]:
-        """The monotonic and the wall time that were looked at."""
+        """The monotonic and the wall time, now compared with each other."""
         now_ms, wall_ms = self.monotonic_ms(), self.wall_ms()
         finding = self._jumps.look(now_ms, wall_ms)
         if finding is not None:
@@ -74,7 +75,7 @@ def _report(finding: Finding) -> None:
 
 
 def _span(ms: int) -> str:
-    """As a person reads it: `30 days 0:00:06`."""
+    """A duration for the log: `30 days 0:00:06`."""
     minutes, seconds = divmod((ms + 500) // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

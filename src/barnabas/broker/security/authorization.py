@@ -1,8 +1,8 @@
-"""What each request needs: THE table of operations and resources, and the question itself.
+"""Authorization: THE table of the operation and resource that each API needs, and the authorizer.
 
-Every handler asks before it touches a resource, so that access control is one class to add and
-not an audit of every handler (SE-1). Until there is an authorizer the answer is "allowed", as it
-is for Kafka without `authorizer.class.name`.
+Every handler checks before it touches a resource, so that access control is one class to add and
+not an audit of every handler (SE-1). Until there is an authorizer everything is allowed, as in
+Kafka without `authorizer.class.name`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Needs(NamedTuple):
 
 CLUSTER_NAME = "kafka-cluster"
 
-# By the API's stem; None: anybody may ask.
+# By the API's stem; None: every client may send it.
 REQUIRED: dict[str, Needs | None] = {
     "add_offsets_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     "add_partitions_to_txn": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
@@ -94,7 +94,7 @@ REQUIRED: dict[str, Needs | None] = {
 
 
 class Principal(NamedTuple):
-    """Who is asking: `User:ANONYMOUS` on a listener without authentication."""
+    """The identity of a client: `User:ANONYMOUS` on a listener without authentication."""
 
     kind: str
     name: str

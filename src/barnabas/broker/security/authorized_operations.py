@@ -1,6 +1,6 @@
-"""The operations that a caller may do on a topic, a group or the cluster, as one number (KIP-430).
+"""The operations that a client may do on a topic, a group or the cluster, as one number (KIP-430).
 
-Bit n stands for the ACL operation of code n. Clients show it; nothing is decided by it.
+Bit n stands for the ACL operation of code n. Clients display it; nothing is decided by it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _POSSIBLE = MappingProxyType(
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """The bits of what the caller may do on this topic, group or cluster."""
+    """The bits of the operations that the client may do on this topic, group or cluster."""
     return sum(
         1 << operation
         for operation in _POSSIBLE[resource_type]

@@ -1,6 +1,6 @@
-"""`barnabas cluster`: several brokers on one machine, with a ZooKeeper, to try what a cluster does.
+"""`barnabas cluster`: several brokers and a ZooKeeper on one machine, to try out a cluster.
 
-Kafka has no such command: there it is as many terminals as processes.
+Kafka has no such command: it takes a terminal per process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _directory = click.option(
     default=DEFAULT_DIRECTORY,
     show_default=True,
     metavar="DIR",
-    help="Where the cluster keeps everything.",
+    help="The directory of the whole cluster.",
 )
 
 
@@ -57,7 +57,7 @@ def cluster() -> None:
     "count",
     type=click.IntRange(1, 100),
     metavar="N",
-    help="Default: as many as it had before, or 3.",
+    help="Default: as many as before, or 3.",
 )
 @_directory
 @click.option(
@@ -66,21 +66,21 @@ def cluster() -> None:
     default=_FIRST_PORT,
     show_default=True,
     metavar="PORT",
-    help="New brokers listen on the first free ports from here on.",
+    help="New brokers listen on the first free ports from this one on.",
 )
 @click.option(
     "--override",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A broker config for all of them; may be repeated.",
+    help="A config of every broker; may be repeated.",
 )
 def start(count: int | None, directory: Path, port: int, overrides: tuple[str, ...]) -> int:
     """Start a ZooKeeper and brokers 1 to N, and keep them until Ctrl-C or SIGTERM.
 
     Each is a process of its own, which may be killed. The same directory is the same cluster, on
-    the same ports. Partitions get three replicas and need two of them in sync, unless --override
-    says otherwise. Of barnabas.metrics.port broker 1 takes the port itself, the others the next.
+    the same ports. Partitions have three replicas and need two of them in sync, unless --override
+    sets it otherwise. With barnabas.metrics.port, broker 1 takes that port, the others the next.
 
     \b
     Examples:
@@ -92,13 +92,13 @@ def start(count: int | None, directory: Path, port: int, overrides: tuple[str, .
     from barnabas.cli.cluster.run import run
 
     settings = key_values(overrides, "--override")
-    return _told("start", lambda: run(make_plan(directory, count, settings, port)))
+    return _exit_code("start", lambda: run(make_plan(directory, count, settings, port)))
 
 
 @cluster.command()
 @_directory
 def stop(directory: Path) -> int:
-    """Stop a cluster in order, from another terminal, or after its command was killed.
+    """Stop a cluster cleanly, from another terminal, or after its command was killed.
 
     \b
     Examples:
@@ -109,22 +109,22 @@ def stop(directory: Path) -> int:
     def work() -> int:
         plan = existing_plan(directory)
         running = plan.running()
-        # Whoever keeps them together would take it for a misfortune.
+        # The command that started the cluster would report it as a failure.
         if not stop_process("the cluster's command", directory) and not running:
-            raise CannotRun(f"nothing runs in {directory}")
+            raise CannotRun(f"nothing is running in {directory}")
         stop_all(plan)
         for name in running:
             click.echo(f"Stopped {name}.")
         return EXIT_OK
 
-    return _told("stop", work)
+    return _exit_code("stop", work)
 
 
 @cluster.command("stop-broker")
 @click.argument("broker_id", metavar="N", type=int)
 @_directory
 def stop_broker(broker_id: int, directory: Path) -> int:
-    """Stop one broker in order: others lead first what it leads.
+    """Stop one broker cleanly: its partitions move to other leaders first.
 
     \b
     Examples:
@@ -135,18 +135,18 @@ def stop_broker(broker_id: int, directory: Path) -> int:
     def work() -> int:
         plan = _with_broker(directory, broker_id)
         if not stop_process(f"broker {broker_id}", plan.broker_directory(broker_id)):
-            raise CannotRun(f"broker {broker_id} does not run")
+            raise CannotRun(f"broker {broker_id} is not running")
         click.echo(f"Stopped broker {broker_id}.")
         return EXIT_OK
 
-    return _told("stop-broker", work)
+    return _exit_code("stop-broker", work)
 
 
 @cluster.command("start-broker")
 @click.argument("broker_id", metavar="N", type=int)
 @_directory
 def start_broker(broker_id: int, directory: Path) -> int:
-    """Start one broker again that was stopped or killed; it returns when that is ready.
+    """Start a broker that was stopped or killed, and return when it is ready.
 
     After a kill it waits until its old session has expired.
 
@@ -161,24 +161,24 @@ def start_broker(broker_id: int, directory: Path) -> int:
         running = plan.running()
         if f"broker {broker_id}" in running:
             pid = running[f"broker {broker_id}"].pid
-            raise CannotRun(f"broker {broker_id} runs already, as process {pid}")
+            raise CannotRun(f"broker {broker_id} is already running, as process {pid}")
         if "zookeeper" not in running:
             raise CannotRun(
-                f"no zookeeper runs in {directory}: `barnabas cluster start` starts everything, "
-                "`barnabas cluster start-zookeeper` that alone"
+                f"no zookeeper is running in {directory}: `barnabas cluster start` starts all, "
+                "`barnabas cluster start-zookeeper` only ZooKeeper"
             )
         started = launch_broker(plan, broker_id)
         wait_for_broker(started, lambda: False)
         click.echo(f"broker {broker_id} pid {started.process.pid} on {plan.address(broker_id)}")
         return EXIT_OK
 
-    return _told("start-broker", work)
+    return _exit_code("start-broker", work)
 
 
 @cluster.command("stop-zookeeper")
 @_directory
 def stop_zookeeper(directory: Path) -> int:
-    """Stop what the brokers keep their metadata in; they serve on, and cannot elect anybody.
+    """Stop the cluster's ZooKeeper; brokers go on serving, but elect no leaders.
 
     \b
     Examples:
@@ -188,17 +188,17 @@ def stop_zookeeper(directory: Path) -> int:
 
     def work() -> int:
         if not stop_process("zookeeper", existing_plan(directory).zookeeper_directory):
-            raise CannotRun("zookeeper does not run")
+            raise CannotRun("zookeeper is not running")
         click.echo("Stopped zookeeper.")
         return EXIT_OK
 
-    return _told("stop-zookeeper", work)
+    return _exit_code("stop-zookeeper", work)
 
 
 @cluster.command("start-zookeeper")
 @_directory
 def start_zookeeper(directory: Path) -> int:
-    """Start it again after it was stopped or killed; it has kept everything.
+    """Start the cluster's ZooKeeper after it was stopped or killed; its data is kept.
 
     \b
     Examples:
@@ -210,17 +210,17 @@ def start_zookeeper(directory: Path) -> int:
         plan = existing_plan(directory)
         running = plan.running()
         if "zookeeper" in running:
-            raise CannotRun(f"zookeeper runs already, as process {running['zookeeper'].pid}")
+            raise CannotRun(f"zookeeper is already running, as process {running['zookeeper'].pid}")
         started = launch_zookeeper(plan)
         wait_for_zookeeper(plan, started, lambda: False)
         click.echo(f"zookeeper pid {started.process.pid} on {plan.zookeeper_address}")
         return EXIT_OK
 
-    return _told("start-zookeeper", work)
+    return _exit_code("start-zookeeper", work)
 
 
-def _told(command: str, work: Callable[[], int]) -> int:
-    """The exit code of what the work does; what prevents it is told."""
+def _exit_code(command: str, work: Callable[[], int]) -> int:
+    """The exit code of the work; an error that prevents it is written to standard error."""
     try:
         return work()
     except CannotRun as error:

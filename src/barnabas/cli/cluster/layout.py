@@ -1,11 +1,11 @@
-"""A cluster on one machine, as it is kept in its directory: who listens where, with which configs.
+"""The directory of a cluster on one machine: its brokers, their ports and their configs.
 
     cluster.json      the ports, the same after a restart, and the configs of the last start
     zookeeper/        the tree of the cluster's metadata
-    broker-1/ ...     each broker's log directory, with `barnabas.out`, what it says
+    broker-1/ ...     each broker's log directory, with its output, `barnabas.out`
 
-Every process has a `barnabas.pid` in its directory, the command that keeps them together in the
-uppermost one: so anybody may stop a broker and start it again, whoever has started it.
+Every process has a `barnabas.pid` in its directory, the command that started the cluster in the
+topmost one: so any process may stop a broker and start it again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CannotRun(BarnabasError):
 
 
 class Plan(NamedTuple):
-    """All that is needed to start any process of the cluster."""
+    """What it takes to start any process of the cluster."""
 
     directory: Path
     zookeeper_port: int
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
         return f"{HOST}:{self.ports[broker_id]}"
 
     def metrics_address(self, broker_id: int) -> str:
-        """Where a broker serves `GET /metrics`; nothing if it does not."""
+        """Where a broker serves `GET /metrics`; empty if it does not."""
         port = metrics_port(self.overrides, broker_id).get(METRICS_PORT)
         return f"{HOST}:{port}" if port is not None else ""
 
@@ -66,7 +66,7 @@ class Plan(NamedTuple):
         return self.directory / f"broker-{broker_id}"
 
     def configs(self, broker_id: int) -> dict[str, str]:
-        """What makes a broker of this cluster of it; the command line's overrides win."""
+        """A broker's configs as a member of this cluster; the command line's overrides win."""
         return {
             **profile(len(self.ports)),
             **self.overrides,
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
         }
 
     def running(self) -> dict[str, PidFile]:
-        """The processes that live, by name: "broker 1", ... and "zookeeper" at last."""
+        """The live processes by name: "broker 1", ... and "zookeeper" last."""
         places = {f"broker {each}": self.broker_directory(each) for each in self.ports}
         places["zookeeper"] = self.zookeeper_directory
         recorded = {name: read_pid_file(place) for name, place in places.items()}
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
 
 
 def profile(count: int) -> dict[str, str]:
-    """The configs of `count` brokers that outlive the death of one (if there are three)."""
+    """The configs of `count` brokers that survive the loss of one (if there are three)."""
     replicas = str(min(3, count))
     min_isr = "2" if count >= 3 else "1"
     return {
@@ -101,14 +101,14 @@ def profile(count: int) -> dict[str, str]:
 
 
 def check_overrides(overrides: Mapping[str, str]) -> None:
-    """Raises CannotRun for what every broker needs for itself."""
+    """Raises CannotRun for a config that the cluster sets per broker."""
     for key in overrides:
         if key in _OWN_KEYS or key == "zookeeper.connect":
-            raise CannotRun(f"--override {key}: the cluster decides that itself, for each broker")
+            raise CannotRun(f"--override {key}: the cluster sets it itself, for each broker")
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """What was planned there; None if nothing was. Raises CannotRun."""
+    """The plan kept there; None if there is none. Raises CannotRun."""
     path = directory / _FILE_NAME
     try:
         stored = json.loads(path.read_bytes())
@@ -116,11 +116,11 @@ def read_plan(directory: Path) -> Plan | None:
         return None
     except ValueError as error:
         raise CannotRun(
-            f"{path} is not JSON ({error}): remove it, and new ports are taken"
+            f"{path} is not JSON ({error}): remove it, and the cluster gets new ports"
         ) from error
     try:
         if stored["version"] != _VERSION:
-            raise CannotRun(f"{path} is of a version that is not known here: {stored['version']}")
+            raise CannotRun(f"{path} has an unknown version: {stored['version']}")
         return Plan(
             directory,
             int(stored["zookeeper_port"]),
@@ -129,12 +129,12 @@ def read_plan(directory: Path) -> Plan | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CannotRun(
-            f"{path} says nothing of a cluster ({error!r}): remove it, and new ports are taken"
+            f"{path} describes no cluster ({error!r}): remove it, and the cluster gets new ports"
         ) from error
 
 
 def write_plan(plan: Plan) -> None:
-    """Kept for the next start; whole or not at all."""
+    """Write the plan for the next start, atomically."""
     stored = {
         "version": _VERSION,
         "zookeeper_port": plan.zookeeper_port,
@@ -149,11 +149,11 @@ def write_plan(plan: Plan) -> None:
 
 
 def existing_plan(directory: Path) -> Plan:
-    """The plan of a cluster that was started there. Raises CannotRun."""
+    """The plan of the cluster in that directory. Raises CannotRun."""
     plan = read_plan(directory)
     if plan is None:
         raise CannotRun(
-            f"no cluster in {directory}: --dir says where, `barnabas cluster start` makes one"
+            f"no cluster in {directory}: --dir names another, `barnabas cluster start` creates one"
         )
     return plan
 
@@ -176,8 +176,8 @@ def make_plan(
     wanted = had if count is None else count
     if wanted < had:
         raise CannotRun(
-            f"the cluster in {directory} has {had} brokers, and their partitions would have no "
-            f"home on {wanted}: take another --dir"
+            f"the cluster in {directory} has {had} brokers, whose partitions would lose "
+            f"replicas on {wanted}: use another --dir"
         )
     taken = [before.zookeeper_port, *before.ports.values(), *_metrics_ports(overrides, wanted)]
     free = _free_ports(first_port, taken)
@@ -191,7 +191,7 @@ def _metrics_ports(overrides: Mapping[str, str], count: int) -> list[int]:
 
 
 def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
-    """Ports from there on that nobody listens on now. Raises CannotRun at their end."""
+    """Ports from `first` on that are free now. Raises CannotRun when there is none left."""
     avoided = frozenset(taken)
     yield from (
         port for port in range(first, _LAST_PORT + 1) if port not in avoided and _free(port)

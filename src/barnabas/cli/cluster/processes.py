@@ -1,9 +1,9 @@
 """The processes of a cluster on one machine: started, watched and stopped.
 
-They are in sessions of their own, so that a terminal's Ctrl-C is heard by the command alone, which
-stops the brokers one after the other (each finds others that lead what it led) and ZooKeeper last.
-A process that ends meanwhile stays down until somebody starts it again: to see what a cluster does
-then is what it is for.
+Each is in a session of its own, so that a terminal's Ctrl-C reaches the command alone, which stops
+the brokers one after the other (each moves its leaders to others) and ZooKeeper last. A process
+that ends meanwhile stays down until the user starts it again: the point is to see what the cluster
+does then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TAIL_LINES = 5
 
 
 class Interrupted(Exception):
-    """Somebody wants the cluster to stop, before it was up."""
+    """The cluster was asked to stop before it was up."""
 
 
 class Started(NamedTuple):
@@ -45,8 +45,8 @@ class Started(NamedTuple):
 
     name: str  # "broker 1", "zookeeper"
     process: subprocess.Popen[str]
-    output: Path  # what it says
-    output_began_at: int  # where its own words begin in there
+    output: Path
+    output_began_at: int  # where this process's output begins in the file
 
 
 def launch_zookeeper(plan: Plan) -> Started:
@@ -72,20 +72,20 @@ def wait_for_zookeeper(plan: Plan, started: Started, wants_stop: Callable[[], bo
 
 
 def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
-    """Until it has said that it is ready. Raises CannotRun, Interrupted."""
-    said = started.process.stdout
-    assert said is not None
+    """Wait for its line that it is ready. Raises CannotRun, Interrupted."""
+    stdout = started.process.stdout
+    assert stdout is not None
 
     def is_ready() -> bool:
-        readable, _, _ = select.select([said], [], [], 0)
-        return bool(readable) and said.readline().startswith("barnabas ready on ")
+        readable, _, _ = select.select([stdout], [], [], 0)
+        return bool(readable) and stdout.readline().startswith("barnabas ready on ")
 
-    with said:
+    with stdout:
         _wait(started, is_ready, wants_stop)
 
 
 def stop_process(name: str, directory: Path) -> bool:
-    """Stop the process that has its `barnabas.pid` there, whoever started it, and wait.
+    """Stop the process that has its `barnabas.pid` there, and wait.
 
     Returns whether there was one. One that does not stop in time is killed. Raises CannotRun.
     """
@@ -96,28 +96,28 @@ def stop_process(name: str, directory: Path) -> bool:
         os.kill(recorded.pid, signal.SIGTERM)
         if not _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S):
             sys.stderr.write(
-                f"barnabas cluster: {name} has not stopped within {STOP_TIMEOUT_S:.0f} s and is "
+                f"barnabas cluster: {name} did not stop within {STOP_TIMEOUT_S:.0f} s and is "
                 f"killed; see {directory / OUTPUT_NAME}\n"
             )
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
     except ProcessLookupError:
-        return True  # it went by itself just now
+        return True  # it ended by itself just now
     except PermissionError as error:
         raise CannotRun(f"{name}, process {recorded.pid}, belongs to another user") from error
     return True
 
 
 def stop_all(plan: Plan) -> None:
-    """Brokers first, the oldest last, then what they keep their metadata in."""
+    """Stop the brokers, the oldest last, then ZooKeeper."""
     for broker_id in sorted(plan.ports, reverse=True):
         stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
     if stop_process("zookeeper", plan.zookeeper_directory):
         (plan.zookeeper_directory / FILE_NAME).unlink(missing_ok=True)
 
 
-def last_words(started: Started) -> str:
-    """The end of what a process has said in its life."""
+def last_output(started: Started) -> str:
+    """The end of a process's output."""
     with started.output.open(encoding="utf-8", errors="replace") as output:
         output.seek(started.output_began_at)
         lines = [line.strip() for line in output.read().splitlines() if line.strip()]
@@ -127,13 +127,13 @@ def last_words(started: Started) -> str:
 def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
     directory.mkdir(parents=True, exist_ok=True)
     output = directory / OUTPUT_NAME
-    with output.open("ab") as said:
-        began_at = said.tell()
+    with output.open("ab") as file:
+        began_at = file.tell()
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if name != "zookeeper" else said,
-            stderr=said,
+            stdout=subprocess.PIPE if name != "zookeeper" else file,
+            stderr=file,
             start_new_session=True,
             text=True,
         )
@@ -152,12 +152,12 @@ def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[
     while not is_ready():
         code = started.process.poll()
         if code is not None:
-            raise CannotRun(f"{started.name} {ending(code)} at its start: {last_words(started)}")
+            raise CannotRun(f"{started.name} {ending(code)} while starting: {last_output(started)}")
         if wants_stop():
             raise Interrupted
         if time.monotonic() >= ends_at_s:
             raise CannotRun(
-                f"{started.name} is not ready within {START_TIMEOUT_S:.0f} s, see {started.output}"
+                f"{started.name} was not ready within {START_TIMEOUT_S:.0f} s, see {started.output}"
             )
         time.sleep(_POLL_S)
 
@@ -175,4 +175,4 @@ def ending(code: int) -> str:
     """How a process ended, in words."""
     if code < 0:
         return f"was killed by signal {-code}"
-    return "has stopped" if code == 0 else f"ended with code {code}"
+    return "stopped" if code == 0 else f"ended with code {code}"

@@ -1,7 +1,7 @@
-"""`barnabas cluster start` itself: it is there as long as its cluster is.
+"""`barnabas cluster start` itself, which runs as long as its cluster.
 
-Starts what the plan says, tells when all of it is ready, and stops all of it on SIGTERM or Ctrl-C.
-A second signal does not wait for order: whatever still runs is killed.
+Starts the plan's processes, reports when all are ready, and stops them on SIGTERM or Ctrl-C. A
+second signal kills those that are left.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(plan: Plan) -> int:
-    """Until somebody stops it; the exit code. Raises CannotRun."""
+    """Run the cluster until it is stopped; the exit code. Raises CannotRun."""
     running = plan.running()
     if running:
         name, process = next(iter(running.items()))
         raise CannotRun(
-            f"{name}, process {process.pid}, runs in {plan.directory} already: "
+            f"{name}, process {process.pid}, is already running in {plan.directory}: "
             f"`barnabas cluster stop --dir {plan.directory}` ends it"
         )
     write_plan(plan)
@@ -64,7 +64,7 @@ def run(plan: Plan) -> int:
 
 
 class _Run:
-    """One life of a cluster."""
+    """One run of a cluster."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -89,7 +89,7 @@ class _Run:
             self._stop()
             raise
         while not self._wants_stop:
-            self._tell_who_has_ended()
+            self._report_ended()
             time.sleep(_POLL_S)
         self._stop()
         return EXIT_OK
@@ -115,9 +115,9 @@ class _Run:
         sys.stdout.flush()
 
     async def _settle(self) -> None:
-        """Until all brokers know each other and every partition is led, as most are at once.
+        """Wait until all brokers know each other and every partition has a leader.
 
-        One that nobody can lead is no reason not to start: what is missing has time to come.
+        A partition that stays without one does not fail the start: its replicas may come later.
         """
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (
@@ -136,7 +136,7 @@ class _Run:
         is_whole = len(cluster.brokers) == len(self._plan.ports)
         return (is_led and is_whole) or self._wants_stop
 
-    def _tell_who_has_ended(self) -> None:
+    def _report_ended(self) -> None:
         for child in list(self._children):
             code = child.process.poll()
             if code is None or self._wants_stop:
@@ -147,7 +147,7 @@ class _Run:
             complain(WHO, f"{who} {ending(code)}; {again} starts it again")
 
     def _stop(self) -> None:
-        """Children that have not written their file yet are known here alone."""
+        """Stop them all, also children that have not written their pid file yet."""
         stop_all(self._plan)
         for child in self._children:
             if child.process.poll() is None:

@@ -1,4 +1,4 @@
-"""The ZooKeeper that a cluster on one machine keeps its metadata in: found, and started."""
+"""The ZooKeeper of a cluster on one machine: how it is found, configured and started."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
 
 DEBIAN = Path("/usr/share/java/zookeeper.jar")
 TICK_MS = 500
-"""A session lives two ticks at least."""
+"""A session lasts two ticks at least."""
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# Ready sooner; nothing here runs long enough, or has enough to do, for the compiler's best.
+# Ready sooner; this ZooKeeper has too little to do for the optimizing compiler to pay.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
 
 
 def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> list[str]:
-    """The command line that runs it; its configuration is written anew. Raises CannotRun."""
+    """The command line that runs it; writes its configuration. Raises CannotRun."""
     java = _find_java(environment)
     if not jar.exists() or java is None:
         missing = "ZooKeeper" if java is not None else "Java"

@@ -1,4 +1,4 @@
-"""From `--add retention.ms=1000,cleanup.policy=[compact,delete]` to operations on configs. Pure.
+"""Parses `--add retention.ms=1000,cleanup.policy=[compact,delete]` into config operations. Pure.
 
 Kafka's notation: pairs are separated by commas, a value that has commas itself stands in square
 brackets, and the last bracket pair is not part of the value.
@@ -12,21 +12,21 @@ from barnabas.client.admin.configs import ConfigOperation, ConfigOperationType
 
 
 class BadChange(Exception):
-    """The text is not what it should be; the message shows what is."""
+    """The text is malformed; the message shows the right form."""
 
 
 def split_items(text: str) -> Iterator[str]:
-    """The items between commas that stand in no brackets, without blanks around them."""
+    """The items between commas that are not in brackets, stripped of blanks."""
     depth, begin = 0, 0
     for at, letter in enumerate(text):
         depth += (letter == "[") - (letter == "]")
         if depth < 0:
-            raise BadChange(f"{text}: a ] without its [")
+            raise BadChange(f"{text}: a ] without a [")
         if letter == "," and not depth:
             yield text[begin:at].strip()
             begin = at + 1
     if depth:
-        raise BadChange(f"{text}: a [ without its ]")
+        raise BadChange(f"{text}: a [ without a ]")
     yield text[begin:].strip()
 
 
@@ -37,7 +37,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
         for item in split_items(text):
             key, equals, value = (part.strip() for part in item.partition("="))
             if not equals or not key:
-                raise BadChange(f"{option} {item}: not KEY=VALUE, as retention.ms=1000 is")
+                raise BadChange(f"{option} {item}: not KEY=VALUE, such as retention.ms=1000")
             if value.startswith("[") and value.endswith("]"):
                 value = value[1:-1]
             found[key] = value
@@ -56,7 +56,7 @@ def parse_names(texts: Iterable[str], option: str) -> list[str]:
 def operations(
     add: Iterable[str], delete: Iterable[str], append: Iterable[str], subtract: Iterable[str]
 ) -> list[ConfigOperation]:
-    """What these options ask for, each config once. Raises BadChange."""
+    """The operations of these options, each config once. Raises BadChange."""
     found = [
         *_operations(ConfigOperationType.SET, parse_pairs(add, "--add")),
         *_operations(ConfigOperationType.APPEND, parse_pairs(append, "--append")),

@@ -1,4 +1,4 @@
-"""`barnabas configs`: what `kafka-configs.sh` is, for topics and brokers."""
+"""`barnabas configs`: like `kafka-configs.sh`, for topics and brokers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,15 @@ _LISTS = "KEY=VALUE[,...]"
 
 
 def _whose(command: F) -> F:
-    """The options that name what has the configs."""
-    topic = click.option("--topic", metavar="NAME", help="Of this topic.")
-    broker = click.option("--broker", type=click.IntRange(0), metavar="ID", help="Of this broker.")
+    """The options that name a topic, a broker or all brokers."""
+    topic = click.option("--topic", metavar="NAME", help="The configs of this topic.")
+    broker = click.option(
+        "--broker", type=click.IntRange(0), metavar="ID", help="The configs of this broker."
+    )
     defaults = click.option(
-        "--broker-defaults", is_flag=True, help="Of all brokers that have no value of their own."
+        "--broker-defaults",
+        is_flag=True,
+        help="The defaults for brokers without a value of their own.",
     )
     return topic(broker(defaults(command)))
 
@@ -60,8 +64,10 @@ def configs() -> None:
 
 @configs.command()
 @_whose
-@click.option("--all", "everything", is_flag=True, help="Also what was not set for it.")
-@click.option("--explain", metavar="KEY", help="Say what a config is for; asks no broker.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Include the configs that were not set for it."
+)
+@click.option("--explain", metavar="KEY", help="Explain a config; needs no broker.")
 @as_json
 @bootstrap_server
 def describe(  # noqa: PLR0913  (a command's parameters are its options)
@@ -75,8 +81,8 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
 ) -> None:
     """Show the configs that were set for a topic, a broker or all brokers.
 
-    With --all every config, with where its value comes from. On a terminal it is a table; into a
-    pipe or a file, the lines that Kafka prints.
+    With --all it shows every config and the source of its value. On a terminal the output is a
+    table; in a pipe or a file it is the lines that Kafka prints.
 
     \b
     Examples:
@@ -118,9 +124,9 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
     metavar="KEY[,...]",
     help="Back to the default.",
 )
-@click.option("--append", multiple=True, metavar=_LISTS, help="Put items at the end of a list.")
-@click.option("--subtract", multiple=True, metavar=_LISTS, help="Take items out of a list.")
-@click.option("--validate-only", is_flag=True, help="Only say whether it could be done.")
+@click.option("--append", multiple=True, metavar=_LISTS, help="Append items to a list.")
+@click.option("--subtract", multiple=True, metavar=_LISTS, help="Remove items from a list.")
+@click.option("--validate-only", is_flag=True, help="Check the change without making it.")
 @bootstrap_server
 def alter(  # noqa: PLR0913  (a command's parameters are its options)
     topic: str | None,
@@ -133,9 +139,9 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     validate_only: bool,
     servers: str,
 ) -> None:
-    """Change configs of a topic, a broker or all brokers: all of it or nothing.
+    """Change configs of a topic, a broker or all brokers, all or nothing.
 
-    A value that has commas stands in square brackets. What is changed holds at once.
+    A value that contains commas goes in square brackets. Changes take effect at once.
 
     \b
     Examples:
@@ -159,7 +165,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
 
     run_client(work())
     if validate_only:
-        click.echo("This could be done.")
+        click.echo("The change is valid; nothing was changed.")
     elif resource.name:
         kind = "broker" if resource.type == BROKER else "topic"
         click.echo(f"Completed updating config for {kind} {resource.name}.")
@@ -170,9 +176,9 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _resource(topic: str | None, broker: int | None, broker_defaults: bool) -> ConfigResource:
-    """What has the configs. Raises UsageError."""
+    """The resource whose configs are meant. Raises UsageError."""
     if (topic is not None) + (broker is not None) + broker_defaults != 1:
-        raise click.UsageError("say whose configs: --topic, --broker or --broker-defaults")
+        raise click.UsageError("choose one of --topic, --broker and --broker-defaults")
     if topic is not None:
         if not topic:
             raise click.UsageError("--topic needs a name")
@@ -181,7 +187,7 @@ def _resource(topic: str | None, broker: int | None, broker_defaults: bool) -> C
 
 
 def _warnings(resource: ConfigResource, changes: Iterable[ConfigOperation]) -> list[str]:
-    """What was set and changes nothing; a cluster of real Kafkas may obey more."""
+    """Configs set here that have no effect; in a real Kafka cluster some of them may."""
     values = {
         change.name: change.value or ""
         for change in changes
@@ -194,7 +200,7 @@ def _warnings(resource: ConfigResource, changes: Iterable[ConfigOperation]) -> l
         try:
             warning = inert_warning(name)
         except ConfigError:
-            continue  # the broker took it: it knows a config that we do not
+            continue  # accepted by a broker that knows more configs than we do
         if warning is not None:
             found.append(warning)
     return found

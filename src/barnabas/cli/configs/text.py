@@ -1,4 +1,4 @@
-"""What `configs describe` says: Kafka 3.9's lines to the byte, and values. Pure.
+"""The output of `configs describe`: Kafka 3.9's lines to the byte, and values. Pure.
 
 Dynamic configs for topic test are:
   retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000}
@@ -36,7 +36,7 @@ SOURCES = {
 def shown_entries(
     resource: ConfigResource, entries: Iterable[ConfigEntry], everything: bool
 ) -> list[ConfigEntry]:
-    """Those that are set for this resource itself, or all; by name."""
+    """The entries set for this resource itself, or all; by name."""
     own = DYNAMIC_TOPIC_CONFIG
     if resource.type == BROKER:
         own = DYNAMIC_BROKER_CONFIG if resource.name else DYNAMIC_DEFAULT_BROKER_CONFIG
@@ -70,7 +70,7 @@ def synonym_text(synonym: ConfigSynonym) -> str:
 
 
 def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, Any]]:
-    """The same for JSON, with what the lines have no room for."""
+    """The same for JSON, with details that the lines leave out."""
     return [
         {
             "name": entry.name,
@@ -90,7 +90,7 @@ def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, An
 
 
 def explain_text(name: str) -> str:
-    """All that there is to know about a config, of topics or brokers. Raises ConfigError."""
+    """The documentation of a topic or broker config. Raises ConfigError."""
     found = [
         (kind, keys[name])
         for kind, keys in (("topic", TOPIC_KEYS), ("broker", BROKER_KEYS))

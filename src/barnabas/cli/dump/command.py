@@ -1,7 +1,7 @@
-"""`barnabas dump`: what Kafka's DumpLogSegments is, for every file that a broker keeps.
+"""`barnabas dump`: like Kafka's DumpLogSegments, for every file that a broker keeps.
 
-Reads files, asks no broker, and changes nothing; that of a running broker may end in a batch which
-is being written just then.
+Reads files, asks no broker and changes nothing. A file of a running broker may end in a batch that
+is just being written.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _VERIFY = {
     ".txnindex": verify_aborted,
     LEADER_EPOCHS: verify_epochs,
 }
-_UNFINISHED = (".deleted", ".cleaned", ".swap")  # what a compaction leaves behind a file's name
+_UNFINISHED = (".deleted", ".cleaned", ".swap")  # suffixes that a compaction adds to a file's name
 _INTERNAL = {GROUP_TOPIC: show_group_record, TRANSACTION_TOPIC: show_transaction_record}
 _STYLES = {"Dumping": {"bold": True}, "|": {"dim": True}}
 
@@ -67,20 +67,20 @@ class Wanted(NamedTuple):
     "--files",
     multiple=True,
     metavar="FILE[,FILE...]",
-    help="The files, as Kafka's tool is given them.",
+    help="The files, in the syntax of Kafka's tool.",
 )
 @click.option(
     "--records",
     "--print-data-log",
     "records",
     is_flag=True,
-    help="Also keys, values and header names.",
+    help="Include keys, values and header names.",
 )
 @click.option("--raw", is_flag=True, help="Do not decode the records of internal topics.")
-@click.option("--deep-iteration", "deep", is_flag=True, help="Also each record's offset and sizes.")
 @click.option(
-    "--verify", is_flag=True, help="Print what is wrong with the files, and nothing else."
+    "--deep-iteration", "deep", is_flag=True, help="Include each record's offset and sizes."
 )
+@click.option("--verify", is_flag=True, help="Print only what is wrong with the files.")
 def dump(
     paths: tuple[str, ...],
     files: tuple[str, ...],
@@ -93,8 +93,8 @@ def dump(
 
     A FILE is a .log, .index, .timeindex, .txnindex or .snapshot, a checkpoint, meta.properties or
     partition.metadata; a directory stands for all such files in it. The lines are those of Kafka's
-    DumpLogSegments. With --verify there is a line for everything that is wrong, and then the exit
-    code is 1; with --verify --records every record is looked at, too.
+    DumpLogSegments. With --verify there is a line per finding, and the exit code is 1 if there are
+    any; --verify --records also checks every record.
 
     \b
     Examples:
@@ -109,7 +109,7 @@ def dump(
     if not paths:
         raise click.UsageError("name a file or a directory")
     if raw and not records:
-        raise click.UsageError("--raw needs --records: it says how to show them")
+        raise click.UsageError("--raw needs --records")
     found, problems = 0, 0
     output = Output(sys.stdout.buffer, sys.stdout.isatty())
     wanted = Wanted(records, raw, deep)
@@ -122,7 +122,7 @@ def dump(
                 output.line(f"Dumping {shown_as}")
                 output.lines(_lines(path, shown_as, wanted))
         except BrokenPipeError:
-            raise  # who reads has left: there is nothing wrong with the file
+            raise  # the reader of our output has closed it: nothing is wrong with the file
         except (CorruptData, OSError) as error:
             problems += 1
             output.flush()
@@ -134,7 +134,7 @@ def dump(
 
 
 class Output:
-    """Standard output: lines as they are, and on a terminal such as do it no harm."""
+    """Standard output; on a terminal, without control characters."""
 
     def __init__(self, output: BinaryIO, is_terminal: bool) -> None:
         self._output = output
@@ -150,7 +150,7 @@ class Output:
             self.line(text)
 
     def findings(self, shown_as: str, findings: Findings) -> int:
-        """How many there are; what cannot be read at all is one of them."""
+        """Print the findings; their number. A file that cannot be read counts as one."""
         count = 0
         try:
             for finding in findings:
@@ -166,7 +166,7 @@ class Output:
 
 
 def _styled(text: str) -> str:
-    """A record may hold any bytes, and a terminal obeys some of them."""
+    """The text without control characters, which a terminal would obey."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     if shown.endswith("isvalid: false"):
         return click.style(shown, fg="red")
@@ -179,7 +179,7 @@ def _reason(shown_as: str, error: Exception) -> str:
 
 
 def _files(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
-    """Each file with its name as the user would write it; for a directory, what we can read."""
+    """Each file with its name as the user would write it; of a directory, the known files."""
     for given in paths:
         path = Path(given)
         if not path.is_dir():
@@ -192,7 +192,7 @@ def _files(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
 
 
 def _kind(path: Path) -> str:
-    """The suffix, or the name, that says what a file is. Raises CorruptData."""
+    """The suffix or name that identifies the kind of a file. Raises CorruptData."""
     if path.name in SMALL_FILES:
         return path.name
     suffix = path.suffix if path.suffix not in _UNFINISHED else path.with_suffix("").suffix
@@ -225,7 +225,7 @@ def _log_lines(path: Path, shown_as: str, wanted: Wanted) -> Iterator[str]:
             try:
                 yield from lines.of(batch)
             except CorruptData as error:
-                # The next batch can be found all the same; that this one is damaged must be said.
+                # The next batch can still be found, but the damage must be reported.
                 yield f"| position: {batch.position} unreadable: {error}"
         if walk.trailing_bytes:
             yield f"Found {walk.trailing_bytes} invalid bytes at the end of {path.name}"
@@ -241,7 +241,7 @@ def _findings(path: Path, wanted: Wanted) -> Findings:
 
 
 def _unreadable(path: Path, wanted: Wanted) -> Findings:
-    """No finding, unless reading the file raises CorruptData."""
+    """Read the file; no findings unless that raises CorruptData."""
     for _ in _lines(path, "", wanted):
         pass
     yield from ()

@@ -1,12 +1,12 @@
-"""The index files beside a `.log`, and the lines that Kafka 3.9's DumpLogSegments prints of them.
+"""The index files beside a `.log`, and the lines that Kafka 3.9's DumpLogSegments prints for them.
 
     .index      relative offset int32 | position int32
     .timeindex  timestamp int64 | relative offset int32
     .txnindex   version int16 (0) | producer id int64 | first offset int64 | last offset int64
                 | last stable offset int64            one entry per aborted transaction (KIP-98)
 
-While a segment is written to, and after a crash, the first two are longer than what is in them: the
-rest is zeros. An entry that points at the segment's first offset again is where that rest begins.
+While a segment is active, and after a crash, the first two are preallocated: the rest is zeros. It
+begins at the entry that points at the segment's first offset again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class IndexEntry(NamedTuple):
     """An entry of `.index` or `.timeindex`."""
 
     offset: int
-    """Of the last record of the batches that the entry stands for."""
+    """The offset of the last record of the batches that the entry covers."""
     target: int
     """Where those batches begin, in bytes; or the largest timestamp so far, in ms."""
 
@@ -43,7 +43,7 @@ def base_offset(path: Path) -> int:
 
 
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
-    """The entries, without the zeros behind them; an index of zeros alone has one."""
+    """The entries, without the zeros after them; an index of zeros only has one."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
         if i and relative == 0:
             return
@@ -67,7 +67,7 @@ def read_aborted(file: BinaryIO) -> Iterator[Aborted]:
 
 
 def _rows(file: BinaryIO, entry: Struct) -> Iterator[tuple[int, ...]]:
-    """Entry by entry; what is cut at the end is left out."""
+    """The entries; a partial one at the end is left out."""
     while piece := file.read(entry.size * _ENTRIES_AT_ONCE):
         yield from entry.iter_unpack(piece[: len(piece) // entry.size * entry.size])
 

@@ -1,9 +1,9 @@
-"""Records of the internal topics as the text that Kafka 3.9's DumpLogSegments shows of them. Pure.
+"""Records of the internal topics as Kafka 3.9's DumpLogSegments shows them. Pure.
 
     __consumer_offsets     key: {"type":"1","data":{...}} payload: {"version":"3","data":{...}}
     __transaction_state    key: transaction_metadata::transactionalId=tx payload: producerId:7,...
 
-One thing differs: the partitions of a transaction come in order; Kafka's in that of a hash table.
+One difference: a transaction's partitions are in order here, in a hash table's order in Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from barnabas.protocol.message import Message
 from barnabas.records.record import Record
 
 Shown = tuple[str | None, str | None]
-"""What stands behind `key:` and behind `payload:`; None leaves it out."""
+"""The texts after `key:` and `payload:`; None leaves one out."""
 
 _DELETED = "<DELETE>"
 _ESCAPES = str.maketrans(
@@ -103,7 +103,7 @@ def _group_payload(decoded: InternalRecord) -> str:
 
 
 def _consumer_values(member: MemberMetadata) -> dict[str, Any]:
-    """A member's bytes, decoded; those that a member never set stay as they are."""
+    """A member's bytes, decoded; bytes that were never set stay as they are."""
     values = {}
     for name, cls in _BLOBS.items():
         data = bytes(getattr(member, name))

@@ -1,11 +1,11 @@
-"""A `.log` file batch by batch, and the lines that Kafka 3.9's DumpLogSegments prints of it (ST-9).
+"""A `.log` file batch by batch, and the lines that Kafka 3.9's DumpLogSegments prints (ST-9).
 
     baseOffset: 0 lastOffset: 2 count: 3 ... compresscodec: none crc: 1531881397 isvalid: true
     | offset: 0 CreateTime: 1700000000000 keySize: 2 valueSize: 2 sequence: -1 headerKeys: [] ...
 
-A file is walked, not loaded: one batch is in memory at a time, and of one that is larger than
-`MAX_BATCH_BYTES` only its header. The walk ends before the first batch that is not there as a
-whole; where no batch can begin, it is `CorruptData`.
+A file is walked, not loaded: one batch is in memory at a time, and of a batch larger than
+`MAX_BATCH_BYTES` only its header. The walk ends before the first incomplete batch; bytes that
+cannot begin a batch raise `CorruptData`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from barnabas.records.crc32c import crc32c
 from barnabas.records.record import LOG_APPEND_TIME_TYPE, Record, records_of
 
 MAX_BATCH_BYTES = 64 << 20
-"""Larger batches are checked, but their records are not looked at."""
+"""Of larger batches the checksum is checked, but no record is read."""
 
 _MAX_SEQUENCE = 2**31 - 1
-_MAGIC_END = 17  # what must be there before Kafka looks for a batch
-_MIN_LENGTH = 14  # the shortest message there ever was
+_MAGIC_END = 17  # the bytes that Kafka needs before it looks for a batch
+_MIN_LENGTH = 14  # of the shortest message of any format
 _PIECE_BYTES = 1 << 20
 _SIZE = Struct(">qi")
 _CONTROL_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
@@ -52,7 +52,7 @@ _CONTROL_TYPES = {
 
 
 class Batch(NamedTuple):
-    """A batch where it stands, or a message of an older format."""
+    """A batch and its position, or a message of an older format."""
 
     position: int
     header: BatchHeader
@@ -70,7 +70,7 @@ class Batch(NamedTuple):
 
 
 class LogWalk:
-    """The batches of an open file, as many as are whole when it is asked for the size."""
+    """The batches of an open file that are complete when the walk begins."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -79,7 +79,7 @@ class LogWalk:
 
     @property
     def trailing_bytes(self) -> int:
-        """What lies behind the last whole batch, once the walk has ended."""
+        """The bytes after the last complete batch, once the walk has ended."""
         return self.size_bytes - self.position
 
     def __iter__(self) -> Iterator[Batch]:
@@ -119,7 +119,7 @@ class LogWalk:
 
 
 class RecordLines(NamedTuple):
-    """What is said of each record."""
+    """The lines of the records of a batch."""
 
     contents: Callable[[Record], Shown] | None  # None: nothing but sizes
 
@@ -134,7 +134,7 @@ class RecordLines(NamedTuple):
                 names = ",".join(name for name, _ in record.headers)
                 line += f" sequence: {_sequence(header, record.offset)} headerKeys: [{names}]"
             else:
-                # The closing brace is Kafka's own slip; whoever reads its lines expects it.
+                # The closing brace is Kafka's own slip; parsers of its lines expect it.
                 line += f" isValid: {_word(batch.is_valid)} crc: {_message_crc(header, record)}}}"
             if header.is_control:
                 line += _control_text(record)
@@ -155,7 +155,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def batch_line(batch: Batch) -> str:
-    """Kafka's line of a batch."""
+    """Kafka's line for a batch."""
     header = batch.header
     if header.magic == 2:
         first = header.base_sequence
@@ -189,7 +189,7 @@ def _time_type(header: BatchHeader, record: Record | None = None) -> str:
 
 
 def _sequence(header: BatchHeader, offset: int) -> int:
-    """A producer's number of the record at this offset; after the largest comes 0."""
+    """The producer's sequence number of the record at this offset; it wraps around to 0."""
     if header.base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (header.base_sequence + offset - header.base_offset) & _MAX_SEQUENCE

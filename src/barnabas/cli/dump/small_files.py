@@ -1,13 +1,13 @@
 """The small files of a log directory and of a partition, line by line (ST-9).
 
-    <offset>.snapshot                the producers that the partition knew, as Kafka prints them
+    <offset>.snapshot                the producers that the partition knows, as Kafka prints them
     *-offset-checkpoint              an offset per partition
     leader-epoch-checkpoint          where each leader epoch began
     meta.properties                  whose directory it is
     partition.metadata               whose partition it is
-    .kafka_cleanshutdown             that the broker was stopped in order
+    .kafka_cleanshutdown             a mark of a clean shutdown
 
-Kafka has a tool for the first alone; the others' lines are ours, in its manner.
+Kafka has a tool only for the first; the lines of the others are ours, in its style.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from barnabas.storage.snapshot import decode_snapshot
 from barnabas.types import uuid_text
 
 MAX_BYTES = 256 << 20
-"""A snapshot of five million producers; a larger file is not what its name says."""
+"""A snapshot of five million producers; a larger file is none of these."""
 
 Lines = Callable[[Path, str], Iterator[str]]
 
 
 def snapshot_lines(path: Path, shown_as: str) -> Iterator[str]:
-    """Kafka's line of each producer. Raises CorruptData."""
+    """Kafka's line for each producer. Raises CorruptData."""
     for producer_id, producer in decode_snapshot(_content(path)):
         yield _producer_line(producer_id, producer)
 
@@ -105,9 +105,9 @@ def _marker_lines(path: Path, shown_as: str) -> Iterator[str]:
 
 
 def _content(path: Path) -> bytes:
-    """The whole file; FileNotFoundError where `storage` would take its absence for emptiness."""
+    """The whole file. Raises FileNotFoundError, where `storage` treats a missing file as empty."""
     if path.stat().st_size > MAX_BYTES:
-        raise CorruptData(f"{path.stat().st_size} bytes are too many for such a file")
+        raise CorruptData(f"{path.stat().st_size} bytes are too many for this kind of file")
     return path.read_bytes()
 
 

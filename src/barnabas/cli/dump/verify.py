@@ -8,8 +8,8 @@
 
 The index files are compared with the `.log` of the same name beside them, in one walk over it, so
 that memory does not grow with the log. An index need not have an entry for every batch: which ones
-it has depends on when the log was opened, so nothing is said about those that are not there.
-Everything else that `barnabas dump` reads is sound if it can be read.
+it has depends on when the log was opened, so missing entries are no finding.
+Every other file that `barnabas dump` reads is sound if it can be read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PIECE_BYTES = 1 << 16
 
 
 def verify_log(path: Path, *, records: bool = False) -> Findings:
-    """With `records`, every record is decoded as well."""
+    """Check a log; with `records`, decode every record as well."""
     base = base_offset(path)
     last_offset, last_epoch = base - 1, -1
     with path.open("rb") as file:
@@ -54,7 +54,7 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
                     yield f"{where} fails its checksum"
                 elif records and (problem := _record_problem(batch)):
                     yield f"{where}: {problem}"
-                # A message of an older format says only where it ends.
+                # A message of an older format has only its last offset.
                 if header.base_offset <= last_offset:
                     yield f"{where} does not come after offset {last_offset}"
                 if header.last_offset - base > MAX_RELATIVE_OFFSET:
@@ -68,7 +68,7 @@ def verify_log(path: Path, *, records: bool = False) -> Findings:
             yield str(error)
             return
     if walk.trailing_bytes:
-        yield f"position {walk.position}: {walk.trailing_bytes} bytes are no whole batch"
+        yield f"position {walk.position}: {walk.trailing_bytes} bytes are an incomplete batch"
 
 
 def verify_offset_index(path: Path) -> Findings:
@@ -137,17 +137,17 @@ def verify_epochs(path: Path) -> Findings:
 
 
 class _Scan:
-    """One walk over a log, for questions whose answers lie further and further on."""
+    """One walk over a log that answers questions in ascending order of position."""
 
     def __init__(self, walk: LogWalk) -> None:
         self._batches = self._readable(walk)
         self._batch: Batch | None = next(self._batches, None)
         self.max_timestamp = NO_TIMESTAMP
-        """Of all batches up to the one that was asked for last."""
+        """The largest timestamp up to the batch found last."""
 
     @staticmethod
     def _readable(walk: LogWalk) -> Iterator[Batch]:
-        """Where the log itself is damaged is said when the log is verified."""
+        """The batches up to the first damage, which is reported when the log is verified."""
         try:
             yield from walk
         except CorruptData:
@@ -166,7 +166,7 @@ class _Scan:
         return self._batch.header.last_offset == offset
 
     def is_abort_of(self, producer_id: int) -> bool:
-        """Whether the batch that was found is the end of an aborted transaction."""
+        """Whether the batch found last ends an aborted transaction of this producer."""
         batch = self._batch
         if batch is None or batch.data is None or not batch.header.is_control:
             return False
@@ -183,7 +183,7 @@ class _Scan:
 
 
 def _record_problem(batch: Batch) -> str:
-    """What is wrong with the records of a batch whose checksum is right; empty: nothing."""
+    """The problem with the records of a batch whose checksum is right; empty: none."""
     header = batch.header
     last_offset = header.base_offset - 1 if header.magic == 2 else -1
     try:
@@ -199,11 +199,11 @@ def _record_problem(batch: Batch) -> str:
 def _length_problem(path: Path, entry: Struct) -> Findings:
     size = path.stat().st_size
     if size % entry.size:
-        yield f"{size} bytes are no whole number of entries of {entry.size} bytes"
+        yield f"{size} bytes are not a whole number of entries of {entry.size} bytes"
 
 
 def _is_zeros(file: BinaryIO) -> bool:
-    """Whether the file was only preallocated, or is empty; it is to be read from its beginning."""
+    """Whether the file, at its beginning, is empty or only preallocated."""
     zeros = True
     while zeros and (piece := file.read(_PIECE_BYTES)):
         zeros = not any(piece)
@@ -215,5 +215,5 @@ def _log_beside(path: Path) -> Path:
     """The `.log` that an index belongs to. Raises CorruptData if it is not there."""
     log = path.with_suffix(".log")
     if not log.exists():
-        raise CorruptData(f"its {log.name} is not there")
+        raise CorruptData(f"its {log.name} does not exist")
     return log

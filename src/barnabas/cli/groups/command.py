@@ -1,4 +1,4 @@
-"""`barnabas groups`: what `kafka-consumer-groups.sh` is; `reset-offsets` has a file of its own."""
+"""`barnabas groups`: like `kafka-consumer-groups.sh`; `reset-offsets` is in `reset_command`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ groups.add_command(import_zookeeper)
     is_flag=False,
     flag_value=_ANY,
     metavar="[STATE,...]",
-    help="Also their states; or only groups in one of these states.",
+    help="Show states as well, or only groups in one of these states.",
 )
 @click.option(
     "--type",
@@ -67,7 +67,7 @@ groups.add_command(import_zookeeper)
     is_flag=False,
     flag_value=_ANY,
     metavar="[TYPE,...]",
-    help="Also their types; or only groups of one of these types.",
+    help="Show types as well, or only groups of one of these types.",
 )
 @as_json
 @bootstrap_server
@@ -98,17 +98,19 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
 @groups.command()
 @group_names
 @click.option("--offsets", "what", flag_value="offsets", default=True, help="The default.")
-@click.option("--members", "what", flag_value="members", help="Who is in it.")
-@click.option("--state", "what", flag_value="state", help="Its coordinator and how it fares.")
-@click.option("--events", "what", flag_value="events", help="Its last rebalances as stories.")
-@click.option("--verbose", is_flag=True, help="With --members: which partitions each has.")
+@click.option("--members", "what", flag_value="members", help="Its members.")
+@click.option("--state", "what", flag_value="state", help="Its coordinator and state.")
+@click.option(
+    "--events", "what", flag_value="events", help="Its last rebalances and their reasons."
+)
+@click.option("--verbose", is_flag=True, help="With --members: the partitions of each.")
 @as_json
 @bootstrap_server
 def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers: str) -> int:
-    """Show how far groups are, who is in them, or why they rebalanced; without names, of all.
+    """Show the offsets, members, state or rebalances of groups; without names, of all groups.
 
-    A partition that was never committed counts with all its records. On a terminal it is a table;
-    into a pipe or a file, the lines that Kafka prints. --json has all of it.
+    A partition without a committed offset counts with all its records. On a terminal the output is
+    a table; in a pipe or a file it is the lines that Kafka prints. --json has everything.
 
     \b
     Examples:
@@ -140,8 +142,9 @@ def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers
             _print(each, what, verbose)
     for each in described:
         if each.group.state == DEAD:
-            told = f"Consumer group '{each.group.group_id}' does not exist"
-            complain("barnabas groups describe", f"{told}; `barnabas groups list` shows which do")
+            missing = f"Consumer group '{each.group.group_id}' does not exist"
+            advice = "`barnabas groups list` shows which do"
+            complain("barnabas groups describe", f"{missing}; {advice}")
     return EXIT_OK if len(there) == len(described) else EXIT_FAILURE
 
 
@@ -149,7 +152,7 @@ def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers
 @group_names
 @bootstrap_server
 def delete(names: GroupNames, servers: str) -> int:
-    """Delete groups without members, with all that they have committed.
+    """Delete groups that have no members, with their committed offsets.
 
     \b
     Examples:
@@ -178,7 +181,7 @@ def delete(names: GroupNames, servers: str) -> int:
 @topic_selections
 @bootstrap_server
 def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> None:
-    """Forget what groups have committed for topics that they no longer read.
+    """Delete the offsets of groups for topics that they no longer read.
 
     \b
     Examples:
@@ -187,14 +190,14 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
     """
     names.require()
     if not topics:
-        raise click.UsageError("say what to forget: --topic NAME[:PARTITION,...]")
+        raise click.UsageError("name the topics: --topic NAME[:PARTITION,...]")
     selections = [selection(text) for text in topics]
 
     async def work() -> None:
         async with Admin(servers) as admin:
             existing = await partition_numbers(admin)
             for name in await names.of(admin):
-                # A topic that is gone may have left its offsets behind.
+                # A deleted topic may have left its offsets behind.
                 known: dict[str, list[int]] = {}
                 for topic, number in await admin.list_group_offsets(name):
                     known.setdefault(topic, []).append(number)
@@ -221,10 +224,10 @@ def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
 
 
 def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
-    """Kafka's lines; beside them, on standard error, what it says there."""
-    told = remark(described)
-    if told is not None and what != "events":
-        click.echo(told, err=True)
+    """Print Kafka's lines, and on standard error its remark, if there is one."""
+    text = remark(described)
+    if text is not None and what != "events":
+        click.echo(text, err=True)
     if what == "offsets":
         text = offsets_text(described)
     elif what == "members":

@@ -1,6 +1,6 @@
-"""`barnabas groups import-zookeeper`: what consumers from before 0.9 have committed (ZK-7).
+"""`barnabas groups import-zookeeper`: offsets that consumers before 0.9 committed (ZK-7).
 
-Like a reset, it is a plan first, and nothing more than that without --execute.
+Like a reset, it makes a plan, which only --execute carries out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import click
 
 from barnabas.cli.groups.lookup import partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names
-from barnabas.cli.groups.reset import Wish, reset
+from barnabas.cli.groups.reset import ResetRequest, reset
 from barnabas.cli.groups.reset_plan import BadReset, Move
 from barnabas.cli.groups.reset_text import plan_file, plan_text, plan_values
 from barnabas.cli.groups.text import counted
@@ -25,8 +25,10 @@ from barnabas.cluster.consumer_offsets import ConsumerOffsets, load_consumer_off
 @click.command("import-zookeeper")
 @group_names
 @tree_source
-@click.option("--overwrite", is_flag=True, help="Also where the group has committed since.")
-@click.option("--execute", is_flag=True, help="Do it; without it nothing is changed.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace offsets that the group has committed since."
+)
+@click.option("--execute", is_flag=True, help="Make the change; without it nothing is changed.")
 @as_json
 @bootstrap_server
 def import_zookeeper(
@@ -37,10 +39,10 @@ def import_zookeeper(
     as_json: bool,
     servers: str,
 ) -> None:
-    """Take over offsets that consumers from before 0.9 have left in ZooKeeper.
+    """Import the offsets that consumers before 0.9 committed to ZooKeeper.
 
-    Without names it is about all groups that have left any. An offset outside of a partition's log
-    becomes its nearer end. What is in ZooKeeper stays as it is.
+    Without names it imports all groups. An offset outside of a partition's log becomes the log's
+    nearer end. ZooKeeper itself is not changed.
 
     \b
     Examples:
@@ -56,13 +58,13 @@ def import_zookeeper(
     else:
         click.echo(plan_text(moves), nl=False)
     if not execute:
-        click.echo("This was a dry run: nothing is changed. --execute does it.", err=True)
+        click.echo("This was a dry run: nothing was changed. --execute makes the change.", err=True)
 
 
 async def _import(
     source: TreeSource, names: GroupNames, servers: str, overwrite: bool, execute: bool
 ) -> tuple[list[Move], list[str]]:
-    """What is or would be taken over, and what is not and why."""
+    """The offsets that are or would be imported, and remarks on the others."""
     wanted = _chosen(await _left_in_zookeeper(source), names)
     remarks = [remark for group in wanted for remark in _remarks(group)]
     async with Admin(servers) as admin:
@@ -73,19 +75,19 @@ async def _import(
             for name, offset in group.offsets.items():
                 before = committed.get(name)
                 if name.partition not in topics.get(name.topic, ()):
-                    remarks.append(f"{group.group_id}: left out {name}, which is not there")
+                    remarks.append(f"{group.group_id}: left out {name}, which does not exist")
                 elif before is not None and not overwrite:
                     remarks.append(
-                        f"{group.group_id}: left out {name}, where it has committed "
-                        f"{before.offset} since; --overwrite takes {offset} all the same"
+                        f"{group.group_id}: left out {name}, where it committed "
+                        f"{before.offset} since; --overwrite replaces it by {offset}"
                     )
                 else:
                     moves.append(Move(group.group_id, name, None, offset))
     if not moves:
         return [], remarks
     groups = tuple(dict.fromkeys(move.group_id for move in moves))
-    wish = Wish(GroupNames(groups, False), None, [], plan_file(moves))
-    return await reset(servers, wish, execute), remarks
+    request = ResetRequest(GroupNames(groups, False), None, [], plan_file(moves))
+    return await reset(servers, request, execute), remarks
 
 
 async def _left_in_zookeeper(source: TreeSource) -> list[ConsumerOffsets]:
@@ -97,7 +99,7 @@ async def _left_in_zookeeper(source: TreeSource) -> list[ConsumerOffsets]:
 
 
 def _chosen(groups: list[ConsumerOffsets], names: GroupNames) -> list[ConsumerOffsets]:
-    """Raises BadReset for a group that has left nothing."""
+    """The named groups. Raises BadReset for a group without offsets in ZooKeeper."""
     known = {group.group_id: group for group in groups}
     for name in names.names:
         if name not in known:
@@ -108,8 +110,8 @@ def _chosen(groups: list[ConsumerOffsets], names: GroupNames) -> list[ConsumerOf
 def _remarks(group: ConsumerOffsets) -> Iterator[str]:
     if group.running:
         yield (
-            f"{group.group_id}: {counted(group.running, 'consumer')} of it still run on ZooKeeper; "
-            "what they commit there from now on is not taken over"
+            f"{group.group_id}: {counted(group.running, 'consumer')} still running on ZooKeeper; "
+            "what they commit there from now on is not imported"
         )
     for path in group.unreadable:
-        yield f"{group.group_id}: left out {path}, which is no offset of a partition"
+        yield f"{group.group_id}: left out {path}, which is not an offset of a partition"

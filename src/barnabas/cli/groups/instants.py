@@ -1,4 +1,4 @@
-"""Instants and durations as ISO 8601 writes them: for --to-datetime and --by-duration. Pure."""
+"""Instants and durations in ISO 8601: for --to-datetime and --by-duration. Pure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _UNITS_MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "
 
 
 class BadInstant(BarnabasError):
-    """A text that is no instant, or no duration; says what one looks like."""
+    """A text that is not an instant or a duration; the message gives an example."""
 
 
 def instant_ms(text: str) -> int:
-    """`2026-11-21T17:30:00.000+01:00` as milliseconds since the epoch; UTC unless it says.
+    """`2026-11-21T17:30:00.000+01:00` as milliseconds since the epoch; UTC without an offset.
 
     Raises BadInstant.
     """
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise BadInstant(f"{text}: not an instant, as 2026-11-21T17:30:00.000 is") from None
+        raise BadInstant(f"{text}: not an instant, such as 2026-11-21T17:30:00.000") from None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,7 +42,7 @@ def duration_ms(text: str) -> int:
     """`P1DT2H3M4.5S` in milliseconds. Raises BadInstant."""
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groupdict().values()):
-        raise BadInstant(f"{text}: not a duration, as P1DT12H (a day and a half) or PT30M is")
+        raise BadInstant(f"{text}: not a duration, such as P1DT12H (a day and a half) or PT30M")
     whole = sum(int(found[name] or 0) * unit_ms for name, unit_ms in _UNITS_MS.items())
     return whole + int((found["fraction"] or "")[:3].ljust(3, "0"))
 

@@ -1,4 +1,4 @@
-"""Asks the cluster how far groups are: their committed offsets and the ends of what they read."""
+"""Looks up the lag of groups: their committed offsets and the ends of the partitions they read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.types import TopicPartition
 async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[DescribedGroup]:
     """Each group with its rows. A partition without a leader has no end, and so no lag.
 
-    Each end is asked for once, however many groups read the partition.
+    Each end is looked up once, however many groups read the partition.
     """
     committed = {
         group.group_id: {}
@@ -34,12 +34,12 @@ async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[Describe
         group.group_id: read_partitions(group, committed[group.group_id], numbers)
         for group in groups
     }
-    asked = {name for own in read.values() for name in own} & led
+    read_and_led = {name for own in read.values() for name in own} & led
     uncommitted = {
         name for group_id, own in read.items() for name in own if name not in committed[group_id]
     }
-    ends = await offsets_at(admin, asked, LATEST)
-    starts = await offsets_at(admin, asked & uncommitted, EARLIEST)
+    ends = await offsets_at(admin, read_and_led, LATEST)
+    starts = await offsets_at(admin, read_and_led & uncommitted, EARLIEST)
     described = []
     for group in groups:
         own = committed[group.group_id]

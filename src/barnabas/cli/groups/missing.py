@@ -11,28 +11,28 @@ _FACTOR = "offsets.topic.replication.factor"
 
 
 async def why_no_group(servers: str, group: str) -> str:
-    """A reason and what to do, asked of any broker of the Kafka family."""
+    """A reason and what to do about it; works with any broker of the Kafka family."""
     try:
         async with Admin(servers, default_api_timeout_ms=_PATIENCE_MS) as admin:
             try:
                 await admin.describe_groups([group])
             except CoordinatorNotAvailable as error:
-                # A broker of Kafka's does not say why.
+                # A broker of Kafka's does not give the reason.
                 return str(error) if _FACTOR in str(error) else await suspicion(admin, error)
     except BarnabasError as error:
         return str(error)
-    return "the group took longer than that; give it more time (--timeout-ms)"
+    return "joining the group took longer than that; give it more time (--timeout-ms)"
 
 
 async def suspicion(admin: Admin, error: BarnabasError) -> str:
-    """The error, and what is most likely behind it where fewer brokers live than replicas."""
+    """The error, and its likely cause where there are fewer live brokers than replicas."""
     brokers = (await admin.describe_cluster()).brokers
     for broker in brokers:
         resource = ConfigResource(BROKER, str(broker.broker_id))
         for entry in await admin.describe_configs(resource, [_FACTOR]):
             if entry.value is not None and int(entry.value) > len(brokers):
                 return (
-                    f"{error}; {_FACTOR} is {entry.value} on broker {broker.broker_id}, and the "
-                    f"brokers that live are {len(brokers)}: start more of them, or set it lower"
+                    f"{error}; {_FACTOR} is {entry.value} on broker {broker.broker_id}, but only "
+                    f"{len(brokers)} brokers are alive: start more, or lower it"
                 )
     return str(error)

@@ -1,4 +1,4 @@
-"""Which groups a command is about: names, `--group`, `--all-groups`; and `--topic t:0,1`."""
+"""The options that select groups: names, `--group`, `--all-groups`; and `--topic t:0,1`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupNames(NamedTuple):
-    """None named: all groups, of a command that only looks."""
+    """The groups of a command; none named: all, if the command only reads."""
 
     names: tuple[str, ...]
     all_groups: bool
 
     def require(self) -> None:
-        """Raises UsageError unless it is said which groups: of a command that changes them."""
+        """Raises UsageError if no group is named: for commands that change groups."""
         if not self.names and not self.all_groups:
             raise click.UsageError("name a group")
 
     async def of(self, admin: Admin) -> list[str]:
-        """The names, each once; those of the cluster if it is about all of them."""
+        """The names, each once; all of the cluster's if none is given."""
         if self.names:
             return list(dict.fromkeys(self.names))
         return [listing.group_id for listing in await admin.list_groups()]
 
 
 def group_names(command: F) -> F:
-    """Arguments or, as Kafka's tool has it, `--group`; passed on as `names`."""
+    """Arguments or, as in Kafka's tool, `--group`; passed on as `names`."""
 
     @click.argument("arguments", nargs=-1, metavar="[NAME]...")
     @click.option("--group", "named", multiple=True, metavar="NAME", help="The same as NAME.")

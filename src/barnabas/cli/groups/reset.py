@@ -1,4 +1,4 @@
-"""Makes the plan of a reset out of what the cluster says, and carries it out."""
+"""Plans a reset of offsets from the state of the cluster, and carries it out."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ Committed = dict[TopicPartition, OffsetAndMetadata]
 Targets = dict[TopicPartition, Target]
 
 
-class Wish(NamedTuple):
-    """What the command line asks for."""
+class ResetRequest(NamedTuple):
+    """The reset that the command line asks for."""
 
     names: GroupNames
-    target: Target | None  # None: the file says for each partition
+    target: Target | None  # None: the file has one per partition
     selections: list[Selection]  # none: all partitions with a committed offset
     file_text: str | None
 
 
-async def reset(servers: str, wish: Wish, execute: bool) -> list[Move]:
-    """The plan of all groups; carried out if so wished, once all of it is made. Raises BadReset."""
+async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move]:
+    """The plan of all groups; with `execute` carried out once it is complete. Raises BadReset."""
     async with Admin(servers) as admin:
-        group_ids = await wish.names.of(admin)
-        files = None if wish.file_text is None else read_plan(wish.file_text, group_ids)
+        group_ids = await request.names.of(admin)
+        files = None if request.file_text is None else read_plan(request.file_text, group_ids)
         topics = await partition_numbers(admin)
         moves = []
         for group_id, group in (await admin.describe_groups(group_ids)).items():
             _refuse_members(group)
             committed = await admin.list_group_offsets(group_id)
             if files is None:
-                targets = _targets(wish, committed, topics)
+                targets = _targets(request, committed, topics)
             else:
                 targets = _targets_of_file(files[group_id], topics)
             moves += await _plan(admin, group_id, committed, targets)
@@ -59,12 +59,12 @@ async def reset(servers: str, wish: Wish, execute: bool) -> list[Move]:
         return moves
 
 
-def _targets(wish: Wish, committed: Committed, topics: dict[str, list[int]]) -> Targets:
-    assert wish.target is not None
-    if wish.selections:
-        return dict.fromkeys(selected(wish.selections, topics), wish.target)
+def _targets(request: ResetRequest, committed: Committed, topics: dict[str, list[int]]) -> Targets:
+    assert request.target is not None
+    if request.selections:
+        return dict.fromkeys(selected(request.selections, topics), request.target)
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
-    return dict.fromkeys(there, wish.target)
+    return dict.fromkeys(there, request.target)
 
 
 def _targets_of_file(offsets: Offsets, topics: dict[str, list[int]]) -> Targets:
@@ -98,7 +98,7 @@ async def _execute(admin: Admin, moves: list[Move]) -> None:
             await admin.alter_group_offsets(group_id, offsets)
         except UnknownMemberId:
             raise BadReset(
-                f"group {group_id!r} has got members meanwhile: offsets can only be reset while "
+                f"group {group_id!r} has gained members meanwhile: offsets can only be reset while "
                 "it has none"
             ) from None
 

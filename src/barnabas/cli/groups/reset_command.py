@@ -1,4 +1,4 @@
-"""`barnabas groups reset-offsets`: a plan first, and nothing more than that without --execute."""
+"""`barnabas groups reset-offsets`: makes a plan, which only --execute carries out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from barnabas.cli.groups.instants import BadInstant, duration_ms, instant_ms
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
-from barnabas.cli.groups.reset import Wish, reset
+from barnabas.cli.groups.reset import ResetRequest, reset
 from barnabas.cli.groups.reset_plan import BadReset, Goal, Move, Target, selection
 from barnabas.cli.groups.reset_text import plan_file, plan_text, plan_values
 from barnabas.cli.options import INT64, as_json, bootstrap_server, run_client
@@ -22,18 +22,24 @@ _SHIFT = click.IntRange(-(2**63), 2**63 - 1)
 @click.command("reset-offsets")
 @group_names
 @topic_selections
-@click.option("--all-topics", is_flag=True, help="Wherever the group has committed an offset.")
-@click.option("--to-earliest", is_flag=True, help="To the first record that is left.")
-@click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-current", is_flag=True, help="To where it is; with --export, to keep that.")
 @click.option(
-    "--to-datetime", metavar="INSTANT", help="2026-11-21T17:30:00.000, in UTC unless it says more."
+    "--all-topics", is_flag=True, help="All topics for which the group has committed offsets."
 )
-@click.option("--by-duration", metavar="DURATION", help="So long ago: P1DT12H, PT30M, PT2.5S.")
-@click.option("--shift-by", type=_SHIFT, metavar="N", help="N records on, or back with -N.")
+@click.option("--to-earliest", is_flag=True, help="To the first record in the log.")
+@click.option("--to-latest", is_flag=True, help="To the end of the log.")
+@click.option(
+    "--to-current", is_flag=True, help="To the committed offset; with --export, to save it."
+)
+@click.option(
+    "--to-datetime",
+    metavar="INSTANT",
+    help="Such as 2026-11-21T17:30:00.000, in UTC without an offset.",
+)
+@click.option("--by-duration", metavar="DURATION", help="This long ago: P1DT12H, PT30M, PT2.5S.")
+@click.option("--shift-by", type=_SHIFT, metavar="N", help="N records forward, or back with -N.")
 @click.option("--to-offset", type=INT64, metavar="N", help="To this offset.")
-@click.option("--from-file", type=click.Path(), metavar="FILE", help="As --export has written it.")
-@click.option("--execute", is_flag=True, help="Do it; without it nothing is changed.")
+@click.option("--from-file", type=click.Path(), metavar="FILE", help="A file that --export wrote.")
+@click.option("--execute", is_flag=True, help="Make the change; without it nothing is changed.")
 @click.option("--dry-run", is_flag=True, help="Change nothing: the default.")
 @click.option("--export", is_flag=True, help="Print the plan as CSV, for --from-file.")
 @as_json
@@ -56,10 +62,10 @@ def reset_offsets(  # noqa: PLR0913  (a command's parameters are its options)
     as_json: bool,
     servers: str,
 ) -> None:
-    """Say where groups without members shall go on; without --execute, only show it.
+    """Reset the offsets of groups without members; without --execute, only show the plan.
 
-    An offset outside of a partition's log becomes its nearer end. A group that does not exist is
-    made. Nothing is changed unless all of it can be.
+    An offset outside of a partition's log becomes the log's nearer end. A group that does not exist
+    is created. It changes either everything or nothing.
 
     \b
     Examples:
@@ -83,18 +89,18 @@ def reset_offsets(  # noqa: PLR0913  (a command's parameters are its options)
         "--shift-by": None if shift_by is None else Target(Goal.SHIFT, shift_by),
         "--to-offset": None if to_offset is None else Target(Goal.OFFSET, to_offset),
     }
-    wish = _wish(names, given, topics, all_topics, from_file)
-    moves = run_client(reset(servers, wish, execute))
+    request = _request(names, given, topics, all_topics, from_file)
+    moves = run_client(reset(servers, request, execute))
     for move in moves:
         if move.remark is not None:
             click.echo(move.remark, err=True)
     _show(moves, execute, export, as_json)
     if not execute:
-        click.echo("This was a dry run: nothing is changed. --execute does it.", err=True)
+        click.echo("This was a dry run: nothing was changed. --execute makes the change.", err=True)
 
 
 def _time(instant: str | None, ago: str | None) -> Target | None:
-    """What --to-datetime or --by-duration means. Raises UsageError."""
+    """The target of --to-datetime or --by-duration. Raises UsageError."""
     try:
         if instant is not None:
             return Target(Goal.TIME, instant_ms(instant))
@@ -106,26 +112,26 @@ def _time(instant: str | None, ago: str | None) -> Target | None:
     return None
 
 
-def _wish(
+def _request(
     names: GroupNames,
     given: dict[str, Target | None],
     topics: tuple[str, ...],
     all_topics: bool,
     from_file: str | None,
-) -> Wish:
-    """All that was asked for, if it fits together. Raises UsageError."""
+) -> ResetRequest:
+    """The request that the options make up. Raises UsageError."""
     targets = [target for target in given.values() if target is not None]
     if len(targets) + (from_file is not None) != 1:
-        raise click.UsageError(f"say where to, once: {', '.join(given)} or --from-file")
+        raise click.UsageError(f"choose one of {', '.join(given)} and --from-file")
     if from_file is not None:
         if topics or all_topics:
-            raise click.UsageError("--from-file says which partitions: leave out the topics")
+            raise click.UsageError("--from-file names the partitions: leave out the topics")
         with Path(from_file).open(encoding="utf-8", errors="replace", newline="") as file:
-            return Wish(names, None, [], file.read())
+            return ResetRequest(names, None, [], file.read())
     if bool(topics) == all_topics:
-        raise click.UsageError("say which partitions: --topic NAME[:PARTITION,...] or --all-topics")
+        raise click.UsageError("name the partitions: --topic NAME[:PARTITION,...] or --all-topics")
     try:
-        return Wish(names, targets[0], [selection(text) for text in topics], None)
+        return ResetRequest(names, targets[0], [selection(text) for text in topics], None)
     except BadReset as error:
         raise click.UsageError(str(error)) from error
 

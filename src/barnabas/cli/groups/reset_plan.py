@@ -1,7 +1,7 @@
-"""Where a group shall go on: what `groups reset-offsets` decides before it changes anything. Pure.
+"""The plan of `groups reset-offsets`: the new offset of a group in each partition. Pure.
 
-An offset outside of the log is pulled to its nearer end, which the plan tells: a group that is sent
-nowhere would start by its `auto.offset.reset`, and nobody would know.
+An offset outside of the log is pulled to the log's nearer end, and the plan remarks on it: a group
+sent out of range would silently start by its `auto.offset.reset`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 
 
 class BadReset(BarnabasError):
-    """A reset that cannot be; says of which partition and why."""
+    """A reset that is impossible; the message gives the partition and the reason."""
 
 
 class Goal(Enum):
@@ -28,14 +28,14 @@ class Goal(Enum):
 
 
 class Target(NamedTuple):
-    """Where to go, alike for all partitions."""
+    """A target, the same for all partitions."""
 
     goal: Goal
     number: int = 0  # TIME: ms since the epoch; SHIFT: records; OFFSET: the offset
 
 
 class Log(NamedTuple):
-    """What there is to know of a partition."""
+    """The offsets of a partition."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class Log(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A group's way in one partition."""
+    """A group's move in one partition."""
 
     group_id: str
     partition: TopicPartition
@@ -61,7 +61,7 @@ class Selection(NamedTuple):
 
 
 def selection(text: str) -> Selection:
-    """What `--topic` names. Raises BadReset."""
+    """The selection that `--topic` names. Raises BadReset."""
     topic, colon, numbers = text.partition(":")
     if not topic:
         raise BadReset(f"--topic {text}: names no topic")
@@ -70,14 +70,14 @@ def selection(text: str) -> Selection:
     parts = [number.strip() for number in numbers.split(",")]
     # Ten digits would not fit into a partition's number on the wire.
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
-        raise BadReset(f"--topic {text}: not a topic with partitions, as orders:0,1 is")
+        raise BadReset(f"--topic {text}: not a topic with partitions, such as orders:0,1")
     return Selection(topic, tuple(sorted({int(part) for part in parts})))
 
 
 def selected(
     selections: Iterable[Selection], topics: Mapping[str, list[int]]
 ) -> list[TopicPartition]:
-    """The partitions that are named, each once. Raises BadReset for one that is not there."""
+    """The selected partitions, each once. Raises BadReset for one that does not exist."""
     found: dict[TopicPartition, None] = {}
     for topic, numbers in selections:
         existing = topics.get(topic)
@@ -93,7 +93,7 @@ def selected(
 
 
 def planned(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
-    """Where the group shall go on in this partition. Raises BadReset."""
+    """The group's move in this partition. Raises BadReset."""
     wanted, remark = _wanted(partition, target, log)
     after = min(max(wanted, log.start), log.end)
     if after < wanted:
@@ -104,7 +104,7 @@ def planned(group_id: str, partition: TopicPartition, target: Target, log: Log) 
 
 
 def _pulled(partition: TopicPartition, wanted: int, after: int, how: str) -> str:
-    """In Kafka's words."""
+    """The remark, in Kafka's words."""
     return (
         f"New offset ({wanted}) is {how} offset for topic partition {partition}. "
         f"Value will be set to {after}"
@@ -112,7 +112,7 @@ def _pulled(partition: TopicPartition, wanted: int, after: int, how: str) -> str
 
 
 def _wanted(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
-    """The offset before it is pulled into the log, and what is odd about it."""
+    """The offset before it is pulled into the log, and a remark on it."""
     match target.goal:
         case Goal.EARLIEST:
             return log.start, None

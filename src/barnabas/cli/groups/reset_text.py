@@ -1,4 +1,4 @@
-"""A reset's plan as text, and the file it can be kept in, as Kafka's tool writes it. Pure.
+"""A reset's plan as text, and as the file that Kafka's tool writes. Pure.
 
 orders,0,3              a line per partition: topic, partition, offset
 live,orders,0,3         the same of several groups
@@ -33,7 +33,7 @@ def plan_text(moves: Iterable[Move]) -> str:
 
 
 def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
-    """The same for JSON, with where the group was before."""
+    """The same for JSON, with the offsets before."""
     return {
         "executed": executed,
         "offsets": [
@@ -49,7 +49,7 @@ def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
 
 
 def plan_file(moves: Sequence[Move]) -> str:
-    """What `--from-file` reads; the group's column only where there are several."""
+    """The file for `--from-file`; with a column for the group only if there are several."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     with_group = len({move.group_id for move in moves}) > 1
@@ -60,9 +60,9 @@ def plan_file(moves: Sequence[Move]) -> str:
 
 
 def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
-    """The offsets of each of these groups. Raises BadReset that names the line.
+    """The offsets of each of these groups. Raises BadReset, which names the line.
 
-    Lines of other groups are left out; lines without a group are for the only one.
+    Lines of other groups are ignored; a line without a group belongs to the only one.
     """
     found: dict[str, Offsets] = {group_id: {} for group_id in group_ids}
     reader = csv.reader(StringIO(text), skipinitialspace=True)
@@ -87,7 +87,7 @@ def _line(
     if len(cells) not in (3, 4):
         raise BadReset(f"line {number} has {len(cells)} columns, not TOPIC,PARTITION,OFFSET")
     if len(cells) == 3 and len(group_ids) != 1:
-        raise BadReset(f"line {number} does not say for which group it is")
+        raise BadReset(f"line {number} does not name its group")
     *group, topic, partition, offset = (cell.strip() for cell in cells)
     try:
         name = TopicPartition(topic, _number(partition, _PARTITION_MAX))

@@ -1,8 +1,8 @@
-"""What `groups describe` counts: how far a group is in each partition, and who reads it. Pure.
+"""The rows of `groups describe`: a group's lag in each partition, and who reads it. Pure.
 
-Kafka's tool knows the lag of a partition only once something was committed for it. Here a partition
-that the group reads and has committed nothing for counts in full, from the log's start to its end:
-a group that hangs on its first record is behind, too (GC-4).
+Kafka's tool knows the lag of a partition only once an offset was committed for it. Here a partition
+that the group reads without a committed offset counts in full, from the log's start to its end: a
+group that hangs on its first record lags, too (GC-4).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.types import TopicPartition
 
 DEAD: Final = "Dead"
-"""The state of a group that is not there."""
+"""The state of a group that does not exist."""
 EMPTY: Final = "Empty"
 STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", DEAD, EMPTY)
 
@@ -24,12 +24,12 @@ Ends = Mapping[TopicPartition, int]
 
 
 class GroupRow(NamedTuple):
-    """A partition that a group reads, or a member that has none."""
+    """A partition that a group reads, or a member without partitions."""
 
     partition: TopicPartition | None
     offset: int | None  # committed: of the next record to read
     end_offset: int | None
-    lag: int | None  # records; None: nobody knows, for want of a leader
+    lag: int | None  # records; None: unknown for want of a leader
     member: MemberDescription | None
 
 
@@ -49,10 +49,10 @@ def read_partitions(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     topics: Mapping[str, list[int]],
 ) -> list[TopicPartition]:
-    """What the group reads: what its members have, what was committed, and what belongs to it.
+    """The partitions of a group: assigned, committed, and the rest of its topics.
 
-    A group that subscribes reads its topics whole; without members, those in which it has got
-    anywhere. `topics`: those that exist, with the numbers of their partitions.
+    A group that subscribes reads its topics whole; without members, those with a committed
+    offset. `topics`: the existing ones, with the numbers of their partitions.
     """
     found = {name for member in group.members for name in member.partitions} | set(committed)
     if group.protocol_type == CONSUMER_PROTOCOL:

@@ -1,4 +1,4 @@
-"""Groups on a terminal: where a pipe would get Kafka's lines."""
+"""Tables of groups for a terminal; a pipe gets Kafka's lines instead."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show_groups(
 
 
 def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
-    """Where each group goes on, and how far that is from where it was."""
+    """Each group's new offsets, and how far they are from the old ones."""
     console = console or Console(highlight=False)
     table = _table("group", "topic", ">partition", ">from", ">to", ">records again")
     for move in moves:
@@ -103,15 +103,15 @@ def _member_table(described: DescribedGroup, verbose: bool) -> Table:
 
 
 def _show_events(events: Iterable[RebalanceEvent], console: Console) -> None:
-    """A line each; what made members stop stands out."""
-    told = False
+    """Print a line per event; one that interrupted members stands out."""
+    any_shown = False
     for event in events:
         line = Text(f"  {instant_text(event.ended_at_ms)} ", style="dim")
         line.append(event.story, style="" if event.is_harmless else "yellow")
         console.print(line)
-        told = True
-    if not told:
-        console.print("  no rebalance is remembered")
+        any_shown = True
+    if not any_shown:
+        console.print("  no rebalances recorded")
 
 
 def _table(*titles: str) -> Table:

@@ -1,11 +1,11 @@
-"""What `groups list` and `groups describe` say: Kafka 3.9's columns, and values. Pure.
+"""The output of `groups list` and `groups describe`: Kafka 3.9's columns, and values. Pure.
 
     GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             ...
     live            orders          0          4               10              6               ...
 
-Each table begins with an empty line and its heading. What Kafka's tool does not say is as long as
-the others or not there: the lag of a partition without a committed offset, and the topics of a
-member's assignment (there it is `(0), (0,1)`, here `bills(0), orders(0,1)`).
+Each table begins with an empty line and its heading. Two things are more than Kafka's tool shows:
+the lag of a partition without a committed offset, and the topics of a member's assignment (there it
+is `(0), (0,1)`, here `bills(0), orders(0,1)`).
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def list_values(listings: Iterable[GroupListing]) -> list[dict[str, Any]]:
 
 
 def offsets_text(described: DescribedGroup) -> str:
-    """Where the group is in each partition; nothing at all if there is none."""
+    """The group's offset in each partition; empty if it has none."""
     rows = [_offset_cells(described.group.group_id, row) for row in described.rows]
     return "\n" + _table(_OFFSET_COLUMNS, rows) if rows else ""
 
 
 def members_text(described: DescribedGroup, verbose: bool) -> str:
-    """Who is in the group; `verbose`: with which partitions."""
+    """The members of the group; `verbose`: with their partitions."""
     members = sorted(described.group.members)
     static = any(member.instance_id is not None for member in members)
     columns = [("GROUP", 15), ("CONSUMER-ID", 15)]
@@ -93,7 +93,7 @@ def members_text(described: DescribedGroup, verbose: bool) -> str:
 
 
 def state_text(described: DescribedGroup) -> str:
-    """Who coordinates the group, and how it fares."""
+    """The group's coordinator and state."""
     group = described.group
     at = group.coordinator
     cells = [
@@ -118,7 +118,7 @@ def event_line(event: RebalanceEvent) -> str:
 
 
 def remark(described: DescribedGroup) -> str | None:
-    """What is to be told beside the tables, as Kafka does on standard error."""
+    """Kafka's remark on standard error, beside the tables."""
     group = described.group
     if group.state == EMPTY:
         return f"Consumer group '{group.group_id}' has no active members."
@@ -170,7 +170,7 @@ def shown(value: object) -> str:
 
 
 def _type(listing: GroupListing) -> str:
-    """As Kafka's tool spells it, for brokers write it in small; older ones know one type only."""
+    """The type as Kafka's tool spells it; brokers use lower case, older ones know one type only."""
     return (listing.group_type or "classic").capitalize()
 
 
@@ -184,7 +184,7 @@ def _offset_cells(group_id: str, row: GroupRow) -> list[str]:
 
 
 def _table(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> str:
-    """Kafka's: left-aligned, at least as wide as told, a blank between; the last as it comes."""
+    """Kafka's table: cells left-aligned, of these minimal widths, the last one unpadded."""
     widths = [
         max(least, *(len(row[at]) for row in rows), 0) if least else 0
         for at, (_, least) in enumerate(columns)

@@ -1,7 +1,7 @@
-"""`barnabas metadata`: what `zookeeper-shell.sh` is for looking, and how Kafka's tree moves in.
+"""`barnabas metadata`: reads the tree like `zookeeper-shell.sh`, and imports a tree of Kafka's.
 
-The tree of a cluster is in its ZooKeeper. That of a broker without one lies in its first log
-directory, and is read from the files, whether the broker runs or not, as it was at that moment.
+The tree of a cluster is in its ZooKeeper. That of a broker without one is in its first log
+directory; its files are read as they are at that moment, whether the broker runs or not.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _directory = click.option(
     "directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="A broker's first log directory, if it has no ZooKeeper; by default as for a start.",
+    help="The first log directory of a broker without ZooKeeper; default: as for a start.",
 )
 
 
 @click.group()
 def metadata() -> None:
-    """Look into the metadata tree of a broker or cluster, or fill an empty one from Kafka's.
+    """Read the metadata tree of a broker or cluster, or import a tree of Kafka's into an empty one.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def metadata() -> None:
 @click.argument("path")
 @_directory
 @tree_source
-@click.option("--stat", is_flag=True, help="Also the node's version, czxid, owner and children.")
+@click.option("--stat", is_flag=True, help="Add the node's version, czxid, owner and children.")
 def get(path: str, directory: Path | None, source: TreeSource, stat: bool) -> None:
     """Print the data of a node, as it is stored.
 
@@ -92,7 +92,7 @@ def get(path: str, directory: Path | None, source: TreeSource, stat: bool) -> No
 @click.argument("path", default="/")
 @_directory
 @tree_source
-@click.option("--recursive", "-R", is_flag=True, help="Everything below, as whole paths.")
+@click.option("--recursive", "-R", is_flag=True, help="All nodes below, as full paths.")
 def ls(path: str, directory: Path | None, source: TreeSource, recursive: bool) -> None:
     """List the children of a node, one a line.
 
@@ -119,16 +119,16 @@ def ls(path: str, directory: Path | None, source: TreeSource, recursive: bool) -
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="DIR",
-    help="The broker's log directory; if there are several, all of them, in the order of log.dirs.",
+    help="The broker's log directories: all of them, in the order of log.dirs.",
 )
 @tree_source
 def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> None:
-    """Fill the empty metadata of a stopped broker or cluster from a tree of ZooKeeper's, as JSON.
+    """Import a ZooKeeper tree, as JSON, into the empty metadata of a stopped broker or cluster.
 
     The file maps each path to its node: {"/brokers/topics/test": {"data": "{...}"}, ...}. Ephemeral
-    nodes are left behind. A partition whose state is missing gets one, with a leader epoch above
-    all of those in its logs in these directories. The tree goes into the first of them, or into
-    ZooKeeper if that is named.
+    nodes are left out. A partition without a state node gets one, with a leader epoch above those
+    in its logs in these directories. The tree goes into the first of them, or into ZooKeeper if
+    one is named.
 
     \b
     Examples:
@@ -136,10 +136,10 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
       barnabas metadata import tree.json --dir /disk1/kafka --dir /disk2/kafka
       barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
     """
-    # Not what the environment says: an import is never a mistake that was meant for another place.
+    # The environment is ignored: an import must not end up in a place that was not named.
     settings = source.zookeeper() if source != _NO_SOURCE else None
     if settings is None and not directories:
-        raise click.UsageError("say where to: --dir or --zookeeper-connect")
+        raise click.UsageError("name the target: --dir or --zookeeper-connect")
     tree = _tree(file)
     for directory in directories:
         if not directory.is_dir():
@@ -158,9 +158,7 @@ def _locked(directory: Path) -> Lock:
     try:
         return OsFiles().lock(directory / _LOCK)
     except BlockingIOError as cause:
-        raise ConfigError(
-            f"{directory} is in use by a running broker; stop that one first"
-        ) from cause
+        raise ConfigError(f"{directory} is in use by a running broker; stop it first") from cause
 
 
 def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[str]:
@@ -169,13 +167,13 @@ def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[st
         f"partitions from {file} into {into}."
     )
     if summary.ephemeral_nodes:
-        yield f"Left behind {summary.ephemeral_nodes} ephemeral nodes."
+        yield f"Left out {summary.ephemeral_nodes} ephemeral nodes."
     for topic, count in Counter(name.topic for name in summary.new_states).items():
-        yield f"Made the states of {count} partitions of {topic}, which the file does not have."
+        yield f"Created the states of {count} partitions of {topic}, which the file lacks."
 
 
 def _tree(file: Path) -> dict[str, Any]:
-    """The nodes by path. Raises CorruptData for what is not JSON, or not of that shape."""
+    """The nodes by path. Raises CorruptData if it is not JSON, or not of that shape."""
     if file.stat().st_size > _MAX_TREE_BYTES:
         raise CorruptData(f"{file} is larger than {_MAX_TREE_BYTES} bytes")
     try:
@@ -183,12 +181,12 @@ def _tree(file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as cause:
         raise CorruptData(f"{file} is not JSON: {cause}") from cause
     if not isinstance(tree, dict):
-        raise CorruptData(f"{file} is not an object of nodes by their paths")
+        raise CorruptData(f"{file} is not an object that maps paths to nodes")
     return tree
 
 
 def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
-    """Refuse a tree of another cluster than that of the directory. Raises CorruptData too."""
+    """Refuse a tree of another cluster than the directory's. Raises ConfigError, CorruptData."""
     meta = directory / _META
     if not meta.exists():
         return
@@ -196,17 +194,17 @@ def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
     node = tree.get(layout.CLUSTER_ID)
     data = node.get("data") if isinstance(node, dict) else None
     if not isinstance(data, str):
-        return  # no id at all: `import_tree` says what is wrong with the tree, if anything is
+        return  # no id at all: `import_tree` reports what is wrong with the tree
     named = layout.decode_cluster_id(data.encode())
     if theirs is not None and theirs != named:
-        raise ConfigError(f"{directory} belongs to the cluster {theirs}, and the tree to {named}")
+        raise ConfigError(f"{directory} belongs to cluster {theirs}, the tree to {named}")
 
 
 async def _import(
     tree: dict[str, Any], directories: tuple[Path, ...], settings: Settings | None
 ) -> ImportSummary:
     def latest_epoch(partition: TopicPartition) -> int:
-        """The newest in the partition's log, wherever that lies; -1: none."""
+        """The latest epoch in the partition's log, in whichever directory; -1: none."""
         found = [-1]
         for directory in directories:
             path = directory / str(partition) / LEADER_EPOCHS
@@ -225,9 +223,9 @@ async def _import(
 
 
 def _check(path: str, directory: Path | None, source: TreeSource) -> None:
-    """Raises UsageError for what cannot be a path, or two places to look for it."""
+    """Raises UsageError for a path that cannot be one, or two sources at once."""
     if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
-        raise click.UsageError(f"{path} is not the path of a node, as /brokers/topics is")
+        raise click.UsageError(f"{path} is not the path of a node, such as /brokers/topics")
     if directory is not None and source != _NO_SOURCE:
         raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
 
@@ -245,7 +243,7 @@ async def _node(store: MetadataStore, path: str) -> Znode:
 
 
 async def _all_below(source: TreeSource, directory: Path | None, top: str) -> list[str]:
-    """A level by one question; what goes meanwhile is left out."""
+    """The paths, read level by level; nodes deleted meanwhile are left out."""
     async with reading(source, directory) as store:
         await _node(store, top)
         found, level = [], [top]
@@ -258,7 +256,7 @@ async def _all_below(source: TreeSource, directory: Path | None, top: str) -> li
 
 
 class NoSuchNode(BarnabasError):
-    """The tree has no node of that path."""
+    """The tree has no node at that path."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"there is no node {path}; `barnabas metadata ls /` shows what there is")
+        super().__init__(f"there is no node {path}; `barnabas metadata ls /` lists the nodes")

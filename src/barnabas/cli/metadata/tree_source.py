@@ -1,6 +1,6 @@
 """Where a command finds the metadata tree: in ZooKeeper, or in a broker's own directory.
 
-As a broker would: ZooKeeper if the settings name one, else the first log directory. The settings
+As for a broker: ZooKeeper if the settings name one, else the first log directory. The settings
 are those of a properties file, then the environment's, then the command line's.
 """
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SESSION_MS, _CONNECTION_MS = 6_000, 3_000
-"""At most: a broker waits for a ZooKeeper that is being started, who types a command does not."""
+"""At most: a broker waits for a ZooKeeper that is starting, the user of a command does not."""
 
 _ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"
 
 
 class TreeSource(NamedTuple):
-    """What was said on the command line."""
+    """The options of the command line."""
 
     connect: str | None
     properties_file: str | None
 
     def zookeeper(self) -> Settings | None:
-        """How ZooKeeper is reached; None if there is none. Raises ConfigError."""
+        """How to reach ZooKeeper; None if there is none. Raises ConfigError."""
         from barnabas.cluster.zookeeper_settings import settings_from
 
         config = self._config()
@@ -51,21 +51,21 @@ class TreeSource(NamedTuple):
         )
 
     def required_zookeeper(self) -> Settings:
-        """For what is of no use without. Raises ConfigError."""
+        """How to reach ZooKeeper. Raises ConfigError, also if none is named."""
         settings = self.zookeeper()
         if settings is None:
             raise ConfigError("no ZooKeeper is named: --zookeeper-connect HOST:PORT[/CHROOT]")
         return settings
 
     def log_directory(self) -> Path:
-        """Where the tree of a broker without ZooKeeper lies. Raises ConfigError."""
+        """The directory with the tree of a broker without ZooKeeper. Raises ConfigError."""
         return Path(self._config().log_directories()[0])
 
     def _config(self) -> BrokerConfig:
         file = self.properties_file
         properties = {} if file is None else load_properties(file)
         properties |= from_environment(os.environ)
-        # A command serves nobody: what a broker could not keep to is no reason not to look.
+        # A command serves no clients: configs that a broker could not honour do not matter to it.
         properties = {
             name: text
             for name, text in properties.items()
@@ -90,7 +90,7 @@ def tree_source(command: F) -> F:
         "properties_file",
         type=click.Path(),
         metavar="FILE",
-        help="A broker's server.properties, which says where its metadata is.",
+        help="A broker's server.properties, for the place of its metadata.",
     )
     @wraps(command)
     def called(*args: Any, connect: str | None, properties_file: str | None, **rest: Any) -> Any:
@@ -101,7 +101,7 @@ def tree_source(command: F) -> F:
 
 @asynccontextmanager
 async def reading(source: TreeSource, directory: Path | None) -> AsyncIterator[MetadataStore]:
-    """The tree, to be looked at; `directory` goes before what the settings say."""
+    """The tree, for reading; `directory` overrides the settings."""
     settings = source.zookeeper() if directory is None else None
     if settings is not None:
         store = await open_zookeeper(settings)
@@ -120,7 +120,7 @@ async def reading(source: TreeSource, directory: Path | None) -> AsyncIterator[M
 
 
 async def open_zookeeper(settings: Settings, *, makes_chroot: bool = False) -> MetadataStore:
-    # Its client takes a while to load, and most commands have no use for it.
+    # Its client takes a while to import, and most commands do not use it.
     from barnabas.cluster.zookeeper import ZooKeeperStore
 
     return await ZooKeeperStore.open(settings, makes_chroot=makes_chroot)

@@ -1,4 +1,4 @@
-"""`barnabas partitions`: how replication goes, seen live. Kafka has no such tool."""
+"""`barnabas partitions`: watches replication live. Kafka has no such tool."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
 
 _ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
-_SILENCE_S = 5.0  # no look takes that long; what is shown is old then
+_SILENCE_S = 5.0  # no look takes that long; after it the screen is out of date
 _REMEMBERED_CHANGES = 100
 
 
 @click.group()
 def partitions() -> None:
-    """Watch partitions: who leads them, and how far each replica is.
+    """Watch partitions: their leaders, and the lag of each replica.
 
     \b
     Examples:
@@ -36,16 +36,18 @@ def partitions() -> None:
 
 
 @partitions.command()
-@click.option("--topic", "names", multiple=True, metavar="NAME", help="Only this; may be repeated.")
-@click.option("--internal", is_flag=True, help="Kafka's own topics, too.")
-@click.option("--once", is_flag=True, help="Print how it is now, and end.")
+@click.option(
+    "--topic", "names", multiple=True, metavar="NAME", help="Only this topic; may be repeated."
+)
+@click.option("--internal", is_flag=True, help="Include Kafka's internal topics.")
+@click.option("--once", is_flag=True, help="Print the present state, and end.")
 @click.option(
     "--interval-ms",
     type=click.IntRange(50),
     default=500,
     show_default=True,
     metavar="MS",
-    help="How long to wait between two looks.",
+    help="The time between two looks.",
 )
 @as_json
 @bootstrap_server
@@ -57,11 +59,11 @@ def watch(
     as_json: bool,
     servers: str,
 ) -> None:
-    """Show leader, ISR, epochs and high watermark, and how far each replica is; until Ctrl-C.
+    """Show leader, ISR, epochs, high watermark and each replica's lag, until Ctrl-C.
 
-    A lag in seconds is how long a replica has lacked something, as far as it was watched. On a
-    terminal it is a table, with the last changes below; into a pipe or a file, how it is now, and
-    then a line for each change. Why something changed is in the logs of the brokers.
+    A lag in seconds is how long a replica has been behind, as far as it was watched. On a terminal
+    the output is a table, with the last changes below it; in a pipe or a file it is the present
+    state, then a line per change. The reason for a change is in the logs of the brokers.
 
     \b
     Examples:
@@ -74,7 +76,7 @@ def watch(
 
 
 class _Watcher:
-    """Looks, and shows what it sees."""
+    """Looks at the cluster in turn, and shows the result."""
 
     def __init__(self, servers: str, names: tuple[str, ...], internal: bool) -> None:
         self._servers = servers
@@ -95,7 +97,7 @@ class _Watcher:
                 for line in row_lines(first.rows):
                     click.echo(line)
                 while not once:
-                    look = await self._look_again(admin, interval_ms, self._tell_silence)
+                    look = await self._look_again(admin, interval_ms, self._report_silence)
                     for change in look.changes:
                         click.echo(change_line(change))
                     sys.stdout.flush()
@@ -119,7 +121,7 @@ class _Watcher:
                 draw()
                 look = await self._look_again(admin, interval_ms, lambda: draw(self._seen_at_ms))
 
-    def _tell_silence(self) -> None:
+    def _report_silence(self) -> None:
         click.echo(silence_line(self._seen_at_ms))
         sys.stdout.flush()
 
@@ -142,7 +144,7 @@ class _Watcher:
     async def _look_again(
         self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]
     ) -> Look:
-        """After a while. What passes is waited for: a watcher is there to see a cluster recover."""
+        """Look after a pause; retries transient errors, so as to see a cluster recover."""
         wait_s = interval_ms / 1000
         silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)
         try:

@@ -1,4 +1,4 @@
-"""`barnabas elect-leaders`: what `kafka-leader-election.sh` is."""
+"""`barnabas elect-leaders`: like `kafka-leader-election.sh`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ _WHO = "barnabas elect-leaders"
     "--election-type",
     type=click.Choice(["preferred", "unclean"], case_sensitive=False),
     required=True,
-    help="The first replica, if in sync; or, where nobody leads, any replica that lives.",
+    help="The first replica, if in sync; or, for partitions without a leader, any live replica.",
 )
-@click.option("--topic", metavar="NAME", help="With --partition: for this partition alone.")
+@click.option("--topic", metavar="NAME", help="With --partition: only this partition.")
 @click.option("--partition", type=INT32, metavar="N")
 @click.option(
     "--path-to-json-file",
     "path",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help='For those of {"partitions":[{"topic":"test","partition":0}]}.',
+    help='The partitions of {"partitions":[{"topic":"test","partition":0}]}.',
 )
-@click.option("--all-topic-partitions", "all_of_them", is_flag=True, help="For all that need it.")
+@click.option(
+    "--all-topic-partitions", "all_of_them", is_flag=True, help="All partitions that need it."
+)
 @bootstrap_server
 def elect_leaders(
     election_type: str,
@@ -45,10 +47,10 @@ def elect_leaders(
     all_of_them: bool,
     servers: str,
 ) -> int:
-    """Have partitions led by their preferred replica again, or by any that lives.
+    """Elect the preferred replica of partitions as leader again, or any live one.
 
-    An unclean election loses what the chosen replica does not have, though it was acknowledged:
-    it is for partitions whose in-sync replicas will not come back.
+    An unclean election loses acknowledged records that the new leader lacks: it is for partitions
+    whose in-sync replicas will not come back.
 
     \b
     Examples:
@@ -58,7 +60,7 @@ def elect_leaders(
     """
     if (topic is not None) + (path is not None) + all_of_them != 1:
         raise click.UsageError(
-            "say for which partitions: --topic with --partition, --path-to-json-file or "
+            "name the partitions: --topic with --partition, --path-to-json-file or "
             "--all-topic-partitions"
         )
     if (topic is None) != (partition is None):
@@ -74,7 +76,7 @@ def elect_leaders(
         async with Admin(servers) as admin:
             return await admin.elect_leaders(kind, names)
 
-    return _tell(election_type.upper(), run_client(work()))
+    return _report(election_type.upper(), run_client(work()))
 
 
 def _read(path: Path) -> list[TopicPartition]:
@@ -84,8 +86,8 @@ def _read(path: Path) -> list[TopicPartition]:
         raise BadPlan(f"{path}: {error}") from error
 
 
-def _tell(kind: str, outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
-    """Kafka's lines; the exit code is 1 if somebody could not be elected."""
+def _report(kind: str, outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
+    """Print Kafka's lines; the exit code, 1 if an election failed."""
     elected = [name for name, error in sorted(outcomes.items()) if error is None]
     unneeded = [
         name for name, error in sorted(outcomes.items()) if isinstance(error, ElectionNotNeeded)

@@ -1,4 +1,4 @@
-"""`barnabas reassign`: what `kafka-reassign-partitions.sh` is, with its files and its lines."""
+"""`barnabas reassign`: like `kafka-reassign-partitions.sh`, with its files and its lines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
-    """A flag that is kept beside the others like it: with one value for all, the last would win."""
+    """A flag kept beside its likes: with one value for all of them, the last would win."""
 
     def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
         if is_given:
@@ -53,39 +53,37 @@ def _action(name: str, text: str) -> Callable[[F], F]:
 @click.command()
 @_action("generate", "Propose a reassignment.")
 @_action("execute", "Begin it.")
-@_action("verify", "Say how far it is.")
-@_action("cancel", "Take it back.")
-@_action("list", "All that are under way.")
+@_action("verify", "Show the state of a reassignment.")
+@_action("cancel", "Undo a reassignment that is under way.")
+@_action("list", "List the reassignments under way.")
 @click.option(
     "--reassignment-json-file",
     "plan_file",
     type=_file,
     metavar="FILE",
-    help="Which replicas partitions are to have: for --execute, --verify and --cancel.",
+    help="The new replicas of partitions: for --execute, --verify and --cancel.",
 )
 @click.option(
     "--topics-to-move-json-file",
     "topics_file",
     type=_file,
     metavar="FILE",
-    help="Which topics to place anew: for --generate.",
+    help="The topics to reassign: for --generate.",
 )
-@click.option("--broker-list", metavar="1,2,3", help="... on which brokers.")
-@click.option("--disable-rack-aware", is_flag=True, help="... whatever their racks are.")
-@click.option(
-    "--additional", is_flag=True, help="With --execute: though others are under way already."
-)
+@click.option("--broker-list", metavar="1,2,3", help="... to these brokers.")
+@click.option("--disable-rack-aware", is_flag=True, help="... regardless of racks.")
+@click.option("--additional", is_flag=True, help="With --execute: even if others are under way.")
 @click.option(
     "--throttle",
     "bytes_per_s",
     type=click.IntRange(min=0),
     metavar="BYTES_PER_S",
-    help="With --execute: how fast each broker may copy, in and out. --verify clears it.",
+    help="With --execute: each broker's limit for copying, in and out. --verify clears it.",
 )
 @click.option(
     "--preserve-throttles",
     is_flag=True,
-    help="With --verify and --cancel: leave the throttles as they are.",
+    help="With --verify and --cancel: keep the throttles.",
 )
 @bootstrap_server
 @click.pass_context
@@ -102,13 +100,13 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
 ) -> int:
     """Move partitions to other brokers.
 
-    A file says which replicas each partition is to have, the preferred leader first:
+    A file lists the new replicas of each partition, the preferred leader first:
     {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}. The move goes on
-    by itself: the new replicas copy what there is, and when all are in sync the old ones go.
+    by itself: the new replicas copy the log, and when all are in sync the old ones are removed.
 
-    With --throttle they copy no faster than that. Run --verify until it is over: only then it
-    clears the throttles, of all brokers and of the file's topics. To change the rate under way,
-    run --execute again with --additional and the new one.
+    --throttle limits how fast they copy. Run --verify until the move is over: only then does it
+    clear the throttles, of all brokers and of the file's topics. To change the rate of a move,
+    run --execute again with --additional and the new rate.
 
     \b
     Examples:
@@ -121,9 +119,7 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     """
     actions = context.meta.get(_ACTIONS, [])
     if len(actions) != 1:
-        raise click.UsageError(
-            "say what to do, once: --generate, --execute, --verify, --cancel or --list"
-        )
+        raise click.UsageError("choose one of --generate, --execute, --verify, --cancel and --list")
     action = actions[0]
     if bytes_per_s is not None and action != "execute":
         raise click.UsageError("--throttle goes with --execute")
@@ -149,7 +145,7 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
 
 async def _list(servers: str) -> int:
     async with Admin(servers) as admin:
-        _say(moving_lines(await admin.list_partition_reassignments()))
+        _print(moving_lines(await admin.list_partition_reassignments()))
     return EXIT_OK
 
 
@@ -160,7 +156,7 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
     _check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
     plan = proposed(topics, chosen, random.randrange(len(brokers)))
-    _say(
+    _print(
         [
             "Current partition replica assignment",
             plan_text(current(topics)),
@@ -180,9 +176,9 @@ async def _execute(
         before = await _current(admin, wanted)
         moving = await admin.list_partition_reassignments()
         if moving and not additional:
-            complain(_WHO, "others are under way already (see --list): --additional accepts that")
+            complain(_WHO, "others are under way (see --list): --additional accepts that")
             return EXIT_FAILURE
-        _say(
+        _print(
             [
                 "Current partition replica assignment",
                 "",
@@ -192,33 +188,33 @@ async def _execute(
             ]
         )
         if bytes_per_s is not None:
-            _say([_VERIFY])
+            _print([_VERIFY])
             await throttle(admin, moves(moving, wanted, before), bytes_per_s)
-            _say([f"The inter-broker throttle limit was set to {bytes_per_s} B/s"])
+            _print([f"The inter-broker throttle limit was set to {bytes_per_s} B/s"])
         outcomes = await admin.alter_partition_reassignments(wanted)
     begun = sorted(name for name, error in outcomes.items() if error is None)
     if begun:
-        _say([f"Successfully started partition reassignment{_s(begun)} for {_joined(begun)}"])
+        _print([f"Successfully started partition reassignment{_s(begun)} for {_joined(begun)}"])
     return _failures(outcomes)
 
 
 async def _verify(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
     async with Admin(servers) as admin:
-        # Asked first: what is over in between is seen as completed.
+        # Looked up first: a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
-        _say([*status_lines(wanted, actual, moving), ""])
+        _print([*status_lines(wanted, actual, moving), ""])
         if moving or preserve_throttles:  # of others, too: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
 
 
 async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
-    """From every broker, since nobody knows any more which ones have taken part."""
+    """Clear every broker's throttle: which ones took part is no longer known."""
     named = {broker for brokers in wanted.values() for broker in brokers}
     brokers = sorted(named | (await _racks(admin)).keys())
     topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})
-    _say(clearing_lines(brokers, topics))
+    _print(clearing_lines(brokers, topics))
     failed = await clear(admin, brokers, topics)
     for resource, error in failed.items():
         complain(_WHO, f"the throttles of {resource.name}: {error} ({error.name})")
@@ -231,7 +227,7 @@ async def _cancel(servers: str, wanted: Replicas, preserve_throttles: bool) -> i
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
         cancelled = sorted(name for name, error in outcomes.items() if error is None)
         if cancelled:
-            _say(
+            _print(
                 [
                     f"Successfully cancelled partition reassignment{_s(cancelled)} for: "
                     f"{_joined(cancelled)}"
@@ -243,7 +239,7 @@ async def _cancel(servers: str, wanted: Replicas, preserve_throttles: bool) -> i
             if not isinstance(error, NoReassignmentInProgress)
         }
         if not over:
-            _say(["None of the specified partition reassignments are active."])
+            _print(["None of the specified partition reassignments are active."])
         code = _failures(over)
         if code or preserve_throttles:
             return code
@@ -256,7 +252,7 @@ async def _racks(admin: Admin) -> dict[int, str | None]:
 
 
 async def _current(admin: Admin, wanted: Replicas) -> Replicas:
-    """The replicas of all these partitions; raises BadPlan for one that is not there."""
+    """The replicas of all these partitions. Raises BadPlan for one that does not exist."""
     there = current(await admin.describe_topics(sorted({name.topic for name in wanted})))
     missing = sorted(wanted.keys() - there.keys())
     if missing:
@@ -281,7 +277,7 @@ def _broker_ids(text: str) -> list[int]:
     try:
         ids = [int(each) for each in text.split(",")]
     except ValueError:
-        raise click.UsageError(f"--broker-list {text}: not broker ids, as 1,2,3") from None
+        raise click.UsageError(f"--broker-list {text}: not broker ids, such as 1,2,3") from None
     if len(set(ids)) < len(ids):
         raise click.UsageError(f"--broker-list {text}: a broker is named twice")
     return ids
@@ -294,7 +290,7 @@ def _failures(outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
     return EXIT_FAILURE if failed else EXIT_OK
 
 
-def _say(lines: list[str]) -> None:
+def _print(lines: list[str]) -> None:
     for line in lines:
         click.echo(line)
 

@@ -1,4 +1,4 @@
-"""What `reassign` reads, proposes and says: Kafka's JSON files, and Kafka's lines. Pure.
+"""The plans of `reassign`: Kafka's JSON files, and Kafka's lines. Pure.
 
     {"version":1,"partitions":[
       {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
@@ -30,7 +30,7 @@ class BadPlan(BarnabasError):
 
 
 def read_plan(text: str) -> Replicas:
-    """The replicas that a reassignment file wants. Raises BadPlan."""
+    """The replicas in a reassignment file. Raises BadPlan."""
     wanted: Replicas = {}
     for entry in _entries(text, "partitions"):
         name = _name(entry)
@@ -64,7 +64,7 @@ def read_topics(text: str) -> list[str]:
     topics = [entry.get("topic") for entry in _entries(text, "topics")]
     wrong = [topic for topic in topics if not isinstance(topic, str)]
     if wrong or not topics:
-        raise BadPlan("no topic is named" if not topics else f"{wrong[0]!r} is no name of a topic")
+        raise BadPlan("no topic is named" if not topics else f"{wrong[0]!r} is not a topic's name")
     return list(dict.fromkeys(topic for topic in topics if isinstance(topic, str)))
 
 
@@ -84,7 +84,7 @@ def plan_text(replicas: Mapping[TopicPartition, Sequence[int]]) -> str:
 
 
 def current(topics: Iterable[TopicDescription]) -> Replicas:
-    """The replicas that all partitions of topics have."""
+    """The replicas of all partitions of these topics."""
     return {
         TopicPartition(topic.name, partition.partition): partition.replicas
         for topic in topics
@@ -95,7 +95,7 @@ def current(topics: Iterable[TopicDescription]) -> Replicas:
 def proposed(
     topics: Iterable[TopicDescription], racks: Mapping[int, str | None], start: int
 ) -> Replicas:
-    """Each topic placed anew on these brokers, as a new one is; it keeps its replication factor.
+    """Each topic reassigned to these brokers as a new one would be, with its replication factor.
 
     Raises InvalidReplicationFactor if there are too few brokers.
     """
@@ -111,7 +111,7 @@ def proposed(
 def status_lines(
     wanted: Replicas, actual: Replicas, moving: Mapping[TopicPartition, Reassignment]
 ) -> list[str]:
-    """How far a reassignment is. A partition that is not there has no replicas."""
+    """The state of a reassignment. A partition that does not exist has no replicas."""
     lines = ["Status of partition reassignment:"]
     for name, replicas in sorted(wanted.items()):
         is_at = actual.get(name, ())
@@ -128,7 +128,7 @@ def status_lines(
 
 
 def moving_lines(moving: Mapping[TopicPartition, Reassignment]) -> list[str]:
-    """Which partitions are on the move."""
+    """The partitions that are being reassigned."""
     if not moving:
         return ["No partition reassignments found."]
     lines = ["Current partition reassignments:"]

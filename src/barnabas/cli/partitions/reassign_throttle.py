@@ -1,8 +1,8 @@
-"""How fast a reassignment may copy: what `reassign --throttle` sets, and what --verify clears.
+"""The throttles of a reassignment, which `reassign --throttle` sets and --verify clears.
 
-As Kafka's tool does it: the rate goes to every broker that takes part, for both of its sides; to
-each topic that moves goes which replicas it counts for, those that were there before as the
-leaders' and those that are new as the followers'. So whoever is in sync is held up nowhere.
+As in Kafka's tool, every broker that takes part gets the rate, as leader and as follower. Each
+topic that moves gets the lists of replicas that the rate counts for: the old ones on the leaders'
+side, the new ones on the followers'. So no replica that is in sync is throttled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOPIC_SETTINGS = (
 
 
 class Move(NamedTuple):
-    """Of one partition: the brokers that have it, and those that get it."""
+    """One partition's brokers: the ones that have it, and the ones that get it."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -45,9 +45,9 @@ def moves(
     wanted: Mapping[TopicPartition, Sequence[int]],
     actual: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """All that move once `wanted` is under way, with what moves already.
+    """The moves once `wanted` is under way, with those under way already.
 
-    Of a partition that moves already, what it had before is the source, whatever it has by now.
+    Of a partition that moves already, the source is its replicas before that move.
     """
     found = {
         name: Move(
@@ -63,7 +63,7 @@ def moves(
 
 
 def throttled_replicas(moves: Mapping[TopicPartition, Move]) -> dict[str, tuple[str, str]]:
-    """What TOPIC_SETTINGS are to be, by topic: `partition:broker,...`, in Kafka's order."""
+    """The values for TOPIC_SETTINGS, by topic: `partition:broker,...`, in Kafka's order."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     for (topic, partition), move in moves.items():
         leaders, followers = found.setdefault(topic, ([], []))
@@ -80,7 +80,7 @@ def taking_part(moves: Mapping[TopicPartition, Move]) -> list[int]:
 
 
 async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per_s: int) -> None:
-    """Which replicas first, so that none is on its way before it is counted."""
+    """Set the throttles, the topics' first, so that no replica copies before it counts."""
     for topic, texts in throttled_replicas(moves).items():
         settings = [
             ConfigOperation(name, ConfigOperationType.SET, text)
@@ -98,7 +98,7 @@ async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per
 async def clear(
     admin: Admin, brokers: Iterable[int], topics: Iterable[str]
 ) -> dict[ConfigResource, KafkaError]:
-    """Every throttle of these, whoever has set it; what could not be cleared, and why."""
+    """Clear every throttle of these; the resources that could not be cleared, with the errors."""
     wanted: list[tuple[ConfigResource, Collection[str]]] = [
         *((ConfigResource(BROKER, str(each)), BROKER_SETTINGS) for each in brokers),
         *((ConfigResource(TOPIC, each), TOPIC_SETTINGS) for each in topics),
@@ -115,7 +115,7 @@ async def clear(
 
 
 def clearing_lines(brokers: Sequence[int], topics: Sequence[str]) -> list[str]:
-    """Kafka's words for it."""
+    """Kafka's lines."""
     return [
         f"Clearing broker-level throttles on broker{_s(brokers)} {','.join(map(str, brokers))}",
         f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}",

@@ -1,8 +1,8 @@
-"""What `partitions watch` shows on a terminal: a table that stays in its place, and the news below.
+"""The screen of `partitions watch`: a table that stays in place, and the last changes below it.
 
-Where the terminal is too low for all partitions, those that are not well come first. Where it is
-too narrow for all columns, those that are needed least are left out, then topics are shortened; no
-line is ever broken, for the table would not stay in its place.
+If there are too many partitions for the terminal, unhealthy ones come first. If it is too narrow,
+the least important columns are left out, then topic names are shortened; no line is ever wrapped,
+for the table would not stay in place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.cli.partitions.text import UNKNOWN, clock, seconds, standing
 from barnabas.cli.partitions.watch import Change, PartitionRow, ReplicaRow
 
 _STYLES = {"leader": "bold", "in sync": "green", "behind": "yellow", "gone": "bold red"}
-_HEADING_LINES = 3  # the table's, and what is said below it
+_HEADING_LINES = 3  # the table's, and that of the changes below it
 _CHANGES = 8
 _GAP = 2
 _SHORTEST_NAME = 9
@@ -42,7 +42,9 @@ def screen(
     shown = _that_fit(rows, room)
     parts: list[Table | Text] = [_table(shown, size.width)]
     if silent_since_ms is not None:
-        since = f"no broker has answered since {clock(silent_since_ms)}: it was like this then"
+        since = (
+            f"no broker has answered since {clock(silent_since_ms)}: this is the state at that time"
+        )
         parts.insert(0, _line(since, "bold red"))
     hidden = len(rows) - len(shown)
     if hidden:
@@ -50,7 +52,7 @@ def screen(
     if not rows:
         parts.append(_line("no partitions", "dim"))
     if news:
-        parts.append(_line("what changed last:", "dim"))
+        parts.append(_line("last changes:", "dim"))
         parts += [_change(change) for change in reversed(news)]
     return Group(*parts)
 
@@ -97,12 +99,12 @@ def _table(rows: Sequence[PartitionRow], width: int) -> Table:
 
 
 def _room(width: int, taken: Mapping[str, int]) -> int:
-    """For the first column, beside the others."""
+    """The room for the first column, beside the others."""
     return width - sum(taken.values()) - _GAP * (len(taken) + 1)
 
 
 def _shortened(name: Text, most: int) -> Text:
-    """In the middle: what partitions of one topic differ in is at the end."""
+    """The name cut in the middle: partitions of one topic differ at the end."""
     if name.cell_len <= most:
         return name
     topic, dash, number = name.plain.rpartition("-")
@@ -111,7 +113,7 @@ def _shortened(name: Text, most: int) -> Text:
 
 
 def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
-    """One for each replica, by the columns' titles; what is the partition's is in the first."""
+    """A line per replica, by the columns' titles; the partition's own cells are in the first."""
     own = {
         _NAME: Text(str(row.name)),
         "leader": Text("none", "bold red") if row.leader < 0 else Text(str(row.leader)),

@@ -1,9 +1,9 @@
-"""What `partitions watch` prints where there is no terminal: lines, and values for JSON. Pure.
+"""The output of `partitions watch` without a terminal: lines, and values for JSON. Pure.
 
     Topic: t<TAB>Partition: 0<TAB>Leader: 1<TAB>LeaderEpoch: 4<TAB>Isr: 1,2<TAB>HighWatermark: 10
     <TAB>Broker: 2<TAB>LogEndOffset: 9<TAB>Lag: 1<TAB>LagSeconds: 0.5<TAB>LastEpoch: 4<TAB>in sync
 
-What nobody knows is a `?`, and null in JSON.
+An unknown value is a `?`, and null in JSON.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def row_lines(rows: Iterable[PartitionRow]) -> Iterator[str]:
 
 
 def change_line(change: Change) -> str:
-    """When, where and what."""
+    """The line of one change."""
     return f"{clock(change.at_ms, with_date=True)} {change.name}: {change.text}"
 
 
 def silence_line(since_ms: int) -> str:
-    """That nobody can say how it is now."""
+    """The line for a cluster of which no broker answers."""
     return f"{clock(since_ms, with_date=True)} no broker has answered since"
 
 
@@ -74,7 +74,7 @@ def row_values(rows: Iterable[PartitionRow]) -> list[dict[str, Any]]:
 
 
 def standing(replica: ReplicaRow) -> str:
-    """What a replica is to its partition."""
+    """A replica's standing in its partition."""
     if replica.is_leader:
         return "leader"
     if not replica.is_live:

@@ -1,13 +1,13 @@
-"""What a watcher makes of partitions: how far replicas are, since when, what has changed. Pure.
+"""The state of partitions as a watcher sees it: lag of the replicas, and changes. Pure.
 
-Brokers say where a replica ends, not since when it lacks something. The watcher remembers where the
-leader's log ended at each look: a replica is as far behind as the last look is ago at which the
-leader had no more than the replica has now. Whoever has not been seen complete is behind since the
-first look, at least.
+Brokers report where a replica's log ends, not how long it has been behind. The watcher remembers
+where the leader's log ended at each look: a replica has been behind since the last look at which
+the leader had no more than the replica has now. One that was never seen complete has been behind
+since the first look, at least.
 
-Why something changed cannot be seen from outside, so nothing is said of it. Looks are a moment
-apart, and replicas are asked one beside the other: what is between two answers may show as a lag of
-some records while producers write.
+The reason for a change cannot be seen from outside, so none is given. The replicas of one look are
+not asked at one instant: while producers write, the time between two answers may show as a lag of
+some records.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ReplicaRow(NamedTuple):
     is_leader: bool
     is_in_sync: bool
     is_live: bool  # its broker is registered
-    end: ReplicaEnd | None  # None: its broker does not say
-    lag_records: int | None  # behind the leader's end; None: nobody knows
+    end: ReplicaEnd | None  # None: its broker did not report it
+    lag_records: int | None  # behind the leader's end; None: unknown
     lag_ms: int | None
 
 
@@ -61,7 +61,7 @@ class Look(NamedTuple):
 
 
 class _Memory:
-    """What is remembered of one partition."""
+    """The history of one partition."""
 
     __slots__ = ("_caught_up_at_ms", "_first_at_ms", "_leader_ends", "row")
 
@@ -79,7 +79,7 @@ class _Memory:
         ends: Mapping[int, ReplicaEnd],
         now_ms: int,
     ) -> PartitionRow:
-        """The partition as it is now, given what its replicas say."""
+        """The partition as it is now, given the ends of its replicas."""
         leader_end = ends.get(partition.leader)
         if leader_end is not None:
             _remember(self._leader_ends, now_ms, leader_end.end_offset)
@@ -111,7 +111,7 @@ class _Memory:
         return self.row
 
     def _complete_at_ms(self, broker_id: int, end: ReplicaEnd | None) -> int:
-        """When the replica had all that its leader had, as far as that was seen."""
+        """When the replica last had everything that its leader had, as far as was seen."""
         known_ms = self._caught_up_at_ms.get(broker_id, self._first_at_ms)
         if end is not None:
             known_ms = max(known_ms, _caught_up_at_ms(self._leader_ends, end.end_offset))
@@ -120,7 +120,7 @@ class _Memory:
 
 
 class Watch:
-    """Fed with what the cluster answers, look by look."""
+    """Turns the cluster's answers, look by look, into rows and changes."""
 
     def __init__(self) -> None:
         self._memories: dict[TopicPartition, _Memory] = {}
@@ -133,7 +133,7 @@ class Watch:
         live: Collection[int],
         ends: Ends,
     ) -> Look:
-        """What there is now, and what is new since the last time; the first time nothing is."""
+        """The rows now, and the changes since the last look; the first look has none."""
         rows, changes = [], []
         for topic in topics:
             for partition in topic.partitions:
@@ -145,7 +145,7 @@ class Watch:
                 if before is not None:
                     changes += [Change(now_ms, name, text) for text in _news(before, row)]
                 elif self._has_looked:
-                    changes.append(Change(now_ms, name, f"is new, led by {_leader(row.leader)}"))
+                    changes.append(Change(now_ms, name, f"is new, leader {_leader(row.leader)}"))
         for name in sorted(self._memories.keys() - {row.name for row in rows}):
             del self._memories[name]
             changes.append(Change(now_ms, name, "is deleted"))
@@ -154,14 +154,14 @@ class Watch:
 
 
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
-    """Of looks at the same end the last one counts; a log that was cut forgets what it lost."""
+    """Add a look; of several at the same end the last counts, truncation removes higher ends."""
     while leader_ends and leader_ends[-1][1] >= end_offset:
         leader_ends.pop()
     leader_ends.append((now_ms, end_offset))
 
 
 def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
-    """The last look at which the leader had no more than that; 0: none that is remembered."""
+    """The last look at which the leader's end was no higher than that; 0: none."""
     for at_ms, leader_end in reversed(leader_ends):
         if leader_end <= end_offset:
             return at_ms
@@ -169,7 +169,7 @@ def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> in
 
 
 def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
-    """What is different. Why, an onlooker cannot tell: the logs of the brokers can."""
+    """The differences. The reasons are only in the logs of the brokers."""
     before_ids, now_ids = _replicas(before), _replicas(now)
     if before_ids != now_ids:
         yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}"
@@ -186,7 +186,7 @@ def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
 
 
 def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
-    """Of replicas that are no longer what they were, what this look has shown besides."""
+    """Facts of this look about replicas that lost their standing."""
     found = {replica.broker_id: replica for replica in now.replicas}
     facts = []
     for broker_id in broker_ids:
@@ -196,9 +196,9 @@ def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
         if not replica.is_live:
             facts.append(f"broker {broker_id} is not registered")
         elif replica.lag_records is None:
-            facts.append(f"broker {broker_id} does not say where its log ends")
+            facts.append(f"broker {broker_id} does not report where its log ends")
         elif replica.lag_records:
-            facts.append(f"broker {broker_id} lacks {replica.lag_records} records")
+            facts.append(f"broker {broker_id} is {replica.lag_records} records behind")
     return f" ({', '.join(facts)})" if facts else ""
 
 
@@ -207,7 +207,7 @@ def _replicas(row: PartitionRow) -> tuple[int, ...]:
 
 
 def _leader(broker_id: int) -> str:
-    return "nobody" if broker_id < 0 else f"broker {broker_id}"
+    return "none" if broker_id < 0 else f"broker {broker_id}"
 
 
 def _ids(brokers: Iterable[int]) -> str:

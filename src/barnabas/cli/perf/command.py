@@ -1,6 +1,6 @@
-"""`barnabas perf`: measures a cluster by our own client, which is Python on one core.
+"""`barnabas perf`: measures a cluster through our own client, which is Python on one core.
 
-The lines are those of Kafka's tools, so that what reads them goes on doing so.
+The lines are those of Kafka's tools, so that scripts that parse them keep working.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from barnabas.cli.perf.produce import produce
 
 @click.group()
 def perf() -> None:
-    """Measure how fast a cluster takes and gives records.
+    """Measure how fast a cluster accepts and serves records.
 
     \b
     Examples:

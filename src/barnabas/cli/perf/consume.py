@@ -1,4 +1,4 @@
-"""`barnabas perf consume`: what `kafka-consumer-perf-test.sh` is, in its columns."""
+"""`barnabas perf consume`: like `kafka-consumer-perf-test.sh`, with its columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = (
 
 
 class Receiving:
-    """What came, in all and since the last line."""
+    """The records received, in all and since the last line."""
 
     def __init__(self, now_ms: int, wall_ms: int) -> None:
         """`now_ms`, here and below, is monotonic; wall time is for showing it."""
@@ -38,7 +38,7 @@ class Receiving:
         self.bytes += size_bytes
 
     def line(self, now_ms: int) -> str:
-        """The columns of the time since the last such line; begins a new one."""
+        """The columns for the time since the last line; begins a new one."""
         text = self._columns(
             self.bytes - self.window_bytes,
             self.records - self.window_records,
@@ -61,7 +61,7 @@ class Receiving:
 
 
 class Wanted(NamedTuple):
-    """What is read."""
+    """What to read."""
 
     topic: str
     records: int
@@ -81,7 +81,7 @@ class Wanted(NamedTuple):
     type=click.IntRange(1),
     required=True,
     metavar="N",
-    help="How many to read.",
+    help="How many records to read.",
 )
 @click.option(
     "--timeout",
@@ -90,21 +90,21 @@ class Wanted(NamedTuple):
     default=10_000,
     show_default=True,
     metavar="MS",
-    help="End when nothing comes for so long.",
+    help="End when no record comes for this long.",
 )
-@click.option("--from-latest", is_flag=True, help="Only what comes from now on.")
+@click.option("--from-latest", is_flag=True, help="Read only records that arrive from now on.")
 @click.option("--show-detailed-stats", is_flag=True, help="A line every --reporting-interval.")
 @click.option(
     "--reporting-interval", type=click.IntRange(1), default=5000, show_default=True, metavar="MS"
 )
-@click.option("--hide-header", is_flag=True, help="Print no names of columns.")
+@click.option("--hide-header", is_flag=True, help="Do not print the column names.")
 @click.option(
     "--consumer-config",
     "--consumer-property",
     "properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Any consumer config, as fetch.max.bytes=1048576; may be repeated.",
+    help="Any consumer config, such as fetch.max.bytes=1048576; may be repeated.",
 )
 @bootstrap_server
 def consume(  # noqa: PLR0913  (a command's parameters are its options)
@@ -119,7 +119,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     properties: tuple[str, ...],
     servers: str,
 ) -> int:
-    """Read records of all partitions of a topic; say how fast they came.
+    """Read records of all partitions of a topic, and report the throughput.
 
     Ctrl-C ends it with the summary.
 
@@ -156,7 +156,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
-    """Read it all; the summary is printed however it ends."""
+    """Read all records; the summary is printed however it ends."""
     clock = SystemClock()
     async with consumer:
         partitions = await consumer.partitions_for(wanted.topic)
@@ -176,7 +176,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                 if silence_ms <= 0:
                     warn(
                         "barnabas perf consume",
-                        f"{report.records:,} of {wanted.records:,} records came, then none for "
+                        f"{report.records:,} of {wanted.records:,} records came, then no more for "
                         f"{wanted.timeout_ms} ms; --timeout waits longer",
                     )
                     break

@@ -1,4 +1,4 @@
-"""Latencies of many records in little memory, and the lines that tell them. Pure."""
+"""Latencies of many records in little memory, and the lines that show them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHARES = (("50th", 0.5), ("95th", 0.95), ("99th", 0.99), ("99.9th", 0.999))
 
 
 class Latencies:
-    """Counts by tenths of a millisecond: a run of any length needs no more than its spread."""
+    """Counts by tenths of a millisecond: memory grows with the spread, not with the records."""
 
     def __init__(self) -> None:
         self._steps: Counter[int] = Counter()
@@ -20,7 +20,7 @@ class Latencies:
         self.max_ms = 0.0
 
     def add(self, sent_at_s: Iterable[float], done_at_s: float) -> None:
-        """Records sent at these times, all acknowledged at that one; of one clock, in seconds."""
+        """Add records sent at these times and acknowledged at that one; one clock, in seconds."""
         taken_ms = [(done_at_s - sent_at) * 1000 for sent_at in sent_at_s]
         self._steps.update([int(each * _STEPS_PER_MS) for each in taken_ms])
         self._sum_ms += sum(taken_ms)
@@ -38,7 +38,7 @@ class Latencies:
         return self._sum_ms / self.count if self.count else 0.0
 
     def percentile_ms(self, share: float) -> float:
-        """What that share of the records did not exceed, to a tenth of a millisecond."""
+        """The latency that this share of records did not exceed, to a tenth of a millisecond."""
         missing = share * self.count
         for step, count in sorted(self._steps.items()):
             missing -= count
@@ -47,7 +47,7 @@ class Latencies:
         return 0.0
 
     def line(self, record_bytes: int, seconds: float) -> str:
-        """As `kafka-producer-perf-test.sh` says every five seconds."""
+        """The line that `kafka-producer-perf-test.sh` prints every five seconds."""
         rate = self.count / seconds if seconds > 0 else 0.0
         return (
             f"{self.count} records sent, {rate:.1f} records/sec "
@@ -56,7 +56,7 @@ class Latencies:
         )
 
     def summary(self, record_bytes: int, seconds: float) -> str:
-        """As its last line, but with the tenths of the percentiles that it cuts off."""
+        """Its last line, but with the tenths of the percentiles, which it cuts off."""
         rate = self.count / seconds if seconds > 0 else 0.0
         percentiles = ", ".join(
             f"{self.percentile_ms(share):.1f} ms {name}" for name, share in _SHARES

@@ -1,4 +1,4 @@
-"""`barnabas perf produce`: what `kafka-producer-perf-test.sh` is, in its lines."""
+"""`barnabas perf produce`: like `kafka-producer-perf-test.sh`, with its lines."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _LETTERS = bytes(ord("A") + number % 26 for number in range(256))
 
 
 class Plan(NamedTuple):
-    """What is sent."""
+    """What to send."""
 
     topic: str
     records: int
     size_bytes: int
     per_second: float
-    """-1: as fast as it goes."""
+    """-1: as fast as possible."""
     interval_s: float
     """Between two lines of the report."""
 
 
 class Sending:
-    """What became of the records, as it is told while they go."""
+    """The outcome of the records, reported while they are sent."""
 
     def __init__(self, plan: Plan, now_s: float) -> None:
         self.total = Latencies()
@@ -82,7 +82,11 @@ class Sending:
 @click.command()
 @topic_name
 @click.option(
-    "--num-records", type=click.IntRange(1), required=True, metavar="N", help="How many to send."
+    "--num-records",
+    type=click.IntRange(1),
+    required=True,
+    metavar="N",
+    help="How many records to send.",
 )
 @click.option(
     "--record-size", type=click.IntRange(0), default=100, show_default=True, metavar="BYTES"
@@ -92,7 +96,7 @@ class Sending:
     type=float,
     default=-1,
     metavar="N",
-    help="At most so many records a second; -1, the default: no limit.",
+    help="At most this many records a second; -1, the default: no limit.",
 )
 @click.option(
     "--producer-config",
@@ -101,13 +105,13 @@ class Sending:
     "properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Any producer config, as linger.ms=5 or acks=1; may be repeated.",
+    help="Any producer config, such as linger.ms=5 or acks=1; may be repeated.",
 )
 @click.option(
     "--partitions",
     type=click.IntRange(1),
     metavar="N",
-    help="Create the topic with so many, if it is not there.",
+    help="Create the topic with this many partitions if it does not exist.",
 )
 @click.option(
     "--reporting-interval", type=click.IntRange(1), default=5000, show_default=True, metavar="MS"
@@ -124,9 +128,9 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     reporting_interval: int,
     servers: str,
 ) -> int:
-    """Send records of random letters; say how fast they are acknowledged, and after how long.
+    """Send records of random letters, and report throughput and latency.
 
-    The clients' own defaults hold: acks=all, linger.ms=0. Ctrl-C ends it with the summary.
+    The producer's defaults apply: acks=all, linger.ms=0. Ctrl-C ends it with the summary.
 
     \b
     Examples:
@@ -162,7 +166,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -> int:
-    """Complain about what went wrong; the exit code."""
+    """Report failures; the exit code."""
     for each in sending:
         if each.failed:
             assert each.first_error is not None
@@ -176,7 +180,7 @@ def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -
 
 
 async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> None:
-    """Send it all; the summary is printed however it ends, `sending` filled once it begins."""
+    """Send it all; the summary is printed however it ends. Fills `sending` once it begins."""
     now = time.perf_counter  # the loop's own clock may step by whole milliseconds
     payloads = _payloads(plan.size_bytes)
     async with producer:

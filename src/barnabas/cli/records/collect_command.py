@@ -1,5 +1,5 @@
-"""`barnabas collect`: log files into a topic, however they are rotated, each line once; and what
-programs and systems send.
+"""`barnabas collect`: log files into a topic, however they are rotated, each line once; also
+standard input and syslog.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _STANDARD_INPUT = "-"
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[FILE|DIR|GLOB|-]...")
-@click.option("--topic", required=True, metavar="NAME", help="Where the lines go.")
+@click.option("--topic", required=True, metavar="NAME", help="The topic to send to.")
 @bootstrap_server
 @click.option(
     "--name",
     default=socket.gethostname,
     metavar="NAME",
-    help="By which this collector finds its positions again; each that runs at the same time needs "
-    "its own. [default: this machine's name]",
+    help="Identifies this collector's positions; collectors that run at the same time need one "
+    "each. [default: this machine's name]",
 )
 @click.option(
     "--record-start",
     metavar="PATTERN",
-    help="Lines that do not begin like this regular expression belong to the record before them; "
+    help="Lines that do not match this regular expression at their start continue a record; "
     "'indented' stands for stack traces.",
 )
 @click.option(
@@ -54,14 +54,14 @@ _STANDARD_INPUT = "-"
     type=click.Choice(CODEC_NAMES),
     default="lz4",
     show_default=True,
-    help="Of the record batches.",
+    help="Compression of the record batches.",
 )
 @click.option(
     "--syslog-tcp",
     "tcp",
     multiple=True,
     metavar="HOST:PORT",
-    help="Listen for syslog over TCP; may be given several times. Port 0: one that is free.",
+    help="Listen for syslog over TCP; may be repeated. Port 0: any free one.",
 )
 @click.option(
     "--syslog-udp",
@@ -70,22 +70,22 @@ _STANDARD_INPUT = "-"
     metavar="HOST:PORT",
     help="Listen for syslog over UDP.",
 )
-@click.option("--once", is_flag=True, help="Send what there is, and end.")
+@click.option("--once", is_flag=True, help="Send the present lines, and end.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     """Send the lines of log files to a topic as they are written, each of them once.
 
-    With - it sends the lines of standard input until that ends, and with --syslog-tcp or
-    --syslog-udp the messages of syslog, RFC 5424 or 3164, as they come.
+    With - it sends the lines of standard input until its end, and with --syslog-tcp or --syslog-udp
+    syslog messages of RFC 5424 or 3164 as they arrive.
 
-    Files may be rotated in any of the usual ways: renamed, copied and truncated, compressed. How
-    far each was sent is written in the same transaction as its lines, so a collector that is killed
-    goes on behind the last one; readers set isolation.level=read_committed. A quoted GLOB and a DIR
-    are looked at again every second. Ends with Ctrl-C or SIGTERM.
+    Files may be rotated in any of the usual ways: renamed, copied and truncated, compressed. The
+    position in each file is written in the same transaction as its lines, so a collector that was
+    killed continues after the last one; readers set isolation.level=read_committed. A quoted GLOB
+    and a DIR are scanned again every second. Ends with Ctrl-C or SIGTERM.
 
-    Standard input and sockets cannot be read twice. So what comes from there is sent at most once:
-    what a broker has not acknowledged is lost if this process is killed, with what the kernel holds
-    for it, and over UDP also what comes while there is no room. While the brokers are away it reads
-    no further from standard input and TCP.
+    Standard input and sockets cannot be read twice, so their lines are sent at most once: lines
+    that a broker has not acknowledged are lost if this process is killed, as are those in the
+    kernel's buffers, and over UDP also those that arrive while there is no room. While no broker
+    is available it stops reading from standard input and TCP.
 
     \b
     Examples:
@@ -99,7 +99,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
             "name a file, a directory, a pattern, - for standard input, or an address for syslog"
         )
     if given["once"] and (given["tcp"] or given["udp"]):
-        raise click.UsageError("--once: what is sent to an address has no end")
+        raise click.UsageError("--once: a syslog address has no end")
     shipment = Shipment(
         servers,
         given["topic"],
@@ -120,15 +120,15 @@ def _sources(
     shipment: Shipment, paths: Sequence[str], tcp: Sequence[str], udp: Sequence[str]
 ) -> list[Source]:
     found: list[Source] = [
-        *(SyslogTcp(SyslogAddress.parse(each), shipment.host, _tell) for each in tcp),
-        *(SyslogUdp(SyslogAddress.parse(each), shipment.host, _tell) for each in udp),
+        *(SyslogTcp(SyslogAddress.parse(each), shipment.host, _print_address) for each in tcp),
+        *(SyslogUdp(SyslogAddress.parse(each), shipment.host, _print_address) for each in udp),
     ]
     if _STANDARD_INPUT in paths:
         found.append(StandardInput(shipment))
     return found
 
 
-def _tell(address: str) -> None:
+def _print_address(address: str) -> None:
     click.echo(f"listening for syslog on {address}", err=True)
 
 
@@ -159,9 +159,9 @@ def _summary(shipped: Shipped, topic: str, took_s: float) -> str:
     if shipped.transactions:
         text += f", {shipped.transactions:,} transactions"
     if shipped.cut_lines:
-        text += f"; of {shipped.cut_lines:,} that were too long only the beginnings were sent"
+        text += f"; {shipped.cut_lines:,} were too long and were cut"
     if shipped.refused:
         text += f"; {shipped.refused:,} were refused and are lost"
     if shipped.dropped:
-        text += f"; {shipped.dropped:,} were dropped for want of room"
+        text += f"; {shipped.dropped:,} were dropped because there was no room"
     return text

@@ -1,4 +1,4 @@
-"""`barnabas consume`: what `kafka-console-consumer.sh` is."""
+"""`barnabas consume`: like `kafka-console-consumer.sh`."""
 
 from __future__ import annotations
 
@@ -49,34 +49,39 @@ class Limits(NamedTuple):
 
 @click.command()
 @topic_name
-@click.option("--include", metavar="REGEX", help="The topics whose whole name it matches, instead.")
-@click.option("--group", metavar="NAME", help="Share the topic with this group, and commit.")
+@click.option("--include", metavar="REGEX", help="Instead of a topic: all whose full name matches.")
+@click.option("--group", metavar="NAME", help="Consume as a member of this group, and commit.")
 @click.option(
     "--from-beginning",
     is_flag=True,
-    help="Also what is there already; in a group, where it has committed nothing.",
+    help="Start with the oldest records; in a group, where it has committed nothing.",
 )
 @click.option(
-    "--partition", "partitions", type=int, multiple=True, metavar="N", help="Only this; repeatable."
+    "--partition",
+    "partitions",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Only this one; repeatable.",
 )
 @click.option(
     "--offset",
     metavar="N|earliest|latest",
-    help="Begin there, in each --partition; -N is N records before the end.",
+    help="Start at this offset of each --partition; -N: N records before the end.",
 )
-@click.option("--max-messages", type=click.IntRange(0), metavar="N", help="End after so many.")
+@click.option("--max-messages", type=click.IntRange(0), metavar="N", help="End after N records.")
 @click.option(
     "--timeout-ms",
     type=click.IntRange(0),
     metavar="MS",
-    help="End when nothing comes for so long; joining a group is silence, too.",
+    help="End when no record comes for this long; time to join a group counts.",
 )
 @click.option(
     "--format",
     "template",
     metavar="TEMPLATE|NAMES|offsets|groups",
-    help="What to print of a record: a template with {key} {value} {headers} {timestamp} {offset} "
-    "{partition} {topic}, or names: key,value; of __consumer_offsets: offsets, groups.",
+    help="How to print a record: a template with {key} {value} {headers} {timestamp} {offset} "
+    "{partition} {topic}, or names: key,value; for __consumer_offsets: offsets, groups.",
 )
 @click.option(
     "--isolation-level",
@@ -89,7 +94,7 @@ class Limits(NamedTuple):
     "properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Any consumer config, as fetch.max.wait.ms=100; may be repeated.",
+    help="Any consumer config, such as fetch.max.wait.ms=100; may be repeated.",
 )
 @as_json
 @bootstrap_server
@@ -111,10 +116,10 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 ) -> int:
     """Print the records of a topic until Ctrl-C.
 
-    Without --from-beginning or --offset only what comes from now on. Without --group all
-    partitions are read and nothing is committed; with it the group's members share them, and each
-    goes on behind what was committed. What was not printed is not committed. One that has never
-    been a member of its group says why, and ends with 1.
+    Without --from-beginning or --offset it prints only records that arrive from now on. Without
+    --group it reads all partitions and commits nothing; with it the group's members share the
+    partitions and continue from the committed offsets. Only records that were printed are
+    committed. If it never became a member of its group it says why, and exits with 1.
 
     \b
     Examples:
@@ -130,7 +135,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     options = _options(isolation_level, from_beginning, properties)
     group = options.get("group_id") if group is None else group
     if group is None and include is not None:
-        # A group of nobody else's that commits nothing (UX-2): only groups find new topics.
+        # A private group that commits nothing (UX-2): only groups find new topics.
         group = f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
         options["enable_auto_commit"] = False
     if group is not None:
@@ -153,16 +158,16 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _printed(work: Coroutine[Any, Any, None]) -> str:
-    """Nothing, or why it was ended early: Ctrl-C is the usual end, and no error."""
+    """Run the work; why it ended early, or empty: Ctrl-C is the usual end, and no error."""
     try:
         run_client(work)
     except KeyboardInterrupt:
-        return "it was ended before"
+        return "it was interrupted before it joined"
     return ""
 
 
 def _never_was_a_member(group: str, reason: str) -> int:
-    complain("barnabas consume", f"this was never a member of group {group!r}: {reason}")
+    complain("barnabas consume", f"never became a member of group {group!r}: {reason}")
     return EXIT_FAILURE
 
 
@@ -223,11 +228,11 @@ def _topic(argument: str | None, option: str | None, include: str | None) -> str
 def _options(
     isolation_level: str, from_beginning: bool, properties: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The consumer's options; what --consumer-property says goes before. Raises UsageError."""
+    """The consumer's options; --consumer-property takes precedence. Raises UsageError."""
     given = key_values(properties, "--consumer-property")
     return {
         "isolation_level": isolation_level,
-        # A mistyped name shall not make a topic.
+        # A mistyped name must not create a topic.
         "allow_auto_create_topics": False,
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if from_beginning else "latest",

@@ -1,4 +1,4 @@
-"""`barnabas dead-letters`: what a pipeline could make nothing of, and sending it again."""
+"""`barnabas dead-letters`: lists records that a pipeline rejected, and sends them again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from barnabas.collector.dead_letter_headers import REASON
 from barnabas.collector.replay import replay as replayed
 from barnabas.collector.topic_end import assign_all, records_until
 
-_NO_REASON: Final = "(no dead letter: it has no reason)"
+_NO_REASON: Final = "(not a dead letter: it has no reason)"
 
 
 @click.group(name="dead-letters")
 def dead_letters() -> None:
-    """See why records are dead letters, and send them again once that is mended.
+    """List the reasons for dead letters, and send them again once those are fixed.
 
     \b
     Examples:
@@ -54,15 +54,17 @@ def list_(topic: str, servers: str, as_json: bool) -> int:
 
 @dead_letters.command()
 @click.argument("topic")
-@click.option("--to", metavar="TOPIC", help="Send all there, instead of where each came from.")
+@click.option(
+    "--to", metavar="TOPIC", help="Send all of them to this topic, not back to their own."
+)
 @bootstrap_server
 @as_json
 def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
-    """Send the dead letters of a topic again to where they came from.
+    """Send the dead letters of a topic back to the topics that they came from.
 
-    Those that came since the topic was replayed last, each once, also if this is killed and run
-    again: how far it got is written in the transactions that send them. What still cannot be used
-    becomes a dead letter again.
+    It sends those that arrived since the last replay, each once, even if it is killed and run
+    again: its position is written in the transactions that send them. A record that is rejected
+    again becomes a dead letter again.
 
     \b
     Examples:
@@ -76,7 +78,7 @@ def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
     for name, count in sorted(done.by_topic.items()):
         click.echo(f"{count:,} dead {'letter' if count == 1 else 'letters'} sent again to {name}")
     if not done.letters:
-        click.echo(f"no dead letter has come to {topic} since it was replayed last")
+        click.echo(f"no new dead letters in {topic} since its last replay")
     return EXIT_OK
 
 

@@ -1,4 +1,4 @@
-"""`barnabas records`: what `kafka-delete-records.sh` is."""
+"""`barnabas records`: like `kafka-delete-records.sh`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from barnabas.types import TopicPartition
 
 _OFFSET_MAX = 2**63 - 1
 _END = -1
-"""In place of an offset: all that there is."""
+"""In place of an offset: all records."""
 
 
 class BadOffsets(BarnabasError):
-    """A file that does not say which records to delete; the message says what is wrong with it."""
+    """The file of offsets is malformed; the message says how."""
 
 
 @click.group()
@@ -42,14 +42,14 @@ def records() -> None:
     "--offset",
     type=click.IntRange(_END, _OFFSET_MAX),
     metavar="N",
-    help="Of the first record that stays; -1: none does.",
+    help="The offset of the first record to keep; -1: keep none.",
 )
 @click.option(
     "--offset-json-file",
     "path",
     type=click.Path(),
     metavar="FILE",
-    help='Many at once: {"partitions": [{"topic": "test", "partition": 0, "offset": 5}]}.',
+    help='Several at once: {"partitions": [{"topic": "test", "partition": 0, "offset": 5}]}.',
 )
 @as_json
 @bootstrap_server
@@ -61,7 +61,7 @@ def delete(
     as_json: bool,
     servers: str,
 ) -> int:
-    """Delete the records in front of an offset; there is no way back.
+    """Delete the records before an offset; this cannot be undone.
 
     \b
     Examples:
@@ -76,7 +76,7 @@ def delete(
         async with Admin(servers) as admin:
             for name, first in offsets.items():
                 try:
-                    await admin.describe_topics([name.topic])  # one that is not there: told at once
+                    await admin.describe_topics([name.topic])  # raises at once for an unknown topic
                     outcomes |= await admin.delete_records({name: first})
                 except BarnabasError as error:
                     outcomes[name] = error
@@ -99,26 +99,26 @@ def delete(
 def _offsets(
     topic: str | None, partition: int | None, offset: int | None, path: str | None
 ) -> dict[TopicPartition, int]:
-    """What to delete, said in one way or the other. Raises UsageError, BadOffsets, OSError."""
+    """The offsets of the options or the file. Raises UsageError, BadOffsets, OSError."""
     given = [value is not None for value in (topic, partition, offset)]
     if path is not None:
         if any(given):
-            raise click.UsageError("--offset-json-file says it all: leave out the others")
+            raise click.UsageError("--offset-json-file stands alone: leave out the others")
         return parse_offsets(Path(path).read_text(encoding="utf-8", errors="replace"))
     if topic is None or partition is None or offset is None:
-        raise click.UsageError("say which: --topic, --partition and --offset, or a file")
+        raise click.UsageError("name the records: --topic, --partition and --offset, or a file")
     return {TopicPartition(topic, partition): offset}
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """Kafka's file: which partition is to begin at which offset. Raises BadOffsets."""
+    """The new first offset of each partition in Kafka's file. Raises BadOffsets."""
     try:
-        said: Any = json.loads(text)
+        content: Any = json.loads(text)
     except ValueError as error:
         raise BadOffsets(f"the file is not JSON: {error}") from error
-    if not isinstance(said, dict) or said.get("version", 1) != 1:
+    if not isinstance(content, dict) or content.get("version", 1) != 1:
         raise BadOffsets('the file is not {"version": 1, "partitions": [...]}')
-    entries = said.get("partitions")
+    entries = content.get("partitions")
     if not isinstance(entries, list) or not entries:
         raise BadOffsets("the file has no partitions")
     found: dict[TopicPartition, int] = {}

@@ -1,7 +1,7 @@
 """Blocks of bytes from a file, a pipe or a terminal, without a thread.
 
-A thread blocked in `read` on a terminal could not be ended by Ctrl-C; so what can be waited for
-(pipes, terminals) is waited for by the loop, and what is always ready (files) is read at once.
+Ctrl-C could not end a thread blocked in `read` on a terminal, so the loop waits for pipes and
+terminals, and files, which are always ready, are read at once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Input:
             os.close(self._descriptor)
 
     async def read(self) -> bytes:
-        """What there is next, at most a quarter of a megabyte; empty at the end."""
+        """The next bytes, at most a quarter of a megabyte; empty at the end."""
         if self._must_wait:
             await self._readable()
         return os.read(self._descriptor, _BLOCK_BYTES)

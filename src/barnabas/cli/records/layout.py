@@ -1,11 +1,11 @@
-r"""How `consume` shows a record: a template, a list of names, or JSON. Pure.
+r"""The formats in which `consume` prints a record: a template, a list of names, or JSON. Pure.
 
-    {key}={value}\n?    a template; the names in braces are filled in, \t and \n are what they name
-    key,value           names alone: the fields with tabs between them
+    {key}={value}\n?    a template; the names in braces are filled in, \t and \n are escapes
+    key,value           only names: the fields with tabs between them
     JSON                one object a line
     offsets, groups     records of __consumer_offsets as Kafka's own tools show them
 
-Keys and values are written as the bytes they are; null is the word null, as Kafka's tool has it.
+Keys and values are written as raw bytes; null is the word null, as in Kafka's tool.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Layout = Callable[[ConsumerRecord], bytes]
 
 
 class BadFormat(BarnabasError):
-    """A format that names what a record has not."""
+    """A format with a name that is not a record's field."""
 
 
 def _bytes_or_null(data: bytes | None) -> bytes:
@@ -56,7 +56,7 @@ _LINES: Mapping[str, _Line] = MappingProxyType({"offsets": offset_line, "groups"
 
 
 def value_layout(record: ConsumerRecord) -> bytes:
-    """The value alone: what is shown without any option."""
+    """Only the value: the default."""
     return _bytes_or_null(record.value) + b"\n"
 
 
@@ -95,7 +95,7 @@ def json_layout(record: ConsumerRecord) -> bytes:
 
 
 def _internal_layout(show: _Line) -> Layout:
-    """Nothing at all for records that are of another kind."""
+    """A layout that leaves out records of another kind."""
 
     def layout(record: ConsumerRecord) -> bytes:
         try:

@@ -1,8 +1,8 @@
-"""From lines of text to records: what `produce` reads. Pure.
+"""Parses the lines that `produce` reads into records. Pure.
 
     headers<TAB>key:value          with --headers-separator '\\t' and --key-separator :
 
-Bytes are passed on as they are; only the end of the line (LF or CRLF) is taken off.
+Bytes are passed on as they are, without the line end (LF or CRLF).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker ta
 
 
 class BadLine(BarnabasError):
-    """A line that is not what the separators promise; says which one."""
+    """A line without the separators that were announced; the message gives its number."""
 
 
 class LineFormat(NamedTuple):
@@ -59,14 +59,14 @@ def parse_header(text: str) -> Header:
 
 
 class LineSplitter:
-    """Whole lines out of blocks of any size; the last one may lack its end."""
+    """Splits blocks of any size into whole lines; the last one may lack its line end."""
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []  # the pieces of a line whose end has not come yet
         self._begun_bytes = 0
 
     def lines(self, block: bytes) -> list[bytes]:
-        """The lines that end in this block. Raises BadLine for one that is endless."""
+        """The lines that end in this block. Raises BadLine for one that is too long."""
         lines = block.split(b"\n")
         rest = lines.pop()
         if lines:
@@ -80,7 +80,7 @@ class LineSplitter:
         return lines
 
     def last(self) -> list[bytes]:
-        """What stands behind the last line end, if anything."""
+        """The rest after the last line end, if any."""
         rest = self._ended()
         return [rest] if rest else []
 
@@ -92,7 +92,7 @@ class LineSplitter:
 
 
 def _headers(text: bytes, number: int) -> Iterator[Header]:
-    """`name:value,name:value`; nothing at all is no header."""
+    """`name:value,name:value`; an empty text has no headers."""
     for pair in text.split(b",") if text else ():
         name, colon, value = pair.partition(b":")
         if not colon or not name:

@@ -1,11 +1,10 @@
-"""Records of `__consumer_offsets` as the lines of Kafka 3.9's two formatters for them (GC-4). Pure.
+"""Records of `__consumer_offsets` as the lines of Kafka 3.9's two formatters (GC-4). Pure.
 
     OffsetsMessageFormatter         [group,topic,0]::OffsetAndMetadata(offset=100, ...)
     GroupMetadataMessageFormatter   group::GroupMetadata(groupId=group, generation=1, ...)
 
-Each has its kind of records and passes over the other one; instead of a value that is not there,
-which deletes, stands NULL. One thing differs: the members of a group come in the order of their
-record; Kafka's in that of a hash table.
+Each formats its kind of record and skips the other; a tombstone's value is NULL. One difference:
+the members of a group are in their record's order here, in a hash table's order in Kafka.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NOT_GIVEN = -1
 
 
 def offset_line(key: bytes | None, value: bytes | None) -> str | None:
-    """What a group committed; None for a record of another kind. Raises CorruptData."""
+    """A committed offset; None for a record of another kind. Raises CorruptData."""
     decoded = _decoded(key, value)
     if decoded is None or not isinstance(decoded.key, OffsetCommitKey):
         return None
@@ -45,7 +44,7 @@ def group_line(key: bytes | None, value: bytes | None) -> str | None:
 
 
 def _decoded(key: bytes | None, value: bytes | None) -> InternalRecord | None:
-    """None for a kind of record that a newer Kafka has written."""
+    """The decoded record; None for a kind that only a newer Kafka writes."""
     if key is None:
         raise CorruptData("the record has no key")
     try:

@@ -1,4 +1,4 @@
-"""`barnabas produce`: what `kafka-console-producer.sh` is, for files and pipes as well."""
+"""`barnabas produce`: like `kafka-console-producer.sh`, for files and pipes as well."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class Tally:
-    """What became of the records."""
+    """Counts of the records by outcome."""
 
     def __init__(self) -> None:
         self.delivered = 0
@@ -53,7 +53,7 @@ class Tally:
 
 
 class Sending(NamedTuple):
-    """What is sent, by whom, and how."""
+    """What to send, by which producer, and how."""
 
     producer: Producer
     source: Input
@@ -68,18 +68,22 @@ class Sending(NamedTuple):
     "path",
     type=click.Path(dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Read this instead of standard input.",
+    help="Read this file instead of standard input.",
 )
-@click.option("--key-separator", metavar="TEXT", help="What stands in front of it is the key.")
+@click.option("--key-separator", metavar="TEXT", help="Separates the key from the value.")
 @click.option(
-    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="For each record; repeatable."
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header for each record; repeatable.",
 )
 @click.option(
     "--headers-separator",
     metavar="TEXT",
-    help="Lines begin with NAME:VALUE,NAME:VALUE and this; \\t is a tab.",
+    help="Lines begin with NAME:VALUE,NAME:VALUE and this text; \\t is a tab.",
 )
-@click.option("--partition", type=int, metavar="N", help="Send everything there.")
+@click.option("--partition", type=int, metavar="N", help="Send all records to this partition.")
 @click.option("--compression-type", type=click.Choice(_CODECS), default="none", show_default=True)
 @click.option(
     "--acks", type=click.Choice(("all", "-1", "0", "1")), default="all", show_default=True
@@ -87,14 +91,14 @@ class Sending(NamedTuple):
 @click.option(
     "--transactional-id",
     metavar="ID",
-    help="All of it or nothing: one transaction, within transaction.timeout.ms (60000).",
+    help="Send all or nothing: one transaction, within transaction.timeout.ms (60000).",
 )
 @click.option(
     "--producer-property",
     "properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Any producer config, as linger.ms=5; may be repeated.",
+    help="Any producer config, such as linger.ms=5; may be repeated.",
 )
 @click.option("--quiet", is_flag=True, help="No progress, no summary; errors only.")
 @bootstrap_server
@@ -154,7 +158,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _produce(sending: Sending, quiet: bool) -> int:
-    """Send it all and say what became of it; the exit code."""
+    """Send it all and report the outcome; the exit code."""
     source = sending.source
     tally = Tally()
     clock = SystemClock()
@@ -170,7 +174,7 @@ def _produce(sending: Sending, quiet: bool) -> int:
     except KeyboardInterrupt:
         problem = "interrupted"
     if problem is not None and sending.in_transaction:
-        problem = f"nothing of it is committed: {problem}"
+        problem = f"nothing was committed: {problem}"
     elif tally.failed:
         assert tally.first_error is not None
         problem = f"{tally.failed:,} records were not acknowledged: {explain(tally.first_error)}"
@@ -187,9 +191,9 @@ def _produce(sending: Sending, quiet: bool) -> int:
 
 
 async def _send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
-    """Every line up to the end, or to one that is wrong; what was accepted is seen through.
+    """Send every line up to the end, or to a malformed one; then wait for all outcomes.
 
-    In a transaction all of it: whatever ends this early has the producer abort it at its close.
+    In a transaction it is all or nothing: if this ends early, the producer aborts at its close.
     """
     producer, source, line_format, in_transaction = sending
     splitter = LineSplitter()

@@ -1,4 +1,4 @@
-"""Where a console consumer begins: by assignment, or as a member of a group."""
+"""Where a console consumer starts: at assigned offsets, or as a member of a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 
 
 class Start(NamedTuple):
-    """Which partitions, and where to begin."""
+    """The partitions to read, and where to start."""
 
     topic: str
     partitions: tuple[int, ...]  # none: all
@@ -23,15 +23,15 @@ class Start(NamedTuple):
 
 
 class Subscribed(NamedTuple):
-    """Topics that the group shares; where it begins is the group's matter."""
+    """Topics that the group shares; it starts at the group's offsets."""
 
     topics: tuple[str, ...] | re.Pattern[str]
 
 
 async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
-    """Subscribe, or assign the partitions and find where to begin.
+    """Subscribe, or assign the partitions and find where to start.
 
-    Raises UnknownTopicOrPartition, UnknownPartition: nobody should wait for a name mistyped.
+    Raises UnknownTopicOrPartition, UnknownPartition: a mistyped name must not wait for records.
     """
     if isinstance(start, Subscribed):
         if not isinstance(start.topics, re.Pattern):
@@ -62,7 +62,7 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
 
 
 def give_back(consumer: Consumer, records: Iterable[ConsumerRecord]) -> None:
-    """Go back in front of records that were polled and not shown: no group shall commit them."""
+    """Seek back to records that were polled and not shown, so that they are not committed."""
     first: dict[TopicPartition, int] = {}
     for record in records:
         first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
@@ -77,9 +77,9 @@ def start_of(
     partitions: tuple[int, ...],
     offset: str | int,
 ) -> Start | Subscribed:
-    """What is asked for: a topic or a pattern, alone or in a group. Raises UsageError."""
+    """The start for a topic or a pattern, alone or in a group. Raises UsageError."""
     if group_id is not None and partitions:
-        raise click.UsageError("a group shares the partitions by itself: leave out --partition")
+        raise click.UsageError("a group assigns the partitions by itself: leave out --partition")
     if include is not None:
         return Subscribed(_pattern(include))
     assert topic is not None
@@ -87,7 +87,7 @@ def start_of(
 
 
 def beginning(text: str | None, from_beginning: bool, partitions: tuple[int, ...]) -> str | int:
-    """What --offset and --from-beginning mean. Raises UsageError."""
+    """The offset that --offset and --from-beginning stand for. Raises UsageError."""
     if text is None:
         return "earliest" if from_beginning else "latest"
     if not partitions:

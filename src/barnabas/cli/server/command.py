@@ -1,4 +1,4 @@
-"""`barnabas server`; `server start` comes this way only for its help (see `cli.main`)."""
+"""`barnabas server`; here `server start` only serves --help (see `cli.main`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(arguments: tuple[str, ...]) -> int:
     "directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The one with this log directory.",
+    help="The broker with this log directory.",
 )
 @click.option("--port", type=click.IntRange(1, 65_535), metavar="PORT", help="... on this port.")
 @click.option("--pid", type=click.IntRange(1), metavar="PID", help="... with this process id.")
@@ -55,7 +55,7 @@ def start(arguments: tuple[str, ...]) -> int:
     default=60_000,
     show_default=True,
     metavar="MS",
-    help="How long to wait until it is gone.",
+    help="How long to wait until it has stopped.",
 )
 def stop(
     properties_file: str | None,
@@ -64,10 +64,10 @@ def stop(
     pid: int | None,
     timeout_ms: int,
 ) -> int:
-    """Stop a broker of this machine in order, and wait until it is gone.
+    """Stop a broker of this machine cleanly, and wait until it has stopped.
 
-    Without options it is the only one that runs; if there are several, say which. A properties file
-    means the broker that has the first of its log.dirs, if the file is there.
+    Without options it stops the only one that runs; if there are several, choose one. A properties
+    file means the broker with the first of its log.dirs, if the file exists.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 """`barnabas server start -daemon`: a broker that outlives the shell which started it.
 
-The command ends when the broker is ready, or has given up: then with the broker's own words and
-exit code. What the broker says from then on is in `barnabas.out` in its first log directory.
+The command ends when the broker is ready, or has failed: then with the broker's own output and exit
+code. Its output from then on is in `barnabas.out` in its first log directory.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def start_daemon(words: Sequence[str], directory: Path) -> int:
     """Start the broker that these arguments describe; the exit code. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     output = directory / OUTPUT_NAME
-    with output.open("ab") as said:
-        began_at = said.tell()
+    with output.open("ab") as file:
+        began_at = file.tell()
         process = subprocess.Popen(
             [*_COMMAND, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=file,
             start_new_session=True,  # the terminal's Ctrl-C and hang-up are not for it
             text=True,
         )

@@ -1,12 +1,12 @@
-"""`barnabas.pid` in a broker's first log directory: which process `server stop` is to stop.
+"""`barnabas.pid` in a broker's first log directory: the process that `server stop` stops.
 
     4711                    process id
-    8123456                 when the process began, in the kernel's ticks; -1 where nobody tells
+    8123456                 when the process began, in the kernel's ticks; -1 where unknown
     PLAINTEXT://:9092       the configured listeners
 
-A plain file, for a real Kafka refuses a directory that it does not know and ignores such a file. A
-broker that was killed leaves it behind; a process id is used again sooner or later, so the time at
-which the process began belongs to it. Nothing but the standard library: `server start` imports it.
+A plain file, for a real Kafka refuses an unknown directory and ignores an unknown file. A broker
+that was killed leaves it behind, and process ids are reused sooner or later, so the file has the
+time at which the process began. Nothing but the standard library: `server start` imports it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class PidFile(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the very process that wrote it still runs."""
+        """Whether the process that wrote it is still running."""
         began_ticks = process_began_ticks(self.pid)
         return began_ticks is not None and began_ticks == self.began_ticks
 
 
 def read_pid_file(directory: Path) -> PidFile | None:
-    """None if there is none, or what there is cannot be one."""
+    """The file in that directory; None if there is none, or it is malformed."""
     try:
         with (directory / FILE_NAME).open("rb") as file:
             lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
@@ -46,7 +46,7 @@ def read_pid_file(directory: Path) -> PidFile | None:
 def claim(directory: Path, listeners: str) -> bool:
     """Write this process's file; False if a live process has one there, or the disk refuses.
 
-    Neither is a reason not to start: whether the directory can be had is the broker's to say.
+    Neither prevents a start: the broker itself checks whether it can use the directory.
     """
     found = read_pid_file(directory)
     if found is not None and found.is_alive:
@@ -73,10 +73,10 @@ def release(directory: Path) -> None:
 
 
 def process_began_ticks(pid: int) -> int | None:
-    """When a process began; None if there is none (any more), UNKNOWN_START if nobody tells."""
+    """When a process began; None if there is none (any more), UNKNOWN_START where it is unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
-            # Behind the name, which may hold anything, in parentheses: fields 3 and 22 of all.
+            # After the name, which may hold anything, in parentheses: fields 3 and 22 of all.
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,7 @@
-"""The brokers that run on this machine as `barnabas server start`, found in the process table.
+"""The `barnabas server start` processes on this machine, found in the process table.
 
 Linux shows a process's command line and its open files under `/proc`; a broker holds the `.lock` of
-each of its log directories open. Elsewhere `ps` shows the command lines alone.
+each of its log directories open. Elsewhere `ps` shows only the command lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ServerProcess(NamedTuple):
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Those of its configured listeners."""
+        """The ports of its configured listeners."""
         for directory in self.directories:
             recorded = read_pid_file(directory)
             if recorded is not None and recorded.pid == self.pid:

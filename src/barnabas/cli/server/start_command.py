@@ -1,4 +1,4 @@
-"""`barnabas server start`: what `kafka-server-start.sh` is, with its arguments.
+"""`barnabas server start`: like `kafka-server-start.sh`, with its arguments.
 
 Parsed by hand, so that nothing stands between the command line and the broker (see `cli.main`).
 """
@@ -27,15 +27,16 @@ Options:
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
   --help                this text
 
-Later wins: the properties file, then the environment (KAFKA_LOG_DIRS is log.dirs), then the
-command line. Without a file everything has Kafka's default.
+The environment (KAFKA_LOG_DIRS is log.dirs) overrides the properties file, and the command line
+overrides both. All other configs have Kafka's defaults.
 
 Examples:
   barnabas server start
       on port 9092, data under /tmp/kafka-logs: for a quick try
   barnabas server start --data-dir ~/barnabas --port 9192
   barnabas server start /etc/kafka/server.properties
-      the file of a Kafka broker works; to be alone, add --override zookeeper.connect=
+      the file of a Kafka broker works; to run without ZooKeeper, add
+      --override zookeeper.connect=
   barnabas server start --data-dir /srv/log --override num.partitions=3 \\
       --override log.retention.hours=24
   KAFKA_NUM_PARTITIONS=3 barnabas server start --data-dir /srv/log
@@ -143,7 +144,7 @@ def _setting(option: str, value: str) -> tuple[str, str]:
         return "log.dirs", value
     key, equals, setting = value.partition("=")
     if not equals or not key.strip():
-        raise UsageError(f"--override {value}: not KEY=VALUE, as num.partitions=3 is")
+        raise UsageError(f"--override {value}: not KEY=VALUE, such as num.partitions=3")
     return key.strip(), setting.strip()
 
 
@@ -154,9 +155,9 @@ def _one_line(error: Exception) -> str:
 
 
 def _process_began_at_s() -> float:
-    """When this process began, in seconds of `time.monotonic`: the interpreter's own start counts.
+    """When this process began, in seconds of `time.monotonic`, before the interpreter's own start.
 
-    Linux tells, to a hundredth of a second; elsewhere it is this moment.
+    Known on Linux, to a hundredth of a second; elsewhere the present time.
     """
     now_s = time.monotonic()
     try:

@@ -1,7 +1,7 @@
-"""`barnabas server stop`: what `kafka-server-stop.sh` is, but it waits and picks one of several.
+"""`barnabas server stop`: like `kafka-server-stop.sh`, but it waits and picks one of several.
 
-SIGTERM makes a broker stop in order: its logs are flushed, its directories marked clean. A process
-is asked only if it is a broker for sure, since the number in a file may be another's by now.
+SIGTERM makes a broker stop cleanly: its logs are flushed, its directories marked clean. A process
+gets the signal only if it is certainly a broker: the id in a file may be another process's by now.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CannotStop(Exception):
 
 
 class Selection(NamedTuple):
-    """Which of the brokers; nothing: the only one."""
+    """Selects a broker; empty: the only one."""
 
     directory: Path | None = None
     pid: int | None = None
@@ -43,8 +43,8 @@ class Selection(NamedTuple):
 def directory_of(properties_file: str) -> Path | None:
     """The first log directory of a broker that has this file; None if there is no such file.
 
-    Kafka's script looks at no argument at all, so a file that is somewhere else is no mistake.
-    Raises CannotStop for one that cannot be read.
+    Kafka's script ignores its arguments, so a missing file is not an error. Raises CannotStop for
+    one that cannot be read.
     """
     if not Path(properties_file).exists():
         return None
@@ -58,14 +58,14 @@ def directory_of(properties_file: str) -> Path | None:
 
 
 def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:
-    """The one broker that is meant. Raises CannotStop."""
+    """The one broker that is selected. Raises CannotStop."""
     found = [server for server in servers if _is_meant(server, selection)]
     if not found:
         others = f"; there is {_listed(servers)}" if servers and any(selection) else ""
         raise CannotStop(f"no server to stop{selection}{others}")
     if len(found) > 1:
         raise CannotStop(
-            f"several servers run, {_listed(found)}; say which by --dir, --port or --pid"
+            f"several servers are running, {_listed(found)}; choose one with --dir, --port or --pid"
         )
     return found[0]
 
@@ -89,20 +89,20 @@ def stop(
     timeout_ms: int,
     find: Callable[[], list[ServerProcess]] = find_servers,
 ) -> ServerProcess:
-    """Ask the broker to stop and wait until it is gone. Raises CannotStop."""
+    """Signal the broker to stop, and wait until it has. Raises CannotStop."""
     server = choose(selection, find())
     began_ticks = process_began_ticks(server.pid)
     try:
         os.kill(server.pid, signal.SIGTERM)
     except ProcessLookupError:
-        return server  # it went by itself just now
+        return server  # it stopped by itself just now
     except PermissionError as cause:
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000
     while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
         if time.monotonic() >= ends_at_s:
             raise CannotStop(
-                f"server {server} has not stopped within {timeout_ms} ms; it may still be at it, "
+                f"server {server} did not stop within {timeout_ms} ms; it may still be stopping, "
                 "see its log"
             )
         time.sleep(_POLL_S)

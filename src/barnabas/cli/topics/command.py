@@ -1,4 +1,4 @@
-"""`barnabas topics`: what `kafka-topics.sh` is."""
+"""`barnabas topics`: like `kafka-topics.sh`."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ def topics() -> None:
 @click.option(
     "--replica-assignment",
     metavar="0:1,1:2",
-    help="The brokers of each partition, its leader first, instead of the two counts.",
+    help="The brokers of each partition, its preferred leader first, instead of the two counts.",
 )
 @click.option(
     "--config",
     "configs",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A topic config, as retention.ms=86400000; may be repeated.",
+    help="A topic config, such as retention.ms=86400000; may be repeated.",
 )
-@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic is there already.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic already exists.")
 @bootstrap_server
 def create(  # noqa: PLR0913  (a command's parameters are its options)
     topic_argument: str | None,
@@ -99,7 +99,7 @@ def create(  # noqa: PLR0913  (a command's parameters are its options)
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
     if assignment is not None and (partitions, replication_factor) != (-1, -1):
         raise click.UsageError(
-            "--replica-assignment says how many partitions and replicas there are: leave out "
+            "--replica-assignment sets the numbers of partitions and replicas: leave out "
             "--partitions and --replication-factor"
         )
     topic = NewTopic(
@@ -113,7 +113,7 @@ def create(  # noqa: PLR0913  (a command's parameters are its options)
             except TopicAlreadyExists:
                 if not if_not_exists:
                     raise
-                click.echo(f"Topic {name} is there already.")
+                click.echo(f"Topic {name} already exists.")
             else:
                 click.echo(f"Created topic {name}.")
 
@@ -121,7 +121,7 @@ def create(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 @topics.command("list")
-@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's internal topics.")
 @as_json
 @bootstrap_server
 def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
@@ -148,16 +148,22 @@ def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
 @topics.command()
 @topic_name
 @click.option(
-    "--under-replicated-partitions", "under_replicated", is_flag=True, help="With fewer in sync."
+    "--under-replicated-partitions",
+    "under_replicated",
+    is_flag=True,
+    help="Only those with replicas out of sync.",
 )
 @click.option("--unavailable-partitions", "unavailable", is_flag=True, help="Without a leader.")
 @click.option(
-    "--under-min-isr-partitions", "under_min_isr", is_flag=True, help="Below min.insync.replicas."
+    "--under-min-isr-partitions",
+    "under_min_isr",
+    is_flag=True,
+    help="Only those below min.insync.replicas.",
 )
 @click.option(
-    "--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Exactly at min.insync.replicas."
+    "--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only those at min.insync.replicas."
 )
-@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's internal topics.")
 @as_json
 @bootstrap_server
 def describe(
@@ -170,7 +176,7 @@ def describe(
 ) -> None:
     """Show partitions, leaders, replicas and configs of a topic, or of all.
 
-    On a terminal it is a table; into a pipe or a file, the lines that Kafka prints.
+    On a terminal the output is a table; in a pipe or a file it is the lines that Kafka prints.
 
     \b
     Examples:
@@ -196,14 +202,14 @@ def describe(
 @topics.command()
 @topic_name
 @click.option(
-    "--partitions", type=click.IntRange(1), required=True, metavar="N", help="How many in all."
+    "--partitions", type=click.IntRange(1), required=True, metavar="N", help="The new total."
 )
 @click.option(
     "--replica-assignment",
     metavar="0:1,1:2",
-    help="The brokers of each partition, its leader first; those that are there stay as they are.",
+    help="The brokers of each partition, its preferred leader first; existing ones do not change.",
 )
-@click.option("--if-exists", is_flag=True, help="Do nothing about a topic that is not there.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @bootstrap_server
 def alter(
     topic_argument: str | None,
@@ -213,10 +219,10 @@ def alter(
     if_exists: bool,
     servers: str,
 ) -> None:
-    """Give a topic more partitions; there is no way back to fewer.
+    """Add partitions to a topic; their number cannot be reduced again.
 
-    No stored record moves. A key may go to another partition from now on, so the order of a key's
-    records holds within those before and those after only.
+    Stored records stay where they are. A key may map to another partition from now on, so records
+    of one key are in order only before and after the change, not across it.
 
     \b
     Examples:
@@ -245,19 +251,19 @@ def alter(
     except UnknownTopicOrPartition:
         if not if_exists:
             raise
-        click.echo(f"Topic {name} is not there.")
+        click.echo(f"Topic {name} does not exist.")
         return
     click.echo(f"Topic {name} has {partitions} partitions, {partitions - there} of them new.")
     warn(
         "barnabas topics alter",
-        "keys may go to other partitions from now on, away from their earlier records",
+        "keys may map to other partitions than their earlier records from now on",
     )
 
 
 @topics.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--topic", "option_names", multiple=True, metavar="NAME", help="The same as NAME.")
-@click.option("--if-exists", is_flag=True, help="Do nothing about a topic that is not there.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @bootstrap_server
 def delete(
     names: tuple[str, ...], option_names: tuple[str, ...], if_exists: bool, servers: str
@@ -281,7 +287,7 @@ def delete(
                 except UnknownTopicOrPartition:
                     if not if_exists:
                         raise
-                    click.echo(f"Topic {name} is not there.")
+                    click.echo(f"Topic {name} does not exist.")
                 else:
                     click.echo(f"Deleted topic {name}.")
 
@@ -301,8 +307,8 @@ async def _describe(
 
 
 async def _moving(admin: Admin) -> Moving:
-    """Which partitions are on the move. The controller alone knows; where there is none, or it may
-    not say, all the rest must be seen nevertheless."""
+    """The partitions that are being reassigned. Only the controller knows; where there is none, or
+    it refuses, the rest is shown all the same."""
     try:
         async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
             return await admin.list_partition_reassignments()
@@ -319,5 +325,5 @@ def _assignment(text: str) -> dict[int, list[int]]:
         }
     except ValueError:
         raise click.UsageError(
-            f"--replica-assignment {text}: not broker ids, as 0:1,1:2 (two partitions)"
+            f"--replica-assignment {text}: not broker ids, such as 0:1,1:2 (two partitions)"
         ) from None

@@ -1,11 +1,10 @@
-"""What `topics describe` says, as text that is Kafka 3.9's to the byte (TP-4) and as values.
+"""The output of `topics describe`, as text that is Kafka 3.9's to the byte (TP-4) and as values.
 
     Topic: test<TAB>TopicId: ...<TAB>PartitionCount: 1<TAB>ReplicationFactor: 1<TAB>Configs: k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0<TAB>Elr: N/A<TAB>...
 
-With a filter only the partitions that it finds are shown, without their topics' lines. What is on
-its way to other brokers counts with the replicas that it had, and its line says who comes and goes.
-Pure.
+With a filter only matching partitions are shown, without their topics' lines. A partition that is
+being reassigned counts with its former replicas, and its line lists those added and removed. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MIN_ISR = "min.insync.replicas"
 
 
 class Filters(NamedTuple):
-    """Which partitions to show: those that any of these finds, or all if none is set."""
+    """The partitions to show: those that any filter matches, or all if none is set."""
 
     under_replicated: bool = False
     unavailable: bool = False
@@ -51,7 +50,7 @@ class Filters(NamedTuple):
         configs: Iterable[ConfigEntry],
         moving: Moving = NOTHING_MOVES,
     ) -> list[PartitionView]:
-        """The partitions of a topic that are to be shown."""
+        """The partitions of a topic to show."""
         given = [config.value for config in configs if config.name == _MIN_ISR]
         min_isr = int(given[0]) if given and given[0] is not None else 1
         return [
@@ -62,7 +61,7 @@ class Filters(NamedTuple):
 
 
 def own_configs(configs: Iterable[ConfigEntry]) -> dict[str, str]:
-    """The configs that do not have Kafka's default: set for the topic or by the broker's file."""
+    """The configs other than Kafka's defaults: set for the topic or in the broker's file."""
     return {
         config.name: "" if config.value is None else config.value
         for config in configs
@@ -99,7 +98,7 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
 def describe_values(
     described: Described, filters: Filters, moving: Moving = NOTHING_MOVES
 ) -> list[dict[str, Any]]:
-    """The same as data, for JSON; topics without a partition to show are left out of a filter."""
+    """The same as data, for JSON; a filter leaves out topics without a matching partition."""
     values = []
     for topic, configs in described:
         partitions = filters.of(topic, configs, moving)
@@ -129,7 +128,7 @@ def describe_values(
 
 
 def _replica_count(topic: TopicDescription, partition: PartitionView, moving: Moving) -> int:
-    """Without those that are still to come."""
+    """The number of replicas without those being added."""
     move = moving.get(TopicPartition(topic.name, partition.partition))
     return len(partition.replicas) if move is None else len(move.replicas) - len(move.adding)
 

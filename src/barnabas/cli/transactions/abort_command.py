@@ -1,4 +1,4 @@
-"""`barnabas transactions abort`: by its id through the coordinator, or past it in a partition."""
+"""`barnabas transactions abort`: by id through the coordinator, or past it in one partition."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from barnabas.types import TopicPartition
 
 
 class NoTransaction(BarnabasError):
-    """There is no open transaction where one was to be aborted."""
+    """There is no open transaction to abort."""
 
 
 class _Numbers(NamedTuple):
-    """Whose transaction it is, and under which epoch the marker is written."""
+    """The transaction's producer, and the coordinator epoch of the marker."""
 
     producer_id: int
     producer_epoch: int
@@ -27,11 +27,11 @@ class _Numbers(NamedTuple):
 @click.command()
 @click.option("--topic", metavar="NAME")
 @click.option("--partition", type=INT32, metavar="N")
-@click.option("--start-offset", type=INT64, metavar="N", help="Where the transaction begins.")
+@click.option("--start-offset", type=INT64, metavar="N", help="The transaction's first offset.")
 @click.option("--producer-id", type=INT64, metavar="ID", help="Instead of --start-offset.")
 @click.option("--producer-epoch", type=click.IntRange(0, 2**15 - 1), metavar="N", help="Its epoch.")
 @click.option(
-    "--coordinator-epoch", type=click.IntRange(-1, 2**31 - 1), metavar="N", help="Of the marker."
+    "--coordinator-epoch", type=click.IntRange(-1, 2**31 - 1), metavar="N", help="For the marker."
 )
 @click.option("--transactional-id", metavar="ID", help="Fence this id's producer instead.")
 @bootstrap_server
@@ -45,9 +45,9 @@ def abort(
 ) -> None:
     """Abort a transaction: as a whole by its id, or in one partition if it hangs.
 
-    By its id the coordinator does it as it would for a producer that starts anew: the running one
-    is fenced. In a partition the marker is written past the coordinator: only for what
-    find-hanging shows.
+    By its id the coordinator aborts it as if a new producer started with that id: the running
+    producer is fenced. In a partition the marker is written past the coordinator: use that only
+    for transactions that find-hanging shows.
 
     \b
     Examples:
@@ -58,16 +58,18 @@ def abort(
         if any(value is not None for value in (topic, partition, start_offset, *numbers.values())):
             raise click.UsageError("--transactional-id stands alone")
         run_client(_fence(servers, transactional_id))
-        click.echo(f"Fenced {transactional_id}: an open transaction of it is aborted.")
+        click.echo(f"Fenced {transactional_id}: its open transaction, if any, is aborted.")
         return
     if topic is None or partition is None:
-        raise click.UsageError("say which: --topic and --partition, or --transactional-id")
+        raise click.UsageError(
+            "name the transaction: --topic and --partition, or --transactional-id"
+        )
     which = _which(start_offset, numbers)
     name = TopicPartition(topic, partition)
 
     async def work() -> _Numbers:
         async with Admin(servers) as admin:
-            await admin.describe_topics([topic])  # one that is not there: told at once
+            await admin.describe_topics([topic])  # raises at once for an unknown topic
             found = await _at(admin, name, which) if isinstance(which, int) else which
             await admin.abort_transaction(name, *found)
             return found
@@ -76,7 +78,7 @@ def abort(
 
 
 def _which(start_offset: int | None, numbers: dict[str, int | None]) -> int | _Numbers:
-    """Where the transaction begins, or whose it is. Raises UsageError."""
+    """The transaction's first offset, or its numbers. Raises UsageError."""
     given = [value for value in numbers.values() if value is not None]
     if start_offset is not None:
         if given:
@@ -84,7 +86,8 @@ def _which(start_offset: int | None, numbers: dict[str, int | None]) -> int | _N
         return start_offset
     if len(given) != len(_Numbers._fields):
         raise click.UsageError(
-            "say which: --start-offset, or --producer-id, --producer-epoch and --coordinator-epoch"
+            "name the transaction: --start-offset, or --producer-id, --producer-epoch and "
+            "--coordinator-epoch"
         )
     return _Numbers(**{name: value for name, value in numbers.items() if value is not None})
 
@@ -103,7 +106,7 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 
 
 async def _fence(servers: str, transactional_id: str) -> None:
-    """Only an id that is there: fencing another would make it."""
+    """Fence an existing id: fencing an unknown one would create it."""
     async with Admin(servers) as admin:
         await admin.describe_transactions([transactional_id])
         await admin.fence_producers([transactional_id])

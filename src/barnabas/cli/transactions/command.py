@@ -1,4 +1,4 @@
-"""`barnabas transactions`: what `kafka-transactions.sh` is."""
+"""`barnabas transactions`: like `kafka-transactions.sh`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _partition = click.option("--partition", type=INT32, required=True, metavar="N")
 
 @click.group()
 def transactions() -> None:
-    """Look into transactions, and end those that hang.
+    """List and describe transactions, and abort those that hang.
 
     \b
     Examples:
@@ -66,10 +66,15 @@ transactions.add_command(abort)
     "states",
     type=click.Choice(_STATES, case_sensitive=False),
     multiple=True,
-    help="Only in this state; may be repeated.",
+    help="Only those in this state; may be repeated.",
 )
 @click.option(
-    "--producer-id", "producer_ids", type=INT64, multiple=True, metavar="ID", help="Only of it."
+    "--producer-id",
+    "producer_ids",
+    type=INT64,
+    multiple=True,
+    metavar="ID",
+    help="Only those of this producer.",
 )
 @click.option(
     "--duration-filter", type=INT64, metavar="MS", help="Only those open for longer than this."
@@ -83,7 +88,7 @@ def list_(
     as_json: bool,
     servers: str,
 ) -> None:
-    """List the transactional ids that the cluster remembers.
+    """List the transactional ids of the cluster.
 
     \b
     Examples:
@@ -99,7 +104,7 @@ def list_(
                 return await admin.list_transactions(
                     states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms
                 )
-            except ValueError as error:  # the brokers are too old for what was asked
+            except ValueError as error:  # the brokers are too old for this filter
                 raise click.UsageError(str(error)) from error
 
     found = run_client(work())
@@ -112,7 +117,7 @@ def list_(
 @as_json
 @bootstrap_server
 def describe(names: tuple[str, ...], named: tuple[str, ...], as_json: bool, servers: str) -> None:
-    """Show what the coordinator knows of transactions, and their partitions.
+    """Show the coordinator's state of transactions, and their partitions.
 
     \b
     Examples:
@@ -137,7 +142,7 @@ def describe(names: tuple[str, ...], named: tuple[str, ...], as_json: bool, serv
 @as_json
 @bootstrap_server
 def describe_producers(topic: str, partition: int, as_json: bool, servers: str) -> None:
-    """Show the producers that a partition remembers, and where their transactions began.
+    """Show the known producers of a partition, and where their transactions began.
 
     \b
     Examples:
@@ -147,7 +152,7 @@ def describe_producers(topic: str, partition: int, as_json: bool, servers: str) 
 
     async def work() -> tuple[ProducerState, ...]:
         async with Admin(servers) as admin:
-            await admin.describe_topics([topic])  # one that is not there: told at once
+            await admin.describe_topics([topic])  # raises at once for an unknown topic
             return (await admin.describe_producers([name]))[name]
 
     found = run_client(work())
@@ -157,14 +162,16 @@ def describe_producers(topic: str, partition: int, as_json: bool, servers: str) 
 @transactions.command("find-hanging")
 @click.option("--topic", metavar="NAME", help="Only in this topic.")
 @click.option("--partition", type=INT32, metavar="N", help="Only in this partition of it.")
-@click.option("--broker-id", type=INT32, metavar="ID", help="Only where this broker leads.")
+@click.option(
+    "--broker-id", type=INT32, metavar="ID", help="Only partitions that this broker leads."
+)
 @click.option(
     "--max-transaction-timeout",
     type=click.IntRange(0, 2**31 - 1),
     default=15,
     show_default=True,
     metavar="MINUTES",
-    help="Only what has been silent for longer than this.",
+    help="Only those without a write for longer than this.",
 )
 @as_json
 @bootstrap_server
@@ -176,9 +183,10 @@ def find_hanging(
     as_json: bool,
     servers: str,
 ) -> None:
-    """Find transactions that nobody will end: open in a partition, unknown to their coordinator.
+    """Find hanging transactions: open in a partition, unknown to their coordinator.
 
-    Consumers that read committed records stop at their first offset. `abort` ends them.
+    Nothing will ever end them, and read_committed consumers stop at their first offset. `abort`
+    aborts them.
 
     \b
     Examples:
@@ -210,9 +218,9 @@ def find_hanging(
 async def _hanging(
     admin: Admin, names: list[TopicPartition], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """The partitions, then the coordinators, then the partitions again.
+    """Ask the partitions, then the coordinators, then the partitions again.
 
-    A transaction that ends in between is known to no coordinator any more, and hangs nowhere.
+    A transaction that ends in between is unknown to its coordinator, but does not hang.
     """
     candidates = suspects(await admin.describe_producers(names), silent_since_ms)
     if not candidates:

@@ -1,8 +1,8 @@
-"""Which open transactions hang: nobody will ever end them (KIP-664). Pure.
+"""Finds the open transactions that hang: that nothing will ever end (KIP-664). Pure.
 
-A partition's leader knows that a producer's transaction is open, and the coordinator does not know
-of that partition, or of that producer: its marker will never come. Readers of committed records
-wait at its first offset for good, and compaction with them.
+A partition's leader has a producer's transaction open, but the coordinator does not know of that
+partition, or of that producer: the marker will never come. read_committed consumers wait at its
+first offset for ever, and so does compaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 
 
 class OpenTransaction(NamedTuple):
-    """A producer's open transaction, as the leader of one of its partitions has it."""
+    """A producer's open transaction, as the leader of one of its partitions sees it."""
 
     partition: TopicPartition
     producer: ProducerState
@@ -24,7 +24,7 @@ class OpenTransaction(NamedTuple):
 def suspects(
     producers: Mapping[TopicPartition, Iterable[ProducerState]], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Transactions that are open and have not written since that instant."""
+    """Transactions that are open and have written nothing since that instant."""
     return [
         OpenTransaction(partition, producer)
         for partition, states in producers.items()
@@ -36,9 +36,9 @@ def suspects(
 def hanging(
     candidates: Iterable[OpenTransaction], known: Iterable[TransactionDescription]
 ) -> list[OpenTransaction]:
-    """Those of the candidates for which no coordinator will write a marker.
+    """The candidates for which no coordinator will write a marker.
 
-    `known`: what the coordinators say of the candidates' producers.
+    `known`: the coordinators' state of the candidates' producers.
     """
     expected = {
         (description.producer_id, partition)

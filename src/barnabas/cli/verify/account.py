@@ -1,7 +1,7 @@
-"""What `verify` counts: which offsets of a source have a row in the outputs, and how often. Pure.
+"""The counts of `verify`: how often each offset of a source has a row in the outputs. Pure.
 
-A byte for each offset, in chunks; a chunk whose bytes are all equal, as those of a topic that was
-copied in order soon are, is kept as that one number.
+A byte for each offset, in chunks; a chunk whose bytes are all equal, which is soon so if a topic
+was copied in order, is kept as that one number.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Chunk = npt.NDArray[np.uint8]
 
 
 class Findings(NamedTuple):
-    """Of one partition. Examples are offsets, the lowest ones."""
+    """The findings of one partition. Examples are the lowest offsets."""
 
     records: int = 0
-    """that the source has."""
+    """records of the source."""
     rows: int = 0
-    """that name an offset between its bounds."""
+    """rows that name an offset between its bounds."""
     lost: int = 0
     """records without a row."""
     doubled: int = 0
@@ -38,7 +38,7 @@ class Findings(NamedTuple):
     earlier: int = 0
     """rows of records from before the source's first one."""
     later: int = 0
-    """rows of records from behind the end that was looked at."""
+    """rows of records from beyond the end that was read."""
     examples: dict[str, list[int]] = {}
 
 
@@ -52,14 +52,14 @@ class Ledger:
         self._rows = self._earlier = self._later = 0
 
     def records(self, offsets: Offsets) -> None:
-        """The source has these, each named once."""
+        """Count records of the source at these offsets, each named once."""
         for number, within in self._by_chunk(offsets):
             bits = self._open(number)
             bits[within] |= _EXISTS
             self._keep(number, bits)
 
     def rows(self, offsets: Offsets) -> None:
-        """An output has a row of each of these."""
+        """Count a row of an output for each of these offsets."""
         earlier = int((offsets < self._bounds.start).sum())
         later = int((offsets >= self._bounds.stop).sum())
         self._earlier += earlier
@@ -77,7 +77,7 @@ class Ledger:
             self._keep(number, bits)
 
     def findings(self, most_examples: int) -> Findings:
-        """What was found; the examples are of `lost`, `doubled` and `unfounded`."""
+        """The findings; the examples are of `lost`, `doubled` and `unfounded`."""
         records = seen = lost = doubled = unfounded = 0
         examples: dict[str, list[int]] = {"lost": [], "doubled": [], "unfounded": []}
         for number in sorted(self._chunks):
@@ -112,7 +112,7 @@ class Ledger:
         )
 
     def kept_bytes(self) -> int:
-        """How much memory the chunks take that are not of one kind."""
+        """The memory of the chunks whose bytes differ."""
         return sum(0 if isinstance(each, int) else each.nbytes for each in self._chunks.values())
 
     def _by_chunk(self, offsets: Offsets) -> Iterator[tuple[int, Offsets]]:
@@ -145,9 +145,11 @@ def total(findings: Iterable[Findings]) -> Findings:
 
 
 class Multisets:
-    """The other way to compare: how often each value is in the source, and how often in the
-    outputs. Eight bytes for each of them: a hash, and of ten million values two are taken for one
-    with a probability of 1 in 300,000."""
+    """The other comparison: how often each value is in the source, and how often in the outputs.
+
+    A value takes eight bytes, a hash: among ten million, the probability that two are confused is
+    1 in 300,000.
+    """
 
     def __init__(self) -> None:
         self._sides: tuple[list[npt.NDArray[np.int64]], ...] = ([], [])
@@ -159,7 +161,7 @@ class Multisets:
         self._sides[1].append(hashes(values))
 
     def findings(self) -> tuple[Findings, Suspects]:
-        """`lost` and `extra_rows` count how much too rare and too frequent values are."""
+        """The findings; `lost` and `extra_rows` are the numbers of missing and surplus values."""
         given, had = (
             np.unique(np.concatenate(side), return_counts=True)
             if side
@@ -181,7 +183,7 @@ class Multisets:
 
 
 class Suspects(NamedTuple):
-    """Hashes of values, by what is wrong with them."""
+    """Hashes of values, by finding."""
 
     lost: npt.NDArray[np.int64]
     doubled: npt.NDArray[np.int64]
@@ -191,7 +193,7 @@ class Suspects(NamedTuple):
 def counts_of(
     counted: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], names: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The count of each of `names`, 0 for those that were not counted."""
+    """The count of each of `names`; 0 where there is none."""
     values, counts = counted
     if not len(values):
         return np.zeros(len(names), np.int64)
@@ -200,5 +202,5 @@ def counts_of(
 
 
 def hashes(values: Iterable[bytes | None]) -> npt.NDArray[np.int64]:
-    """Python's own, which differ from process to process."""
+    """Python's own hashes, which differ from process to process."""
     return np.fromiter(map(hash, values), np.int64)

@@ -1,4 +1,4 @@
-"""`barnabas verify`: whether outputs hold every record of their input once."""
+"""`barnabas verify`: checks that outputs hold every record of their input once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _COLUMNS = "topic,partition,offset"
 _KINDS = {
     "lost": "records without a row",
     "doubled": "records with more than one row",
-    "unfounded": "rows of no record that is there: of aborted transactions, or gone since",
-    "unmarked": "rows that do not say which record they are of",
+    "unfounded": "rows without a record: of an aborted transaction, or of one deleted since",
+    "unmarked": "rows that do not name their record",
 }
 _KINDS_OF_VALUES = {
-    "lost": "records whose {by} is missing, or there too rarely",
-    "doubled": "different {by}s that are there more often than in the source",
+    "lost": "records whose {by} is missing, or occurs too rarely",
+    "doubled": "different {by}s that occur more often than in the source",
     "unfounded": "rows whose {by} no record of the source has",
 }
 
@@ -40,7 +40,7 @@ _KINDS_OF_VALUES = {
     multiple=True,
     required=True,
     metavar="TOPIC",
-    help="What was read; may be given several times.",
+    help="The topic that was read; may be repeated.",
 )
 @click.option(
     "--sink",
@@ -48,40 +48,40 @@ _KINDS_OF_VALUES = {
     multiple=True,
     required=True,
     metavar="TOPIC|TABLE",
-    help="What was written; of several together each record is to have one row. A Delta table's "
-    "path has a slash: ./events, s3://bucket/events.",
+    help="The output; each record must have one row in all of them together. A Delta table's "
+    "path has a slash: ./events, s3://bucket/events. May be repeated.",
 )
 @click.option(
     "--by",
     type=click.Choice(("offset", "key", "value")),
     default="offset",
     show_default=True,
-    help="What tells which record a row is of.",
+    help="What identifies the record of a row.",
 )
 @click.option(
     "--headers",
     default=_HEADERS,
     show_default=True,
     metavar="TOPIC,PARTITION,OFFSET",
-    help="Headers of a sink topic's records that say it, as text; of a single source two will do.",
+    help="Headers of a sink topic that identify it, as text; two will do for a single source.",
 )
 @click.option(
     "--columns",
     default=_COLUMNS,
     show_default=True,
     metavar="TOPIC,PARTITION,OFFSET",
-    help="Columns of a table that say it; of a single source two will do.",
+    help="Columns of a table that identify it; two will do for a single source.",
 )
 @click.option(
     "--value-column",
     metavar="NAME",
-    help="Of a table, with --by key or value; if not the one of that name.",
+    help="The column of a table, with --by key or value; default: the one of that name.",
 )
 @click.option(
     "--until",
     metavar="INSTANT",
-    help="Only what was sent before, as 2026-11-21T17:30:00: later records may still be on their "
-    "way.",
+    help="Only records sent before this instant, such as 2026-11-21T17:30:00: later ones may still "
+    "be on their way.",
 )
 @click.option(
     "--isolation-level",
@@ -90,7 +90,7 @@ _KINDS_OF_VALUES = {
     show_default=True,
 )
 @click.option(
-    "--compacted", is_flag=True, help="Rows of records that the source has no more are no error."
+    "--compacted", is_flag=True, help="Accept rows of records that the source no longer has."
 )
 @click.option(
     "--examples",
@@ -98,20 +98,20 @@ _KINDS_OF_VALUES = {
     default=5,
     show_default=True,
     metavar="N",
-    help="How many places to name of each kind.",
+    help="How many examples to name of each kind.",
 )
 @storage
 @as_json
 @bootstrap_server
 def verify(**options: Any) -> int:
-    """Say whether topics or Delta tables hold every record of a topic once.
+    """Check that topics or Delta tables hold every record of a topic once.
 
-    A row says which record it is of, by three headers or columns. Where there are none, keys or
-    whole values are compared: how often each is in the source, and how often in the sinks. Ends
-    with 0 if each record has one row, else with 1.
+    A row names its record by three headers or columns. Where there are none, keys or whole values
+    are compared: how often each is in the source, and how often in the sinks. The exit code is 0 if
+    each record has one row, else 1.
 
-    The source is read up to where it ends now (or --until), and the sinks afterwards. A pipeline
-    may go on meanwhile, but what it has not worked on yet counts as lost.
+    The source is read up to its present end (or --until), and then the sinks. A pipeline may go on
+    meanwhile, but records that it has not processed yet count as lost.
 
     \b
     Examples:
@@ -141,7 +141,7 @@ def _wanted(options: dict[str, Any]) -> Wanted:
 
     by, until = options["by"], options["until"]
     if until is not None and by != "offset":
-        raise click.UsageError("--until needs --by offset: other rows do not say when they were")
+        raise click.UsageError("--until needs --by offset: keys and values have no time")
     try:
         until_ms = None if until is None else instant_ms(until)
     except BadInstant as error:
@@ -170,7 +170,7 @@ def _names(option: str, text: str, sources: int) -> Names:
     if not all(names) or len(names) not in (2, 3):
         raise click.UsageError(f"{option} {text}: not TOPIC,PARTITION,OFFSET")
     if len(names) == 2 and sources > 1:
-        raise click.UsageError(f"{option} {text}: of several sources the topic has to be named")
+        raise click.UsageError(f"{option} {text}: with several sources the topic has to be named")
     return Names(names[0] if len(names) == 3 else None, *names[-2:])
 
 
@@ -191,12 +191,12 @@ def _lines(verdict: Verdict, wanted: Wanted) -> Iterator[str]:
             shown = f" ({', '.join(places)}{more})" if places else ""
             yield f"{kind}: {counts[kind]:,} {text.format(by=wanted.by)}{shown}"
     for count, text in (
-        (found.earlier, "of records that the source has no more"),
-        (found.later, "of records behind the end that was looked at"),
+        (found.earlier, "of records that the source no longer has"),
+        (found.later, "of records beyond the end that was read"),
         (verdict.of_others, "of other topics"),
     ):
         if count:
-            yield f"not looked at: {count:,} rows {text}"
+            yield f"ignored: {count:,} rows {text}"
     yield "exact: every record has one row" if verdict.is_exact else "NOT exact"
 
 

@@ -1,4 +1,4 @@
-"""`verify` itself: reads the source, then the outputs, and says what does not add up."""
+"""`verify` itself: reads the source, then the outputs, and compares them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from barnabas.types import TopicPartition
 
 
 class Wanted(NamedTuple):
-    """What is compared with what."""
+    """The sources and outputs to compare, and how."""
 
     servers: str
     sources: tuple[str, ...]
@@ -42,20 +42,20 @@ class Wanted(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What was found, of all partitions together."""
+    """The findings of all partitions together."""
 
     findings: Findings
     unmarked: int
-    """rows that do not say where they come from"""
+    """rows that do not name their record"""
     of_others: int
     """rows of other topics"""
     examples: Mapping[str, list[str]]
-    """of `lost`, `doubled`, `unfounded` and `unmarked`: places"""
+    """places, of `lost`, `doubled`, `unfounded` and `unmarked`"""
     is_exact: bool
 
 
 async def compare(wanted: Wanted, progress: Progress) -> Verdict:
-    """Raises what reading a topic or a table raises."""
+    """Compare them. Raises what reading a topic or a table raises."""
     if wanted.by == "offset":
         return await _Offsets(wanted, progress).verdict()
     return await _Values(wanted, progress).verdict()
@@ -75,7 +75,7 @@ class _Comparison:
         return Consumer(
             self._wanted.servers,
             isolation_level=self._wanted.isolation_level,
-            # A gap must not be jumped over in silence, a mistyped name not make a topic.
+            # A gap must not be skipped silently, and a mistyped name must not create a topic.
             auto_offset_reset="none",
             allow_auto_create_topics=False,
         )
@@ -104,7 +104,7 @@ class _Comparison:
 
 
 class _Offsets(_Comparison):
-    """By where each row says that it comes from."""
+    """Compares by the offset that each row names."""
 
     async def verdict(self) -> Verdict:
         wanted = self._wanted
@@ -143,7 +143,7 @@ class _Offsets(_Comparison):
             if ledger is not None:
                 ledger.rows(offsets)
             elif place.topic in self._wanted.sources:
-                self._unmarked += len(offsets)  # a partition that the source has not
+                self._unmarked += len(offsets)  # a partition that the source does not have
                 self._unmarked_in.append(f"{where} ({place.topic}-{place.partition})")
             else:
                 self._of_others += len(offsets)
@@ -165,7 +165,7 @@ class _Offsets(_Comparison):
 
 
 class _Values(_Comparison):
-    """By how often each key, or value, is there."""
+    """Compares by the number of times that each key, or value, occurs."""
 
     async def verdict(self) -> Verdict:
         sides = Multisets()
@@ -176,7 +176,7 @@ class _Values(_Comparison):
         is_exact = not (found.lost or found.doubled or strays)
         examples: dict[str, list[str]] = {"lost": [], "doubled": [], "unfounded": []}
         if not is_exact and self._wanted.most_examples:
-            # A second look, at what the values are.
+            # A second pass, to find the values themselves.
             lost, doubled, unfounded = (set(each.tolist()) for each in suspects)
 
             def pick(wanted: dict[str, set[int]]) -> Callable[[str, list[bytes | None]], None]:

@@ -1,5 +1,5 @@
-"""What `verify` reads: the records of topics up to offsets that are settled before, and the rows of
-Delta tables as they are in one version."""
+"""The input of `verify`: records of topics up to offsets fixed beforehand, and rows of one version
+of Delta tables."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _BATCH_ROWS = 65_536
 
 
 class NothingComes(BarnabasError):
-    """A broker answered nothing for a minute."""
+    """No record arrived for a minute."""
 
 
 class Names(NamedTuple):
-    """Of three headers, or columns, that say where a row comes from; no topic: of the only one."""
+    """The headers or columns that name a row's record; without a topic: of the only one."""
 
     topic: str | None
     partition: str
@@ -36,17 +36,17 @@ class Names(NamedTuple):
 
 
 class Origins(NamedTuple):
-    """Where rows come from."""
+    """The records that rows name."""
 
     places: Mapping[TopicPartition, Offsets]
     unmarked: int
-    """rows that do not say it"""
+    """rows that name none"""
 
 
 async def bounds_of(
     consumer: Consumer, topic: str, until_ms: int | None = None
 ) -> dict[TopicPartition, range]:
-    """Every partition's offsets that are there now, or that are older than `until_ms`.
+    """Every partition's present offsets, or those older than `until_ms`.
 
     Raises UnknownTopicOrPartition.
     """
@@ -64,7 +64,7 @@ async def bounds_of(
 async def records_of(
     consumer: Consumer, bounds: Mapping[TopicPartition, range], *, with_headers: bool = False
 ) -> AsyncIterator[tuple[TopicPartition, Columns]]:
-    """The records within the bounds, each once; what is no record to a consumer is left out."""
+    """The records within the bounds, each once, as a consumer sees them."""
     left = {partition: within for partition, within in bounds.items() if within}
     consumer.assign(left)
     for partition, within in left.items():
@@ -75,7 +75,7 @@ async def records_of(
         silent = 0 if answers else silent + 1
         if silent > _SILENCE_POLLS:
             names = ", ".join(f"{each.topic}-{each.partition}" for each in left)
-            raise NothingComes(f"for a minute there came nothing of {names}")
+            raise NothingComes(f"no records of {names} arrived for a minute")
         for partition, answer in answers.items():
             if partition not in left:
                 continue
@@ -93,7 +93,7 @@ async def records_of(
 
 
 def origins_by_headers(columns: Columns, names: Names, only: str | None) -> Origins:
-    """By a record's last header of each name, as text."""
+    """The origins by a record's last header of each name, as text."""
     count = len(columns.offsets)
     headers = columns.headers
     assert headers is not None
@@ -120,7 +120,7 @@ def origins_by_columns(rows: pa.RecordBatch, names: Names, only: str | None) -> 
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
-    """What is no number is null."""
+    """The texts as numbers; null where one is not a number."""
     is_number = pc.match_substring_regex(texts, r"^\d{1,18}$")
     return pc.if_else(is_number, texts, None).cast(pa.string()).cast(pa.int64())
 
@@ -148,7 +148,7 @@ def _origins(topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> Origi
 def table_rows(
     path: str, storage: Mapping[str, str], columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Those columns of a table as it is now. Raises ConfigError, BarnabasError."""
+    """These columns of a table's present version. Raises ConfigError, BarnabasError."""
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
@@ -162,8 +162,8 @@ def table_rows(
     missing = [name for name in columns if name not in dataset.schema.names]
     if missing:
         raise ConfigError(
-            f"{path} has no column {', '.join(missing)}: name those that say where a row comes "
-            "from with --columns, or compare --by value"
+            f"{path} has no column {', '.join(missing)}: name the columns that identify a row's "
+            "record with --columns, or compare --by value"
         )
     yield from dataset.to_batches(columns=columns, batch_size=_BATCH_ROWS)
 
@@ -181,8 +181,8 @@ def values_of_rows(rows: pa.RecordBatch, column: str) -> list[bytes | None]:
 
 
 def _own_filesystem(path: str) -> Any:
-    """Arrow's own for a directory: threads that read through deltalake's may abort a process that
-    ends just then (pyarrow 26). None for an object store."""
+    """Arrow's own file system for a directory: threads that read through deltalake's may abort a
+    process that is just ending (pyarrow 26). None for an object store."""
     from pyarrow import fs
 
     if "://" in path:

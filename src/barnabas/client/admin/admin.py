@@ -1,10 +1,10 @@
-"""Topics, partitions, configs, groups and transactions, asked of the cluster or changed in it.
+"""The admin client: reads and changes topics, partitions, configs, groups and transactions.
 
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
 
-Changes go to the controller. A change whose answer was lost is asked for again, so that a topic
-which the first attempt created may be reported as TopicAlreadyExists.
+Changes go to the controller. A change whose answer was lost is requested again, so a topic that the
+first attempt created may be reported as TopicAlreadyExists.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from barnabas.client.admin.group_admin import GroupAdmin
 from barnabas.client.admin.partition_admin import PartitionAdmin, refuse_wrong_controller
 from barnabas.client.admin.replica_admin import ReplicaAdmin
 from barnabas.client.admin.transaction_admin import TransactionAdmin
-from barnabas.client.channel import Node, Seams, system_seams
+from barnabas.client.channel import BrokerAddress, Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, ClientOptions, configure
-from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
+from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from barnabas.client.errors import check
 from barnabas.client.offsets import (
     READ_COMMITTED,
@@ -155,7 +155,7 @@ class LogDirDescription(NamedTuple):
     path: str
     error: str | None  # why the broker cannot use it
     replicas: Mapping[TopicPartition, ReplicaSize]
-    total_bytes: int  # of the volume; -1: the broker does not tell
+    total_bytes: int  # of the volume; -1: unknown
     usable_bytes: int
 
 
@@ -172,8 +172,8 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         self._config, _ = configure(ClientConfig, options)
         self._cluster = Cluster(bootstrap_servers, self._config, seams or system_seams())
         self._configs = Configs(self._cluster)
-        self._groups = Coordinators(self._cluster, GROUP)
-        self._transactions = Coordinators(self._cluster, TRANSACTION)
+        self._groups = CoordinatorFinder(self._cluster, GROUP)
+        self._transactions = CoordinatorFinder(self._cluster, TRANSACTION)
 
     async def start(self) -> None:
         """Connect. Raises NoBrokersAvailable."""
@@ -199,7 +199,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> None:
-        """Create topics, or only check whether they could be.
+        """Create topics, or only validate them.
 
         Raises the first KafkaError (TopicAlreadyExists, InvalidPartitions ...); the other topics of
         the call are created all the same.
@@ -246,9 +246,9 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Let a topic have `total_count` partitions in all, or only check whether it could.
+        """Raise a topic's number of partitions to `total_count`, or only validate that.
 
-        `assignments`: the brokers of each new partition, leader first. Keys go to other partitions
+        `assignments`: the brokers of each new partition, leader first. Keys map to other partitions
         from then on. Raises InvalidPartitions, InvalidReplicaAssignment, UnknownTopicOrPartition.
         """
         wanted = None
@@ -282,10 +282,10 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
         """Partitions, leaders, replicas and ISR of these topics (of all), sorted by name.
 
-        Raises the KafkaError of the first topic that has one, as UnknownTopicOrPartition.
+        Raises the KafkaError of the first topic that has one, such as UnknownTopicOrPartition.
         """
-        asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
@@ -308,7 +308,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Of each partition the first offset whose record is not older than a time (ms).
+        """Each partition's first offset whose record is not older than a time (ms).
 
         Or LATEST, EARLIEST, MAX_TIMESTAMP of `client.offsets`. `read_committed`: the end is the
         last stable offset. Offset -1: all records are older. Raises the first KafkaError.
@@ -319,11 +319,11 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Delete what is in front of each offset (-1: everything); where each log begins then.
+        """Delete the records before each offset (-1: all); the new start of each log.
 
         Raises the first KafkaError: OffsetOutOfRange, PolicyViolation for a compacted topic.
         """
-        # At once: each waits until the followers know it, which takes a fetch of theirs.
+        # Concurrently: each waits until the followers know it, which takes a fetch of theirs.
         begins = await asyncio.gather(
             *(
                 self._cluster.persist(
@@ -387,7 +387,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
         """The configs of a resource, or of each of a list, in the broker's order.
 
-        All of them, or only those of `names`. Raises the first KafkaError.
+        With `names` only these configs. Raises the first KafkaError.
         """
         described = {
             each: await self._configs.describe(each, names, include_synonyms, include_documentation)
@@ -402,10 +402,10 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Set, delete, append to or subtract from configs of a resource: all of it or nothing.
+        """Set, delete, append to or subtract from configs of a resource, all or nothing.
 
-        Raises InvalidConfig, InvalidRequest (what cannot be changed), UnknownTopicOrPartition. A
-        broker of this project obeys when this returns, other ones soon after.
+        Raises InvalidConfig, InvalidRequest (for a read-only config), UnknownTopicOrPartition. In a
+        broker of this project the change is effective when this returns, in others soon after.
         """
         await self._configs.alter(resource, operations, validate_only)
 
@@ -433,11 +433,11 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         )
 
     async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
-        """The log directories of every live broker, by broker id, and what lies in them."""
+        """The log directories of every live broker with their replicas, by broker id."""
         described = {}
         for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
 
-            async def attempt(node: Node = node) -> DescribeLogDirsResponse:
+            async def attempt(node: BrokerAddress = node) -> DescribeLogDirsResponse:
                 answer = await self._cluster.call(
                     node, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse
                 )

@@ -1,7 +1,7 @@
-"""Configs of topics and brokers, asked of the cluster or changed in it: the config part of `Admin`.
+"""Reads and changes configs of topics and brokers: the config part of `Admin`.
 
-Only a broker itself knows what its properties file said, so what concerns one broker is asked of
-it; everything else of any broker.
+Only a broker itself knows its properties file, so requests about one broker go to it, all others to
+any broker.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import check
 from barnabas.errors import BrokerNotAvailable
@@ -60,7 +60,7 @@ M = TypeVar("M", bound=Message)
 
 class ConfigResource(NamedTuple):
     type: int  # TOPIC or BROKER
-    name: str  # the topic, the broker's id, or "" for what is set for all brokers
+    name: str  # the topic, the broker's id, or "" for the defaults of all brokers
 
 
 class ConfigOperationType(IntEnum):
@@ -159,8 +159,8 @@ class Configs:
 
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
-    def _node_of(self, resource: ConfigResource) -> Node | None:
-        """Whom to ask; None: anybody."""
+    def _node_of(self, resource: ConfigResource) -> BrokerAddress | None:
+        """The broker to ask; None: any."""
         if resource.type != BROKER or not resource.name:
             return None
         node = None

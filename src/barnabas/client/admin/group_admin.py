@@ -1,6 +1,6 @@
-"""Groups and their offsets, looked at and changed from outside: the group part of `Admin`.
+"""Reads and changes groups and their offsets: the group part of `Admin`.
 
-A change of offsets is only taken while the group has no members: they would not notice.
+Offsets can only be changed while the group has no members, which would not notice.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.committed import (
     GroupMetadata,
@@ -21,7 +21,7 @@ from barnabas.client.consumer.committed import (
     raise_first,
 )
 from barnabas.client.consumer.group_protocol import decode_assignment
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CorruptData,
@@ -68,8 +68,8 @@ T = TypeVar("T")
 class GroupListing(NamedTuple):
     group_id: str
     protocol_type: str  # "consumer", "connect" ...; "": only offsets, of a simple consumer
-    state: str  # "Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"; "": unsaid
-    group_type: str  # "Classic" ...; "": the broker does not say
+    state: str  # "Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"; "": ?
+    group_type: str  # "Classic" ...; "": unknown
 
 
 class MemberDescription(NamedTuple):
@@ -82,15 +82,15 @@ class MemberDescription(NamedTuple):
 
 
 class RebalanceEvent(NamedTuple):
-    """A rebalance that is over, as brokers of this project remember it."""
+    """A completed rebalance, as brokers of this project record it."""
 
     ended_at_ms: int
     duration_ms: int
     generation: int
     member_count: int
-    moved_partitions: int  # -1: nobody could tell
+    moved_partitions: int  # -1: unknown
     is_harmless: bool
-    story: str  # all of it, as one line for a person
+    story: str  # a summary of it in one line
 
 
 class GroupDescription(NamedTuple):
@@ -98,16 +98,16 @@ class GroupDescription(NamedTuple):
     state: str  # as in GroupListing; "Dead": there is no such group
     protocol_type: str
     assignor: str  # the protocol that the members voted for
-    coordinator: Node
+    coordinator: BrokerAddress
     members: tuple[MemberDescription, ...]
     events: tuple[RebalanceEvent, ...]  # oldest first; empty unless asked for
 
 
 class GroupAdmin:
-    """Methods of `Admin`; the groups' coordinators are found by themselves."""
+    """Methods of `Admin`, which find the groups' coordinators."""
 
     _cluster: Cluster
-    _groups: Coordinators
+    _groups: CoordinatorFinder
 
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
@@ -120,7 +120,7 @@ class GroupAdmin:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         found: dict[str, GroupListing] = {}
 
-        async def ask(node: Node) -> None:
+        async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
@@ -140,7 +140,7 @@ class GroupAdmin:
         """State and members of each group; one that does not exist is in state "Dead".
 
         `include_events`: its last rebalances too, where the broker is one of this project. Raises
-        the first KafkaError, as GroupAuthorizationFailed.
+        the first KafkaError, such as GroupAuthorizationFailed.
         """
         described: dict[str, GroupDescription] = {}
 
@@ -177,9 +177,9 @@ class GroupAdmin:
     async def remove_members(
         self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
     ) -> None:
-        """Have static members (by instance id) or any (by member id) leave the group (KIP-345).
+        """Remove static members (by instance id) or any (by member id) from the group (KIP-345).
 
-        Raises UnknownMemberId for the first one that is not there; the others have left.
+        Raises UnknownMemberId for the first unknown one; the others are removed all the same.
         """
         members = [
             *(MemberIdentity(group_instance_id=name) for name in instance_ids),
@@ -206,10 +206,10 @@ class GroupAdmin:
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed, of these partitions or of all; sorted.
+        """The group's committed offsets, of these partitions or of all; sorted.
 
-        Those without a committed offset are left out. `require_stable`: wait for transactions that
-        may still change one (KIP-447).
+        Partitions without one are left out. `require_stable`: wait for transactions that may still
+        change one (KIP-447).
         """
         wanted = None if partitions is None else list(partitions)
         found = await self._persist(
@@ -220,7 +220,7 @@ class GroupAdmin:
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
     ) -> None:
-        """Set where a group without members goes on; a group that is new comes to be.
+        """Set the offsets of a group without members; a new group is created.
 
         Raises UnknownMemberId if it has members, UnknownTopicOrPartition.
         """
@@ -230,7 +230,7 @@ class GroupAdmin:
             try:
                 await commit_offsets(self._groups, GroupMetadata(group_id), wanted)
             except UnknownTopicOrPartition as error:
-                return error  # a mistyped name, more likely than a broker that lags behind
+                return error  # more likely a mistyped name than a broker that lags behind
             return None
 
         error = await self._persist(commit)
@@ -240,7 +240,7 @@ class GroupAdmin:
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Forget what the group has committed for these partitions (KIP-496).
+        """Delete the group's offsets for these partitions (KIP-496).
 
         Raises GroupIdNotFound, GroupSubscribedToTopic while members read the topic.
         """
@@ -262,21 +262,21 @@ class GroupAdmin:
 
         await self._persist(delete)
 
-    # ---- finding the way ----
+    # ---- routing ----
 
     async def _at_coordinators(
         self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
     ) -> None:
         """`ask` each coordinator about its groups, for an error code of each one.
 
-        What may pass is asked again, of the coordinator that the group has then. Raises the first
-        error that stays, when all have their answer.
+        Transient errors are retried, at the group's coordinator of that moment. Raises the first
+        other error, once all have their answer.
         """
         left = dict.fromkeys(group_ids)
         failures: dict[str, int] = {}
 
         async def attempt() -> None:
-            by_node: dict[Node, list[str]] = {}
+            by_node: dict[BrokerAddress, list[str]] = {}
             for group_id, node in (await self._groups.nodes(left)).items():
                 by_node.setdefault(node, []).append(group_id)
             again: dict[str, int] = {}
@@ -300,7 +300,7 @@ class GroupAdmin:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
 
-def _described(group: DescribedGroup, coordinator: Node) -> GroupDescription:
+def _described(group: DescribedGroup, coordinator: BrokerAddress) -> GroupDescription:
     is_consumer = group.protocol_type == CONSUMER_PROTOCOL
     return GroupDescription(
         group_id=group.group_id,
@@ -336,7 +336,7 @@ def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescrip
                 topics = tuple(sorted(subscription.topics))
             partitions = decode_assignment(member.member_assignment)
         except CorruptData:
-            pass  # the members' own bytes: what cannot be read is not shown
+            pass  # the members' own bytes: those that cannot be decoded are not shown
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,

@@ -1,7 +1,7 @@
-"""Leaders and replicas of partitions changed on purpose: parts of `Admin` (KIP-460, KIP-455).
+"""Elections and reassignments of partitions: parts of `Admin` (KIP-460, KIP-455).
 
-A reassignment is begun and goes on by itself: `alter_partition_reassignments` returns before the
-new replicas have anything, and `list_partition_reassignments` says which are still under way.
+A reassignment goes on by itself: `alter_partition_reassignments` returns before the new replicas
+have copied anything, and `list_partition_reassignments` lists those that are under way.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from barnabas.types import TopicPartition, by_topic
 T = TypeVar("T")
 
 PREFERRED, UNCLEAN = 0, 1
-"""Whom an election is for: the first replica, if in sync; or, without a leader, any that lives."""
+"""Types of election: the first replica, if in sync; or, without a leader, any live replica."""
 
 
 class Reassignment(NamedTuple):
-    """A partition on the move."""
+    """A partition that is being reassigned."""
 
     replicas: tuple[int, ...]  # the old and the new ones
     adding: tuple[int, ...]
@@ -50,7 +50,7 @@ class Reassignment(NamedTuple):
 
 
 class PartitionAdmin:
-    """Methods of `Admin`; all of them are the controller's to answer."""
+    """Methods of `Admin`, all answered by the controller."""
 
     _cluster: Cluster
 
@@ -59,7 +59,7 @@ class PartitionAdmin:
     ) -> dict[TopicPartition, KafkaError | None]:
         """Hold an election, PREFERRED or UNCLEAN, for these partitions or for all that need one.
 
-        Of each partition None or why there was none: ElectionNotNeeded,
+        Returns None for each partition, or its error: ElectionNotNeeded,
         PreferredLeaderNotAvailable, EligibleLeadersNotAvailable, UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
         """
@@ -96,9 +96,9 @@ class PartitionAdmin:
     async def alter_partition_reassignments(
         self, replicas: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Begin to move partitions to these replicas, the preferred one first; None takes it back.
+        """Start to move partitions to these replicas, the preferred one first; None cancels.
 
-        Of each partition None (it has begun, or was there already) or why not:
+        Returns None for each partition (the move has started, or was complete), or its error:
         InvalidReplicaAssignment, NoReassignmentInProgress, UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
         """
@@ -139,7 +139,7 @@ class PartitionAdmin:
     async def list_partition_reassignments(
         self, partitions: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Which of these partitions (of all) are on the move, sorted."""
+        """The reassignments of these partitions (of all) under way, sorted."""
         numbers = None if partitions is None else by_topic(partitions)
         request = ListPartitionReassignmentsRequest(
             timeout_ms=self._cluster.config.request_timeout_ms,
@@ -155,7 +155,7 @@ class PartitionAdmin:
             answer = await self._cluster.call_controller(
                 LIST_PARTITION_REASSIGNMENTS, request, ListPartitionReassignmentsResponse
             )
-            check(answer.error_code, "listing partitions on the move", answer.error_message)
+            check(answer.error_code, "listing reassignments", answer.error_message)
             return answer
 
         answer = await self._persist_change(attempt)
@@ -173,13 +173,13 @@ class PartitionAdmin:
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Only this is asked again elsewhere; what the controller itself says holds."""
+    """Raises NotController, the only error that another broker may not have."""
     for code in codes:
         if code == NotController.code:
             raise NotController
 
 
-def _outcome(name: TopicPartition, code: int, said: str | None) -> KafkaError | None:
+def _outcome(name: TopicPartition, code: int, message: str | None) -> KafkaError | None:
     if not code:
         return None
-    return error_for_code(code)(said) if said else broker_error(code, f"partition {name}")
+    return error_for_code(code)(message) if message else broker_error(code, f"partition {name}")

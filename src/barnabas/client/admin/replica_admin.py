@@ -1,7 +1,7 @@
-"""Where the replicas of partitions end, asked of each broker that has one: a part of `Admin`.
+"""The ends of the replicas of partitions, by_broker of each broker that has one: a part of `Admin`.
 
 A Fetch as a debugging consumer (replica id -2), which followers answer, too, from an offset that no
-log has, in an epoch that no log has seen: the answer says where the log ends, and has no records.
+log has, in an epoch that no log has seen: the answer has the end of the log, and no records.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import Unreachable
 from barnabas.protocol.api import FETCH
@@ -29,11 +29,11 @@ _AFTER_ALL = 2**31 - 1
 
 
 class ReplicaEnd(NamedTuple):
-    """What one broker says of its replica."""
+    """The end of one broker's replica."""
 
     end_offset: int
     epoch: int  # of its last batch; -1: it has none
-    high_watermark: int  # as far as this broker knows: a follower hears of it later
+    high_watermark: int  # as far as this broker knows: a follower learns of it later
 
 
 class ReplicaAdmin:
@@ -44,22 +44,22 @@ class ReplicaAdmin:
     async def replica_ends(
         self, replicas: Mapping[TopicPartition, Sequence[int]]
     ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
-        """Where the replicas of partitions on these brokers end, by partition and broker.
+        """The ends of partitions' replicas on these brokers, by partition and broker.
 
         A broker that does not answer within `request.timeout.ms`, or does not have the replica, is
         left out. Brokers of this project answer; Kafka's only if a replica is in a known epoch.
         """
-        asked: dict[int, list[TopicPartition]] = {}
+        by_broker: dict[int, list[TopicPartition]] = {}
         for name, brokers in replicas.items():
             for broker_id in brokers:
-                asked.setdefault(broker_id, []).append(name)
+                by_broker.setdefault(broker_id, []).append(name)
         nodes = self._cluster.metadata.view.nodes
-        if not asked.keys() <= nodes.keys():
-            self._cluster.metadata.request_refresh()  # it may be back by the next time
+        if not by_broker.keys() <= nodes.keys():
+            self._cluster.metadata.request_refresh()  # it may be back the next time
         answers = await asyncio.gather(
             *(
                 self._ask_ends(nodes[broker_id], names)
-                for broker_id, names in asked.items()
+                for broker_id, names in by_broker.items()
                 if broker_id in nodes
             )
         )
@@ -70,7 +70,7 @@ class ReplicaAdmin:
         return found
 
     async def _ask_ends(
-        self, node: Node, names: Sequence[TopicPartition]
+        self, node: BrokerAddress, names: Sequence[TopicPartition]
     ) -> tuple[int, dict[TopicPartition, ReplicaEnd]]:
         try:
             answer = await self._cluster.call(node, FETCH, _request(names), FetchResponse, _VERSION)

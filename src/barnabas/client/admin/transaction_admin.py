@@ -1,7 +1,7 @@
-"""Transactions looked at and ended from outside, and records deleted: parts of `Admin` (KIP-664).
+"""Reads and ends transactions: a part of `Admin` (KIP-664).
 
-A transaction that hangs holds back every read_committed reader of its partitions: it is found by
-`describe_producers` (a start offset that stays) and ended by `abort_transaction`.
+A hanging transaction holds back every read_committed consumer of its partitions:
+`describe_producers` finds it (a start offset that stays) and `abort_transaction` ends it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import UnknownPartition, broker_error, check
 from barnabas.errors import LeaderNotAvailable
 from barnabas.protocol.api import (
@@ -50,7 +50,7 @@ from barnabas.types import TopicPartition
 
 T = TypeVar("T")
 
-_FENCING_TIMEOUT_MS = 1  # of a transaction that nobody will begin
+_FENCING_TIMEOUT_MS = 1  # of a transaction that will never begin
 
 
 class TransactionListing(NamedTuple):
@@ -68,11 +68,11 @@ class TransactionDescription(NamedTuple):
     timeout_ms: int
     started_at_ms: int  # -1: none is open
     partitions: tuple[TopicPartition, ...]  # written to by the open transaction; sorted
-    coordinator: Node
+    coordinator: BrokerAddress
 
 
 class ProducerState(NamedTuple):
-    """A producer as the leader of one partition knows it."""
+    """A producer as the leader of one partition sees it."""
 
     producer_id: int
     producer_epoch: int
@@ -86,7 +86,7 @@ class TransactionAdmin:
     """Methods of `Admin`."""
 
     _cluster: Cluster
-    _transactions: Coordinators
+    _transactions: CoordinatorFinder
 
     async def list_transactions(
         self,
@@ -95,7 +95,7 @@ class TransactionAdmin:
         producer_ids: Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
-        """Every transactional id that a coordinator remembers, sorted; or those asked for.
+        """Every transactional id that a coordinator keeps, sorted; or the selected ones.
 
         `longer_than_ms`: only open ones that have lasted for longer (KIP-994; ValueError from a
         broker older than that).
@@ -107,7 +107,7 @@ class TransactionAdmin:
         )
         found: dict[str, TransactionListing] = {}
 
-        async def ask(node: Node) -> None:
+        async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(
                 node, LIST_TRANSACTIONS, request, ListTransactionsResponse
             )
@@ -127,7 +127,7 @@ class TransactionAdmin:
     async def describe_transactions(
         self, transactional_ids: Iterable[str]
     ) -> dict[str, TransactionDescription]:
-        """What each transaction's coordinator knows. Raises TransactionalIdNotFound."""
+        """Each transaction's state at its coordinator. Raises TransactionalIdNotFound."""
         return {
             transactional_id: await self._persist(partial(self._describe, transactional_id))
             for transactional_id in transactional_ids
@@ -160,9 +160,9 @@ class TransactionAdmin:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that each partition's leader remembers, by producer id.
+        """The producers that each partition's leader keeps, by producer id.
 
-        Raises the first KafkaError, as UnknownTopicOrPartition.
+        Raises the first KafkaError, such as UnknownTopicOrPartition.
         """
         return {
             partition: await self._persist(partial(self._producers_of, partition))
@@ -200,9 +200,9 @@ class TransactionAdmin:
         producer_epoch: int,
         coordinator_epoch: int = -1,
     ) -> None:
-        """Write an abort marker for this producer into this partition, whatever its coordinator.
+        """Write an abort marker for this producer into this partition, past its coordinator.
 
-        For a transaction that hangs: take the numbers from `describe_producers`. Raises
+        For a hanging transaction: take the numbers from `describe_producers`. Raises
         InvalidProducerEpoch, TransactionCoordinatorFenced, ClusterAuthorizationFailed.
         """
         topic = WritableTxnMarkerTopic(
@@ -231,7 +231,7 @@ class TransactionAdmin:
         await self._persist(write)
 
     async def fence_producers(self, transactional_ids: Iterable[str]) -> None:
-        """Give each id a new epoch: its producers are fenced, its open transaction is aborted."""
+        """Raise each id's epoch: its producers are fenced, its open transaction is aborted."""
         for transactional_id in transactional_ids:
             await self._persist(partial(self._fence, transactional_id))
 
@@ -244,9 +244,9 @@ class TransactionAdmin:
         )
         self._transactions.check(transactional_id, answer.error_code)
 
-    # ---- finding the way ----
+    # ---- routing ----
 
-    async def _leader(self, name: TopicPartition) -> Node:
+    async def _leader(self, name: TopicPartition) -> BrokerAddress:
         metadata = self._cluster.metadata
         topic = await metadata.topic(name.topic, self._cluster.config.default_api_timeout_ms)
         if name.partition not in topic.partitions:

@@ -1,12 +1,12 @@
-"""A consumer's partitions: where each one is read, and what the last fetch said of it. Pure.
+"""A consumer's partitions: the position in each, and the state from its last fetch. Pure.
 
 Two offsets per partition: `position`, the next record for the user, and `fetch_offset`, the next
-one to ask for, which runs ahead by what is buffered. A seek makes a new generation: what an older
-fetch brings is dropped.
+one to fetch, which is ahead by the buffered records. A seek starts a new generation: the results of
+older fetches are dropped.
 
-Beside the position stands the leader epoch of the record in front of it. A newer leader may never
-have had that record (an unclean election, a lost disk): the position is doubtful until the leader
-has said how far its log holds that epoch, and nothing is fetched before (KIP-320).
+With the position goes the leader epoch of the record before it. A newer leader may never have had
+that record (an unclean election, a lost disk): the position is doubtful until the leader has
+answered where that epoch ends in its log, and nothing is fetched before (KIP-320).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class AssignedPartition:
 
     def __init__(self, topic_partition: TopicPartition, reset: str) -> None:
         self.topic_partition = topic_partition
-        self.position = -1  # -1: not known yet
+        self.position = -1  # -1: unknown
         self.epoch = -1  # the leader epoch of the last record before the position; -1: not known
         self.fetch_offset = -1
-        self.topic_id = b""  # of the topic that `epoch` is about; empty: not known
-        self.leader_epoch = -1  # of the leader that is asked
+        self.topic_id = b""  # of the topic that `epoch` belongs to; empty: unknown
+        self.leader_epoch = -1  # of the leader to fetch from
         self.refused_in = -1  # the metadata's generation when the position was out of range
-        self.is_doubtful = False  # whether that leader's log goes as far as the position
-        self.reset: str | None = reset  # where to begin: earliest, latest or none; None: known
+        self.is_doubtful = False  # that leader's log may not reach the position
+        self.reset: str | None = reset  # where to start: earliest, latest or none; None: known
         self.generation = 0
         self.is_dropped = False  # no longer assigned
         self.paused = False
@@ -64,24 +64,24 @@ class AssignedPartition:
         self.log_start_offset = -1
 
     def seek(self, offset: int, epoch: int = -1) -> None:
-        """Go on there; `epoch`: of the record in front of it, if that is known."""
+        """Go on there; `epoch`: that of the record before it, if known."""
         self._go_to(offset, epoch)
         self.reset = None
 
     def seek_by(self, reset: str) -> None:
-        """Find the position anew, by this rule, before the next fetch."""
+        """Look up the position again, by this rule, before the next fetch."""
         self._go_to(-1, -1)
         self.reset = reset
 
     def refetch(self) -> None:
-        """Drop what has been fetched and not been given to the user."""
+        """Drop records that were fetched and not given to the user."""
         self._restart()
 
     def follow(self, topic_id: bytes, leader_epoch: int) -> None:
-        """What the metadata says now of who leads the partition."""
+        """Follow the partition's leader in the current metadata."""
         if topic_id != self.topic_id:
             if self.topic_id:
-                self.epoch = -1  # of a topic that was deleted since: it says nothing of this one
+                self.epoch = -1  # of a topic that was deleted since: meaningless for this one
             self.topic_id = topic_id
         elif leader_epoch == self.leader_epoch:
             return
@@ -93,12 +93,12 @@ class AssignedPartition:
             self.is_doubtful = False
 
     def advance(self, offset: int, epoch: int) -> None:
-        """The user has had everything in front of this offset; along a log epochs only grow."""
+        """Move past records given to the user; epochs only grow along a log."""
         self.position = offset
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Whether what was fetched, or asked, in this generation still counts."""
+        """Whether results of a request of this generation still count."""
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:
@@ -117,7 +117,7 @@ class AssignedPartition:
         self.error = None
 
     def describe(self, chunk: Chunk) -> FetchedBytes:
-        """A chunk as bytes, beside what the broker said of the partition."""
+        """A chunk as bytes, with the partition's offsets from the broker."""
         return FetchedBytes(
             records=chunk.records,
             high_watermark=self.high_watermark,
@@ -140,7 +140,7 @@ class AssignedPartition:
         )
 
     def lags(self) -> bool:
-        """Whether the last answer told of more records than have been fetched."""
+        """Whether the last answer showed more records than have been fetched."""
         return self.fetch_offset < self.high_watermark
 
 
@@ -181,7 +181,7 @@ class Assignment:
 
 
 class Reading:
-    """A chunk of which the user gets one piece after another."""
+    """A chunk that the user receives piece by piece."""
 
     __slots__ = ("_chunk", "_generation", "_records", "_state")
 
@@ -192,10 +192,10 @@ class Reading:
         self._records = chunk.iterate(check_crcs=check_crcs)
 
     def take_into(self, records: list[ConsumerRecord], most: int) -> bool:
-        """Fill `records` up to `most`; False when there is nothing more to come.
+        """Fill `records` up to `most`; False when the chunk is exhausted.
 
-        Corrupt data becomes the partition's error, behind the records in front of it; the position
-        stays at what could not be read.
+        Corrupt data becomes the partition's error, after the records before it; the position stays
+        at the unreadable batch.
         """
         state = self._state
         if not state.is_current(self._generation):
@@ -219,6 +219,6 @@ class Reading:
         return True
 
     def give_back(self) -> None:
-        """Fetch again what was not taken."""
+        """Fetch the records again that were not taken."""
         if self._state.is_current(self._generation):
             self._state.refetch()

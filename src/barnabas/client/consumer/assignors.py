@@ -1,10 +1,10 @@
-"""Who reads what: the four assignors of Kafka's consumer, as pure functions (AS-2, AS-3).
+"""The four assignors of Kafka's consumer, as pure functions (AS-2, AS-3).
 
     topics (name -> number of partitions), members (subscriptions, what they own) -> assignment
 
-The leader of a group calls the assignor that the members have voted for. The same members and
-topics give the same assignment, whatever the order in which they come. A topic without partitions
-(it does not exist) is nobody's.
+The leader of a group calls the assignor that the members voted for. The same members and topics
+give the same assignment, in whatever order they come. A topic without partitions (it does not
+exist) is not assigned.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.client.consumer.sticky_assignor import assign_sticky, withhold_moving
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
@@ -72,10 +72,10 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
 def assign_cooperatively(
     topics: Mapping[str, int], members: Sequence[GroupMember]
 ) -> GroupAssignment:
-    """Sticky, in two steps: a partition that moves is nobody's until it was given up (AS-6).
+    """Sticky, in two steps: a partition that moves is unassigned until it is revoked (AS-6).
 
-    The old owner sees that it is not among its own any more, revokes it and joins again; the
-    rebalance that this causes gives it to the new one (KIP-429).
+    The old owner sees that it lost the partition, revokes it and joins again; that rebalance
+    assigns it to the new owner (KIP-429).
     """
     return withhold_moving(assign_sticky(topics, members), members)
 

@@ -1,7 +1,7 @@
-"""What a consumer commits and when: on demand, and by itself from poll to poll (CO-4).
+"""The commits of a consumer: on demand, and automatic ones from poll to poll (CO-4).
 
-Commits of one consumer reach the coordinator one after the other, in the order in which they were
-asked for: an older position never overwrites a newer one.
+Commits of one consumer reach the coordinator one after the other, in the order of the calls: an
+older position never overwrites a newer one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.client.consumer.committed import (
     commit_offsets,
     fetch_committed,
 )
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed, Unreachable
 from barnabas.errors import (
     BarnabasError,
@@ -37,11 +37,11 @@ _log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
-"""Told the offsets, and what went wrong with them if something did."""
+"""Called with the offsets, and the error if there was one."""
 
 
 def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Where each partition goes on, with the leader epoch of the last record in front of it."""
+    """The position of each partition, with the leader epoch of the record before it."""
     return {
         state.topic_partition: OffsetAndMetadata(state.position, leader_epoch=state.epoch)
         for state in assignment
@@ -54,7 +54,7 @@ class Commits:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        coordinators: Coordinators,
+        coordinators: CoordinatorFinder,
         assignment: Assignment,
     ) -> None:
         self._cluster = cluster
@@ -68,9 +68,9 @@ class Commits:
         self._committed: dict[TopicPartition, int] = {}  # by auto commit, to leave out repetitions
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
-        """Raises CommitFailed or RebalanceInProgress for a member that cannot commit now."""
+        """The group, for a commit. Raises CommitFailed, RebalanceInProgress if it cannot be now."""
         self.on_refused: Callable[[KafkaError], None] = lambda error: None
-        """The coordinator has refused a member's generation."""
+        """The coordinator refused the member's generation."""
 
     # ---- reading ----
 
@@ -92,7 +92,7 @@ class Commits:
     # ---- on demand ----
 
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
-        """Commit these, or the positions; repeats what passes. Raises what does not."""
+        """Commit these, or the positions; retries transient errors, raises others."""
         wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
@@ -110,7 +110,7 @@ class Commits:
                     await self._attempt(wanted)
             except BarnabasError as failure:
                 error = failure
-            except Exception as failure:  # a mistake of ours, of which the caller hears as well
+            except Exception as failure:  # a bug of ours, which the callback gets as well
                 self._cluster.tasks.failed("a commit", failure)
                 error = self._cluster.tasks.error
             if when_done is not None:
@@ -126,11 +126,11 @@ class Commits:
         offsets: dict[TopicPartition, OffsetAndMetadata],
         error: BarnabasError | None,
     ) -> None:
-        """What a user's callback raises is the user's, and ends here."""
+        """Call the user's callback; an exception that it raises is only logged."""
         try:
             when_done(offsets, error)
         except Exception:
-            _log.exception("the callback of a commit of %d offsets has failed", len(offsets))
+            _log.exception("the callback of a commit of %d offsets failed", len(offsets))
 
     async def _attempt(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         if not offsets:
@@ -148,10 +148,10 @@ class Commits:
             self.on_refused(error)
             raise
 
-    # ---- by itself ----
+    # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """At the start of a poll: what earlier polls gave counts as processed."""
+        """At the start of a poll: records of earlier polls count as processed."""
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return
@@ -175,11 +175,11 @@ class Commits:
         self.commit_later(wanted, done)
 
     def stop_auto_commit(self) -> None:
-        """Commit nothing from now on but on demand."""
+        """Stop auto commit."""
         self._commits_itself = False
 
     async def settle(self) -> None:
-        """Before partitions go: wait for commits under way, then commit what is not, if auto."""
+        """Before partitions are revoked: wait for commits under way, then auto commit the rest."""
         await self._idle()
         wanted = self._uncommitted() if self._commits_itself else {}
         if wanted:
@@ -197,7 +197,7 @@ class Commits:
         }
 
     def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """These came from the group: there is nothing new to commit in them."""
+        """Start at the group's own offsets, which need no commit."""
         self._note(offsets)
 
     def _note(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -205,7 +205,7 @@ class Commits:
             self._committed[name] = each.offset
 
     async def _idle(self) -> None:
-        """Nothing is under way in the background."""
+        """Whether no commit is under way in the background."""
         while self._running:
             await asyncio.shield(asyncio.gather(*self._running, return_exceptions=True))
 

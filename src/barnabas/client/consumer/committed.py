@@ -1,6 +1,6 @@
-"""A group's offsets as its coordinator keeps them: read and written (CO-4).
+"""Reads and writes a group's offsets at its coordinator (CO-4).
 
-An offset is the one of the next record to read: the last processed one and one more.
+A committed offset is that of the next record to read: the last processed one plus one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.client import arguments
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.errors import error_for_code
 from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
 from barnabas.protocol.messages.offset_commit import (
@@ -27,14 +27,14 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitPartition
 from barnabas.types import TopicPartition, by_topic
 
-_MANY_FROM = 8  # OffsetFetch asks for groups, not for a group (KIP-709)
+_MANY_FROM = 8  # the first OffsetFetch for several groups (KIP-709)
 _STABLE_FROM = 7  # ... and can insist on offsets that no open transaction will change (KIP-447)
 
 P = TypeVar("P", OffsetCommitPartition, TxnOffsetCommitPartition)
 
 
 class AnsweredPartition(Protocol):
-    """What became of one partition of a request to the coordinator."""
+    """The outcome for one partition in an answer of the coordinator."""
 
     @property
     def partition_index(self) -> int: ...
@@ -43,7 +43,7 @@ class AnsweredPartition(Protocol):
 
 
 class AnsweredTopic(Protocol):
-    """The same of a topic: the shape of OffsetCommit's, TxnOffsetCommit's, OffsetDelete's."""
+    """A topic's outcomes: the shape of OffsetCommit's, TxnOffsetCommit's, OffsetDelete's."""
 
     @property
     def name(self) -> str: ...
@@ -52,32 +52,33 @@ class AnsweredTopic(Protocol):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """Where a group goes on in a partition."""
+    """A group's offset in a partition."""
 
     offset: int  # of the next record to read
     metadata: str = ""  # the group's own note
-    leader_epoch: int = -1  # of the last record read; -1: not said
+    leader_epoch: int = -1  # of the last record read; -1: unknown
 
 
 class GroupMetadata(NamedTuple):
-    """Who commits, in which generation: a stale member is refused (KIP-447)."""
+    """The member that commits, and its generation: a stale one is refused (KIP-447)."""
 
     group_id: str
-    generation: int = -1  # -1: by no member, to a group that has none
+    generation: int = -1  # -1: not a member; the group must have none
     member_id: str = ""
     instance_id: str | None = None
 
 
 async def fetch_committed(
-    coordinators: Coordinators,
+    coordinators: CoordinatorFinder,
     group_id: str,
     partitions: Iterable[TopicPartition] | None,
     *,
     require_stable: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What the group has committed for these partitions (for any); those without are left out.
+    """The group's offsets for these partitions (for all); partitions without one are left out.
 
-    One attempt. Raises the first KafkaError, as the retriable UnstableOffsetCommit, Unreachable.
+    One attempt. Raises the first KafkaError, such as the retriable UnstableOffsetCommit, or
+    Unreachable.
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
@@ -107,13 +108,14 @@ async def fetch_committed(
 
 
 async def commit_offsets(
-    coordinators: Coordinators,
+    coordinators: CoordinatorFinder,
     who: GroupMetadata,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> None:
     """Commit these offsets; one attempt. Raises the first KafkaError, Unreachable.
 
-    The coordinator takes or refuses each partition by itself: those without an error are committed.
+    The coordinator accepts or refuses each partition separately: those without an error are
+    committed.
     """
     request = OffsetCommitRequest(
         group_id=who.group_id,
@@ -132,7 +134,7 @@ async def commit_offsets(
 def commit_entries(
     offsets: Mapping[TopicPartition, OffsetAndMetadata], partition: type[P]
 ) -> dict[str, list[P]]:
-    """The offsets by topic, as `partition` of OffsetCommit or of TxnOffsetCommit has them."""
+    """The offsets by topic, each made by `partition` of OffsetCommit or TxnOffsetCommit."""
     topics: dict[str, list[P]] = {}
     for (topic, number), committed in offsets.items():
         entry = partition(
@@ -145,8 +147,10 @@ def commit_entries(
     return topics
 
 
-def raise_first(coordinators: Coordinators, group_id: str, topics: Iterable[AnsweredTopic]) -> None:
-    """Raise for the first partition with an error; for one that will not pass, if there is one."""
+def raise_first(
+    coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
+) -> None:
+    """Raise for the first partition with an error; a permanent error goes first."""
     failed = {
         TopicPartition(topic.name, each.partition_index): each.error_code
         for topic in topics
@@ -161,7 +165,7 @@ def raise_first(coordinators: Coordinators, group_id: str, topics: Iterable[Answ
 def as_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a user gave, a plain offset or one with its note, checked."""
+    """A user's offsets, plain or with metadata, checked."""
     return {
         name: OffsetAndMetadata(*arguments.offset(given, "offsets"))
         for name, given in arguments.by_partition(offsets, "offsets").items()
@@ -169,7 +173,7 @@ def as_offsets(
 
 
 def checked_group(group: GroupMetadata | str) -> GroupMetadata:
-    """A group by what a consumer says of itself, or by its bare id."""
+    """A group, given as a consumer's metadata or as a bare id."""
     if not isinstance(group, GroupMetadata):
         return GroupMetadata(arguments.text(group, "group"))
     arguments.text(group.group_id, "group")

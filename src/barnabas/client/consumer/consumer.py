@@ -1,11 +1,11 @@
-"""The consumer: reads partitions that it names (`assign`) or that its group gives it (`subscribe`).
+"""The consumer: reads partitions that it names (`assign`) or that its group assigns (`subscribe`).
 
     async with Consumer("localhost:9092", group_id="readers") as consumer:
         consumer.subscribe(["test"])
         records = await consumer.poll(1_000)
 
-Records of a partition come in order, each once, from its position on: the one that the group has
-committed, if there is a group, else where `auto.offset.reset` says. Used by one task at a time.
+Records of a partition come in order, each once, from its position on: the group's committed offset,
+if there is one, else that of `auto.offset.reset`. Used by one task at a time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_COMMITTED = "committed"  # where to begin: at the group's offset, else by auto.offset.reset
+_COMMITTED = "committed"  # start at the group's offset, else by auto.offset.reset
 
 
 class Consumer:
@@ -87,12 +87,12 @@ class Consumer:
             self._make_group()
 
     def _make_group(self) -> None:
-        # Imported only here: readers without a group, as Spark's are, start without this.
+        # Imported only here: consumers without a group, such as Spark's, start without it.
         from barnabas.client.consumer.commits import Commits
         from barnabas.client.consumer.group import Group
-        from barnabas.client.coordinator import GROUP, Coordinators
+        from barnabas.client.coordinator import GROUP, CoordinatorFinder
 
-        coordinators = Coordinators(self._cluster, GROUP)
+        coordinators = CoordinatorFinder(self._cluster, GROUP)
         self._commits = Commits(self._cluster, self._config, coordinators, self._assignment)
         self._group = Group(
             self._cluster, self._config, coordinators, self._assignment, self._commits, self._wake
@@ -123,7 +123,7 @@ class Consumer:
             await self._cluster.close()
 
     def stop_auto_commit(self) -> None:
-        """Commit nothing from now on but on demand: what was read may not have been processed."""
+        """Stop auto commit: records that were read may not have been processed."""
         if self._commits is not None:
             self._commits.stop_auto_commit()
 
@@ -137,7 +137,7 @@ class Consumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception without auto commit: what was read may not be processed."""
+        """Close; after an exception without auto commit: not all records may be processed."""
         await self.close(autocommit=kind is None)
 
     # ---- what to read ----
@@ -149,9 +149,9 @@ class Consumer:
     ) -> None:
         """Share these topics with the other members of the group, from the next `poll` on.
 
-        Names, or a compiled pattern that has to match a whole name: topics that come later are
-        found within `metadata.max.age.ms`. Replaces the last subscription. Raises InvalidGroupId
-        without a `group.id`, ValueError beside `assign`.
+        Names, or a compiled pattern that must match a whole name: topics created later are found
+        within `metadata.max.age.ms`. Replaces the last subscription. Raises InvalidGroupId without
+        a `group.id`, ValueError after `assign`.
         """
         from barnabas.client.consumer.subscription import Subscription, checked_listener
 
@@ -163,19 +163,19 @@ class Consumer:
         group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
 
     async def unsubscribe(self) -> None:
-        """Leave the group, as `close` does, and read nothing, whoever assigned it."""
+        """Leave the group, as `close` does, and drop all partitions, assigned by hand or not."""
         await self._let_go("the consumer unsubscribed")
         self._assignment.replace([])
 
     def subscription(self) -> list[str]:
-        """The topics subscribed to; of a pattern those that it matches as far as is known."""
+        """The topics subscribed to; of a pattern the known topics that it matches."""
         return list(self._group.names()) if self._group is not None else []
 
     def assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions from now on; those assigned before keep their positions.
 
-        Without regard to other readers: a `group.id` only says whose offsets to begin at and to
-        commit. Raises ValueError beside `subscribe`.
+        Other consumers do not matter: a `group.id` only selects the offsets to start at and to
+        commit. Raises ValueError after `subscribe`.
         """
         names = arguments.topic_partitions(topic_partitions)
         if self._group is not None and self._group.is_subscribed:
@@ -197,22 +197,22 @@ class Consumer:
         await self._seek_by("earliest", topic_partitions)
 
     async def seek_to_end(self, *topic_partitions: TopicPartition) -> None:
-        """Go behind the last record of these partitions (of all, if none is named)."""
+        """Go to the end of these partitions (of all, if none is named)."""
         await self._seek_by("latest", topic_partitions)
 
     async def position(self, topic_partition: TopicPartition) -> int:
-        """The offset of the next record that `poll` gives of this partition."""
+        """The offset of the next record that `poll` returns of this partition."""
         state = self._state(topic_partition)
         if state.reset is not None:
             await self._find_positions([state])
         return state.position
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Where `poll` goes on in each assigned partition whose position is known.
+        """The position in each assigned partition, where it is known.
 
         With the leader epoch of the last record, as `commit_sync()` commits them. For
-        `send_offsets_to_transaction`: whoever goes on from there recognizes a leader that has been
-        replaced, and waits for its successor (KIP-320).
+        `send_offsets_to_transaction`: a consumer that starts there recognizes a leader that has
+        been replaced, and waits for its successor (KIP-320).
         """
         from barnabas.client.consumer.commits import (
             positions,  # only for groups, as in the constructor
@@ -221,7 +221,7 @@ class Consumer:
         return positions(self._assignment)
 
     def pause(self, *topic_partitions: TopicPartition) -> None:
-        """Give no records of these partitions until `resume`."""
+        """Return no records of these partitions until `resume`."""
         for state in [self._state(each) for each in topic_partitions]:
             state.paused = True
 
@@ -230,7 +230,7 @@ class Consumer:
             state.paused = False
 
     def _state(self, topic_partition: TopicPartition) -> AssignedPartition:
-        """What is assigned under this name; TypeError, ValueError."""
+        """The partition's state. Raises TypeError, ValueError if it is not assigned."""
         return self._assignment.of(arguments.topic_partition(topic_partition))
 
     # ---- reading ----
@@ -238,26 +238,26 @@ class Consumer:
     async def poll(self, timeout_ms: int) -> list[ConsumerRecord]:
         """At most `max.poll.records` records; returns as soon as there is one, else empty.
 
-        Takes part in the group's rebalances; what earlier polls gave counts as processed for auto
-        commit. Raises CorruptData, NoOffsetForPartition (LogTruncated where a log lost what was
-        read of it), the KafkaError that ends a partition or keeps this consumer out of its group,
-        and what a rebalance listener raises.
+        Takes part in the group's rebalances; for auto commit, records of earlier polls count as
+        processed. Raises CorruptData, NoOffsetForPartition (LogTruncated where a log lost records
+        that were read), the KafkaError that ends a partition or keeps this consumer out of its
+        group, and the exceptions of a rebalance listener.
         """
         return await self._polled(lambda: self._take(self._config.max_poll_records), timeout_ms)
 
     async def fetch_batches(self, timeout_ms: int) -> dict[TopicPartition, FetchedBytes]:
         """Whole record batches as bytes, of each partition that has some; else empty.
 
-        Positions move behind them, as `poll` does. The first batch may begin before the position:
-        skip records below `FetchedBytes.offset`. Checksums are not looked at here.
+        Positions move past them, as with `poll`. The first batch may begin before the position:
+        skip records below `FetchedBytes.offset`. Checksums are not verified here.
         """
         return await self._polled(self._take_raw, timeout_ms)
 
     async def _polled(self, take: Callable[[], T], timeout_ms: int) -> T:
-        """What `take` finds, as soon as it finds something or time is up."""
+        """The result of `take`, once there is one or time is up."""
         arguments.duration(timeout_ms, "timeout_ms")
         if self._is_polling:
-            raise ConcurrentUse("another task polls with this consumer: one at a time")
+            raise ConcurrentUse("another task is polling with this consumer: one at a time")
         self._is_polling = True
         try:
             deadline_ms = self._clock.monotonic_ms() + int(timeout_ms)
@@ -287,13 +287,13 @@ class Consumer:
                 return take()
 
     async def _is_settled(self, deadline_ms: int) -> bool:
-        """Whether what is assigned may be read: by hand, or by a group that is not rebalancing."""
+        """Whether the partitions may be read: assigned by hand, or no rebalance is under way."""
         if self._group is None or not self._group.is_subscribed:
             return True
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Find what positions are missing, fetch, and wait for news; False when time is up."""
+        """Look up missing positions, fetch, and wait for news; False when time is up."""
         if not await self._locate(deadline_ms):
             return False
         self._fetcher.send_fetches()
@@ -306,12 +306,12 @@ class Consumer:
             self._nap = None
 
     def _wake(self) -> None:
-        """End the wait for records: the group wants this consumer."""
+        """End the wait for records: the group needs this consumer."""
         if self._nap is not None and not self._nap.expired():
             self._nap.reschedule(asyncio.get_running_loop().time())
 
     async def _locate(self, deadline_ms: int) -> bool:
-        """Find what positions are missing; False when time is up (it goes on: see `poll(0)`)."""
+        """Look up missing positions; False when time is up (it goes on: see `poll(0)`)."""
         if self._locating is None:
             missing = [state for state in self._assignment if state.reset is not None]
             if not missing:
@@ -329,7 +329,7 @@ class Consumer:
         return True
 
     def _take(self, most: int) -> list[ConsumerRecord]:
-        """Up to so many records of what is buffered; raises only if there is not one."""
+        """Up to `most` buffered records; raises a pending error only if there are none."""
         records: list[ConsumerRecord] = []
         while len(records) < most:
             reading = self._reading or self._next_reading()
@@ -348,7 +348,7 @@ class Consumer:
         return Reading(state, chunk, check_crcs=self._config.check_crcs)
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """What one fetch brought of each partition; raises only if there is nothing."""
+        """One fetched chunk of each partition; raises a pending error only if there is none."""
         if self._reading is not None:
             self._reading.give_back()
             self._reading = None
@@ -366,8 +366,8 @@ class Consumer:
         """Commit these offsets, or all positions: returns when they are safe (CO-4).
 
         An offset is that of the next record to read. Raises CommitFailed when the group has given
-        the partitions to others, RebalanceInProgress when it is about to, and what else the
-        coordinator says; what passes is tried again for `default.api.timeout.ms`.
+        the partitions to others, RebalanceInProgress when it is about to, and other errors of the
+        coordinator; transient ones are retried for `default.api.timeout.ms`.
         """
         await self._required_commits().commit(offsets)
 
@@ -385,13 +385,13 @@ class Consumer:
     async def committed(
         self, *topic_partitions: TopicPartition
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for these partitions; None where it has nothing."""
+        """The group's committed offsets for these partitions; None where it has none."""
         names = arguments.topic_partitions(topic_partitions)
         found = await self._required_commits().committed(names)
         return {name: found.get(name) for name in names}
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group: what `send_offsets_to_transaction` must know."""
+        """This consumer's membership of its group, for `send_offsets_to_transaction`."""
         return self._required_group().metadata()
 
     async def _let_go(self, reason: str) -> None:
@@ -402,7 +402,7 @@ class Consumer:
 
     def _required_group(self) -> Group:
         if self._group is None:
-            raise InvalidGroupId("this consumer is in no group: give it a group.id")
+            raise InvalidGroupId("this consumer has no group: give it a group.id")
         return self._group
 
     def _required_commits(self) -> Commits:
@@ -421,18 +421,18 @@ class Consumer:
     async def end_offsets(
         self, topic_partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The offset behind each partition's last record that this consumer may read."""
+        """The offset after each partition's last record that this consumer may read."""
         return await self._ends(topic_partitions, LATEST)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record not older than the timestamp (ms); None if all are older."""
-        asked = {
+        timestamps = {
             name: arguments.whole_number(timestamp_ms, "timestamps")
             for name, timestamp_ms in arguments.by_partition(timestamps, "timestamps").items()
         }
-        found = await self._offsets.find(asked, self._api_timeout_ms)
+        found = await self._offsets.find(timestamps, self._api_timeout_ms)
         return {name: None if at.offset < 0 else at for name, at in found.items()}
 
     async def partitions_for(self, topic: str) -> list[int]:
@@ -442,16 +442,16 @@ class Consumer:
         return list((await self._cluster.metadata.topic(topic, self._api_timeout_ms)).partitions)
 
     async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
-        """Topics with the numbers of their partitions: those of `topics` that there are; without
-        it every topic, internal ones too."""
+        """Topics with the numbers of their partitions: the existing ones of `topics`; without it
+        every topic, internal ones too."""
         return {
             topic.name or "": sorted(each.partition_index for each in topic.partitions)
             for topic in await self._topics(topics)
         }
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """The ids (KIP-516), 16 bytes each, of those of `topics` that there are and that have one:
-        a topic that is deleted and created again has another."""
+        """The ids (KIP-516), 16 bytes each, of the existing topics that have one: a topic that is
+        deleted and created again has another."""
         return {
             topic.name or "": bytes(topic.topic_id)
             for topic in await self._topics(topics)
@@ -459,13 +459,13 @@ class Consumer:
         }
 
     async def _topics(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
-        asked = None
+        wanted = None
         if topics is not None:
             names = dict.fromkeys(arguments.topic_names(topics))
-            asked = [MetadataRequestTopic(name=name) for name in names]
+            wanted = [MetadataRequestTopic(name=name) for name in names]
 
         async def attempt() -> list[MetadataResponseTopic]:
-            request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
             response = await self._cluster.call_any(METADATA, request, MetadataResponse)
             described = [topic for topic in response.topics if not topic.error_code]
             return sorted(described, key=lambda topic: topic.name or "")
@@ -475,8 +475,8 @@ class Consumer:
     async def _ends(
         self, topic_partitions: Iterable[TopicPartition], which: int
     ) -> dict[TopicPartition, int]:
-        asked = dict.fromkeys(arguments.topic_partitions(topic_partitions), which)
-        found = await self._offsets.find(asked, self._api_timeout_ms)
+        timestamps = dict.fromkeys(arguments.topic_partitions(topic_partitions), which)
+        found = await self._offsets.find(timestamps, self._api_timeout_ms)
         return {name: at.offset for name, at in found.items()}
 
     async def _seek_by(self, reset: str, topic_partitions: Sequence[TopicPartition]) -> None:
@@ -487,19 +487,19 @@ class Consumer:
         await self._find_positions(states)
 
     async def _find_positions(self, states: Sequence[AssignedPartition]) -> None:
-        """Settle where to begin: at the group's offset, or by each partition's rule (CO-5)."""
+        """Set the positions: to the group's offset, or by each partition's rule (CO-5)."""
         await self._go_to_committed([state for state in states if state.reset == _COMMITTED])
         states = [state for state in states if state.reset is not None]
-        asked: dict[TopicPartition, int] = {}
+        timestamps: dict[TopicPartition, int] = {}
         for state in states:
             if state.reset == "none":
                 raise NoOffsetForPartition(
-                    f"no position for {state.topic_partition} and auto.offset.reset is none: "
+                    f"no position for {state.topic_partition}, and auto.offset.reset is none: "
                     "seek to an offset, or set it to earliest or latest"
                 )
-            asked[state.topic_partition] = EARLIEST if state.reset == "earliest" else LATEST
+            timestamps[state.topic_partition] = EARLIEST if state.reset == "earliest" else LATEST
         generations = [state.generation for state in states]
-        found = await self._offsets.find(asked, self._api_timeout_ms)
+        found = await self._offsets.find(timestamps, self._api_timeout_ms)
         for state, generation in zip(states, generations, strict=True):
             if state.generation == generation:
                 at = found[state.topic_partition]
@@ -513,7 +513,7 @@ class Consumer:
         commits.start_at(found)
         for state in states:
             if state.reset != _COMMITTED:
-                continue  # the user went elsewhere meanwhile
+                continue  # the user called seek meanwhile
             if state.topic_partition in found:
                 at = found[state.topic_partition]
                 state.seek(at.offset, at.leader_epoch)

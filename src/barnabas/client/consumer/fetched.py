@@ -1,7 +1,7 @@
-"""What one fetch brought of one partition, and the records in it. Pure.
+"""One partition's part of a fetch answer, and the records in it. Pure.
 
-A chunk is whole batches; the first one may begin before the offset that was asked for, because
-brokers send a batch whole. With `read_committed` the records of aborted transactions are left out:
+A chunk is whole batches; the first one may begin before the requested offset, because brokers send
+whole batches. With `read_committed` the records of aborted transactions are left out:
 the broker names the aborted producers and where each one's transaction began, and the abort marker
 in the data ends it (KIP-98).
 """
@@ -35,16 +35,16 @@ class AbortedTransaction(NamedTuple):
 
 
 class FetchedBytes(NamedTuple):
-    """Raw record batches of one partition, and what the broker said beside them.
+    """Raw record batches of one partition, and the broker's offsets with them.
 
-    `records` is a view of the answer that brought them, and keeps the whole of it in memory.
+    `records` is a view of the answer, and keeps the whole of it in memory.
     """
 
     records: memoryview  # whole batches; skip records below `offset`
     high_watermark: int
     log_start_offset: int
     last_stable_offset: int
-    offset: int  # what was asked for
+    offset: int  # the requested offset
     next_offset: int  # where to go on
     aborted: tuple[AbortedTransaction, ...] = ()  # with read_committed
 
@@ -83,7 +83,7 @@ class Chunk:
         self.aborted = tuple(aborted)
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
-        """The records from `offset` on. Raises CorruptData that says where."""
+        """The records from `offset` on. Raises CorruptData, which names the place."""
         try:
             for position, header in self._committed(check_crcs):
                 self.epoch = header.partition_leader_epoch
@@ -110,7 +110,7 @@ class Chunk:
             if check_crcs and not verify_crc(self.records, position, header):
                 raise CorruptData(
                     f"the batch at offset {header.base_offset} fails its checksum; seek to "
-                    f"{header.last_offset + 1} to go on behind it"
+                    f"{header.last_offset + 1} to skip it"
                 )
             while ahead and ahead[-1].first_offset <= header.last_offset:
                 aborting[ahead.pop().producer_id] = None

@@ -1,14 +1,14 @@
 """Fetches for the assigned partitions, ahead of the user by a little (CO-1).
 
-One request per broker is in flight at a time, for every partition led there that has not enough
-buffered; while the user works on one chunk the next one is fetched. Fetch sessions are declined
-(session id 0, epoch -1): every request says all it wants.
+One request per broker is in flight at a time, for every partition led there that has too little
+buffered; while the user processes one chunk the next one is fetched. Fetch sessions are not used
+(session id 0, epoch -1): every request lists all its partitions.
 
-With `client.rack` a leader may name a follower to read from instead (KIP-392). That is believed for
-`metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again.
-It would name one that cannot be reached again and again: for a while it does not hear of the rack.
+With `client.rack` a leader may name a follower to read from instead (KIP-392). It is used for
+`metadata.max.age.ms`, or until it fails: then the leader is asked again. The leader would name an
+unreachable follower again and again, so for a while it is asked without the rack.
 
-A doubtful position is settled by its leader before anything else is asked of that broker.
+A doubtful position is validated at its leader before that broker gets any fetch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignment import AssignedPartition, Assignment
@@ -48,11 +48,11 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_HIGHEST_FETCH = 12  # the last version that names topics; above, ids do (KIP-516)
+_HIGHEST_FETCH = 12  # the last version with topic names; later ones have ids (KIP-516)
 _LEADERS_ONLY_MS = 30_000
 _MOST_BUFFERED = 2  # chunks per partition: the one in use and the next
 
-Asked = list[tuple[AssignedPartition, int, int]]  # state, its generation, offset asked for
+Requested = list[tuple[AssignedPartition, int, int]]  # state, its generation, fetch offset
 
 
 class _Preferred(NamedTuple):
@@ -74,10 +74,10 @@ class Fetcher:
             READ_COMMITTED if config.isolation_level == "read_committed" else READ_UNCOMMITTED
         )
         self._fetches: dict[int, asyncio.Task[None]] = {}  # by broker id
-        self._preferred: dict[TopicPartition, _Preferred] = {}  # where not the leader is to be read
+        self._preferred: dict[TopicPartition, _Preferred] = {}  # partitions to read from a follower
         self._leaders_only_until_ms = 0
-        self._followed = 0  # the generation of metadata whose leaders are followed
-        self._leaderless: list[AssignedPartition] = []  # paused until metadata knows more
+        self._followed = 0  # the metadata generation of the leaders in use
+        self._leaderless: list[AssignedPartition] = []  # paused until new metadata
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
         cluster.metadata.on_update(self._resume_leaderless)
         self._arrived = asyncio.Event()
@@ -90,7 +90,7 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def follow_leaders(self) -> None:
-        """After news of leaders: what is buffered of a position in doubt is not given any more."""
+        """Apply new leaders: buffered records of a position in doubt are dropped."""
         view = self._cluster.metadata.view
         if view.generation != self._followed:
             self._followed = view.generation
@@ -98,15 +98,14 @@ class Fetcher:
                 self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Ask every broker that is to be read for a partition which wants more, and has no request
-        of ours.
+        """Send a fetch to each broker with partitions that want more, unless one is in flight.
 
-        `ahead`: only for records that are known to be there. A request for what is still to come
-        would be parked at the broker, and hold up whatever the user wants to read instead.
+        `ahead`: only for records that are known to exist. A request for future records would be
+        parked at the broker, and hold up the partitions that the user reads next.
         """
         metadata = self._cluster.metadata
         now_ms = self._clock.monotonic_ms()
-        by_node: dict[Node, list[AssignedPartition]] = {}
+        by_node: dict[BrokerAddress, list[AssignedPartition]] = {}
         for state in self._assignment:
             if not state.wants(now_ms, _MOST_BUFFERED) or (ahead and not state.lags()):
                 continue
@@ -130,7 +129,7 @@ class Fetcher:
             self._fetches[node.node_id] = self._cluster.tasks.start(f"a fetch from {node}", work)
 
     async def wait(self, until_ms: int) -> bool:
-        """Wait for news: a chunk, an error, a broker that may be asked again. False: too late."""
+        """Wait for a chunk, an error, or the end of a backoff. False: time is up."""
         now_ms = self._clock.monotonic_ms()
         wake_ms = until_ms
         for state in self._assignment:
@@ -171,16 +170,16 @@ class Fetcher:
         return list(taken.values())
 
     def raise_error(self) -> None:
-        """Raise what a partition has to report, once."""
+        """Raise a partition's pending error, once."""
         for state in self._assignment:
             if state.error is not None:
                 error, state.error = state.error, None
                 raise error
 
-    # ---- whom to ask ----
+    # ---- the source of a partition ----
 
-    def _source(self, state: AssignedPartition, now_ms: int) -> Node | None:
-        """The follower that the leader has named, else the leader; None if nobody is known."""
+    def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
+        """The follower that the leader named, else the leader; None if neither is known."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
         self._follow(state)
@@ -197,20 +196,20 @@ class Fetcher:
         return view.leader(topic_partition)
 
     def _warn(self, state: AssignedPartition, now_ms: int) -> None:
-        """Tell why nobody is asked for this partition, and what its user can do."""
+        """Log why this partition is not fetched, and what its user can do."""
         is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
         kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
         if not self._unserved.is_news(state.topic_partition, kind, now_ms):
             return
         if is_ahead:
             _log.warning(
-                "%s is led in epoch %d, and offset %d was read in epoch %d: waiting for a leader "
-                "that knows it. If the topic was deleted and made anew there will be none: seek, "
-                "or reset the group's offset",
+                "%s is led in epoch %d, but offset %d was read in epoch %d: waiting for a leader "
+                "that knows it. If the topic was deleted and created again there will be none: "
+                "seek, or reset the group's offset",
                 *(state.topic_partition, state.leader_epoch, state.position, state.epoch),
             )
         else:
-            _log.warning("%s has no leader, asking again", state.topic_partition)
+            _log.warning("%s has no leader, retrying", state.topic_partition)
 
     def _follow(self, state: AssignedPartition) -> None:
         view = self._cluster.metadata.view
@@ -222,10 +221,10 @@ class Fetcher:
         """The leader has named a follower."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._leaders_only_until_ms:
-            return  # one has failed since this was asked
+            return  # one has failed since the request
         if broker_id not in self._cluster.metadata.view.nodes:
             self._cluster.metadata.request_refresh()
-            self._pause(state)  # asked at once, the leader would say so once more
+            self._pause(state)  # at once, the leader would answer the same
             return
         until_ms = now_ms + self._cluster.config.metadata_max_age_ms
         self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
@@ -234,11 +233,11 @@ class Fetcher:
 
     async def _work(
         self,
-        node: Node,
+        node: BrokerAddress,
         states: list[AssignedPartition],
-        ask: Callable[[Node, list[AssignedPartition]], Awaitable[None]],
+        ask: Callable[[BrokerAddress, list[AssignedPartition]], Awaitable[None]],
     ) -> None:
-        """One request about these partitions; what becomes of them when it fails."""
+        """Send one request about these partitions, and handle its failure."""
         for state in states:
             state.fetching = True
         try:
@@ -258,20 +257,20 @@ class Fetcher:
             del self._fetches[node.node_id]
             self._arrived.set()
 
-    async def _fetch(self, node: Node, states: Sequence[AssignedPartition]) -> None:
-        asked: Asked = [(state, state.generation, state.fetch_offset) for state in states]
+    async def _fetch(self, node: BrokerAddress, states: Sequence[AssignedPartition]) -> None:
+        requested: Requested = [(state, state.generation, state.fetch_offset) for state in states]
         response = await self._cluster.call(
-            node, FETCH, self._request(asked), FetchResponse, _HIGHEST_FETCH
+            node, FETCH, self._request(requested), FetchResponse, _HIGHEST_FETCH
         )
         if response.error_code:
             raise broker_error(response.error_code, f"fetching from {node}")
-        self._accept(asked, response)
+        self._accept(requested, response)
 
-    def _request(self, asked: Asked) -> FetchRequest:
+    def _request(self, requested: Requested) -> FetchRequest:
         config = self._config
         is_for_leaders = self._clock.monotonic_ms() < self._leaders_only_until_ms
         topics: dict[str, list[FetchPartition]] = {}
-        for state, _, offset in asked:
+        for state, _, offset in requested:
             topic, partition = state.topic_partition
             wanted = FetchPartition(
                 partition=partition,
@@ -290,8 +289,8 @@ class Fetcher:
             rack_id="" if is_for_leaders else config.client_rack,
         )
 
-    def _accept(self, asked: Asked, response: FetchResponse) -> None:
-        by_partition = {each[0].topic_partition: each for each in asked}
+    def _accept(self, requested: Requested, response: FetchResponse) -> None:
+        by_partition = {each[0].topic_partition: each for each in requested}
         for topic in response.responses:
             for data in topic.partitions:
                 key = TopicPartition(topic.topic, data.partition_index)
@@ -338,7 +337,7 @@ class Fetcher:
         kind = error_for_code(code)
         was_preferred = self._preferred.pop(state.topic_partition, None) is not None
         if kind is OffsetOutOfRange and was_preferred:
-            self._pause(state)  # a follower may lag: only the leader's word counts
+            self._pause(state)  # a follower may lag: only the leader's answer counts
         elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
         elif kind.retriable:
@@ -348,14 +347,14 @@ class Fetcher:
             state.error = broker_error(code, f"fetching from {state.topic_partition}")
 
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
-        """CO-5: the position is not there (any more), as the leader of new metadata says too.
+        """CO-5: the position is out of range, confirmed by the leader in new metadata.
 
-        A leader that does not know of its successor refuses what its successor has written.
+        A leader that does not know of its successor refuses offsets that its successor has written.
         """
         reset = self._config.auto_offset_reset
         metadata = self._cluster.metadata
         if state.position < state.fetch_offset:
-            self._pause(state)  # what has been fetched comes first; then this is asked again
+            self._pause(state)  # the buffered records come first; then it is fetched again
         elif state.refused_in in (-1, metadata.view.generation):
             state.refused_in = metadata.view.generation
             metadata.track([state.topic_partition.topic])
@@ -364,8 +363,8 @@ class Fetcher:
             self._leaderless.append(state)
         elif reset == "none":
             state.error = NoOffsetForPartition(
-                f"offset {offset} of {state.topic_partition} is out of range and "
-                "auto.offset.reset is none: seek to an offset that is there"
+                f"offset {offset} of {state.topic_partition} is out of range, and "
+                "auto.offset.reset is none: seek to a valid offset"
             )
         else:
             _log.warning(
@@ -377,7 +376,7 @@ class Fetcher:
             state.seek_by(reset)
 
     def _resume_leaderless(self) -> None:
-        """Metadata is new: the backoff of those that waited for a leader has ended."""
+        """Metadata is new: end the backoff of partitions that waited for a leader."""
         for state in self._leaderless:
             state.not_before_ms = 0
         if self._leaderless:

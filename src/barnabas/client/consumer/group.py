@@ -1,11 +1,11 @@
-"""A consumer that shares a subscription with others: what it reads is what its group gives it.
+"""A consumer's part in its group: it reads the partitions that the group assigns to it.
 
     poll: still a member, nothing changed?  -> go on reading
-          else: commit, tell the listener, give everything up -> join -> take what was given
+          else: commit, call the listener, revoke everything -> join -> take the assignment
 
-All of it happens inside of `poll`, so partitions come and go only between two polls; the join
-itself goes on between them. Also watches the topics: for a pattern which ones there are, for the
-group's leader how many partitions they have (AS-1).
+All of it happens inside of `poll`, so partitions change only between two polls; the join itself
+goes on between them. Also watches the topics: for a pattern the matching ones, for the group's
+leader their numbers of partitions (AS-1).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from barnabas.client.consumer.assignment import Assignment
 from barnabas.client.consumer.commits import Commits
 from barnabas.client.consumer.committed import GroupMetadata
 from barnabas.client.consumer.membership import Membership
-from barnabas.client.consumer.subscription import RebalanceListener, Subscription, Told
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.consumer.subscription import ListenerResult, RebalanceListener, Subscription
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed
 from barnabas.errors import (
     BarnabasError,
@@ -42,7 +42,7 @@ class Group:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        coordinators: Coordinators,
+        coordinators: CoordinatorFinder,
         assignment: Assignment,
         commits: Commits,
         on_news: Callable[[], None],
@@ -70,7 +70,7 @@ class Group:
         return self._subscription is not None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """From the next poll on; what an earlier subscription brought is given up there."""
+        """Subscribe from the next poll on, which revokes the partitions of the last one."""
         self._subscription = subscription
         self._commits.who = self._who
 
@@ -78,10 +78,10 @@ class Group:
         return self._subscription.names if self._subscription is not None else ()
 
     def metadata(self) -> GroupMetadata:
-        """Who this was when it was last given partitions.
+        """The member and generation of the last assignment.
 
-        Still so when the group has given it up, and others read these: a transaction of what was
-        read then is to be refused, and who names no generation is not asked for one (KIP-447).
+        Kept after the group has removed this member and others read its partitions: a transaction
+        with those records must be refused, and a commit without a generation is not (KIP-447).
         """
         return self._read_as
 
@@ -90,7 +90,7 @@ class Group:
         self._read_as = self._membership.metadata
 
     async def leave(self, reason: str) -> None:
-        """Give everything up and leave the group."""
+        """Revoke all partitions and leave the group."""
         if self._subscription is None:
             return
         for task in (self._joining, self._looking):
@@ -111,10 +111,10 @@ class Group:
     # ---- polling ----
 
     async def poll(self, deadline_ms: int) -> bool:
-        """Be a member with partitions; False if that is not so when time is up.
+        """Become a member with an assignment, or stay one; False if it is not when time is up.
 
-        Raises what keeps this consumer out of its group, as FencedInstanceId, and whatever the
-        listener raises.
+        Raises the error that keeps this consumer out of its group, such as FencedInstanceId, and
+        the exceptions of the listener.
         """
         membership = self._membership
         while True:
@@ -137,13 +137,13 @@ class Group:
                 await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
-        """Until the join is over, or time is up: then it goes on by itself."""
+        """Wait until the join is over, or time is up: then it goes on by itself."""
         over = asyncio.gather(joining, return_exceptions=True)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await asyncio.shield(over)
         except TimeoutError:
-            return  # whether it is over or not: both may happen at once
+            return  # over or not: both may happen at once
 
     def poll_began(self) -> None:
         self._membership.poll_began()
@@ -170,7 +170,7 @@ class Group:
         return await self._membership.join(subscription.names, self._count_partitions)
 
     async def _give_up(self) -> None:
-        """What was assigned is others' from now on."""
+        """The partitions belong to other members from now on."""
         owned = self._assignment.names()
         if not owned:
             return
@@ -191,7 +191,7 @@ class Group:
         await self._call(self._listener().on_partitions_assigned, list(assigned))
 
     async def _call(
-        self, method: Callable[[list[TopicPartition]], Told], names: list[TopicPartition]
+        self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
         """Call the listener; max.poll.interval.ms counts meanwhile, as between two polls: a member
         whose listener hangs leaves the group, as the Java client does."""
@@ -218,8 +218,8 @@ class Group:
             )
         if not self._membership.is_member:
             raise CommitFailed(
-                f"this consumer is no member of group {self._group_id!r} at the moment: it has not "
-                "polled yet, or not in time (max.poll.interval.ms), or the group has expelled it"
+                f"this consumer is not a member of group {self._group_id!r} now: it has not "
+                "polled yet, or not in time (max.poll.interval.ms), or the group removed it"
             )
         return self._membership.metadata
 
@@ -255,7 +255,7 @@ class Group:
                 self._membership.ask_rejoin(f"topic {topic!r} has {now} partitions, not {count}")
 
     async def _look(self, subscription: Subscription) -> None:
-        """Which topics match the pattern now."""
+        """Look up the topics that match the pattern now."""
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         response = await self._cluster.call_any(METADATA, request, MetadataResponse)
         known = {
@@ -269,6 +269,6 @@ class Group:
         try:
             await self._look(subscription)
         except BarnabasError as error:
-            _log.info("looking for topics: %s", error)  # the next refresh asks again
+            _log.info("looking for topics: %s", error)  # the next refresh retries
         finally:
             self._looking = None

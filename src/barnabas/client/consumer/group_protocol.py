@@ -1,18 +1,17 @@
-"""What the members of a group tell each other through their coordinator, as bytes. Pure.
+"""The messages between a group's members and its leader, through the coordinator, as bytes. Pure.
 
     member -> leader: subscription    leader -> member: assignment
 
-The layout is `protocol.consumer_protocol`'s; what a sticky member adds as user data is drawn here.
-It must say there what it had: the eager protocol gives all up before it joins, so that a
-subscription's own list of owned partitions, which is for those that keep them, stays empty.
+The layout is `protocol.consumer_protocol`'s; the user data of a sticky member is drawn here. It
+lists the partitions that the member had: the eager protocol revokes all of them before a join, so
+the subscription's own list of owned partitions, which is for members that keep them, stays empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from barnabas.client.consumer.group_member import GroupMember
 from barnabas.errors import CorruptData
 from barnabas.protocol.codec import decode_prefix, encode_after
 from barnabas.protocol.consumer_protocol import (
@@ -28,7 +27,26 @@ from barnabas.protocol.wire import INT32, Array
 from barnabas.types import TopicPartition, by_topic
 
 STICKY: Final = "sticky"
-"""The assignor whose members say in user data what they had."""
+"""The assignor whose members list their former partitions in user data."""
+
+
+class GroupMember(NamedTuple):
+    """A member as the group's leader sees it."""
+
+    member_id: str
+    topics: tuple[str, ...]
+    owned: tuple[TopicPartition, ...] = ()  # its partitions before this rebalance
+    generation: int = -1  # of the assignment in `owned`; -1: unknown
+    instance_id: str | None = None  # of a static member
+
+    @property
+    def rank(self) -> tuple[bool, str]:
+        """Members in order: static ones first, by the name that outlives a restart (KIP-345)."""
+        return self.instance_id is None, self.instance_id or self.member_id
+
+
+GroupAssignment = dict[str, list[TopicPartition]]
+"""Each member's partitions, by member id; a member without any has an empty list."""
 
 
 class StickyUserData(Message):
@@ -45,7 +63,7 @@ def encode_subscription(
     generation: int,
     rack_id: str | None = None,
 ) -> bytes:
-    """What a member that gave everything up says: its topics, and what it `had` when, to sticky."""
+    """A subscription without owned partitions; for sticky with the partitions that it `had`."""
     user_data = None
     if assignor == STICKY:
         out = bytearray()
@@ -63,7 +81,7 @@ def encode_subscription(
 
 
 def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember:
-    """A member as its leader sees it. Raises CorruptData if its subscription cannot be read."""
+    """A member of a join's answer. Raises CorruptData if its subscription is unreadable."""
     _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owned, generation = subscription.owned_partitions, subscription.generation_id
     if assignor == STICKY:
@@ -79,7 +97,7 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
 
 
 def _decode_user_data(data: bytes | None) -> StickyUserData:
-    """Unreadable user data costs a member what it had, nothing else; so Kafka has it too."""
+    """The user data; if unreadable, as for a member without former partitions, as in Kafka."""
     for version in (1, 0):
         try:
             return decode_prefix(StickyUserData, data or b"", version)
@@ -95,7 +113,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """What a member was given; nothing at all is no partitions. Raises CorruptData."""
+    """A member's partitions; empty data means none. Raises CorruptData."""
     if not data:
         return []
     _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)

@@ -1,12 +1,11 @@
 """One consumer's membership in its group: joining, staying alive, leaving (the classic protocol).
 
     join:  JoinGroup (waits for the other members) -> leader: assign -> SyncGroup -> partitions
-    then:  Heartbeat every heartbeat.interval.ms, beside whatever the user does
+    then:  Heartbeat every heartbeat.interval.ms, independent of the user's calls
 
-Invariant: a generation counts until the coordinator says otherwise; who commits or beats in it
-is refused when it is over, so no partition has two readers that the group knows of. What to give
-up before a join, and whom to tell, is for `group` to know. Uses the eager protocol: a member owns
-nothing while it joins.
+Invariant: a generation counts until the coordinator ends it; commits and heartbeats of an ended one
+are refused, so no partition has two readers that the group knows of. `group` revokes partitions
+before a join and calls the listener. Uses the eager protocol: a member owns nothing while it joins.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from barnabas.client.consumer.group_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import Unreachable
 from barnabas.client.pool import backoff_ms
 from barnabas.errors import (
@@ -60,12 +59,12 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_MANY_LEAVE_FROM = 3  # LeaveGroup names members in a list (KIP-345)
+_MANY_LEAVE_FROM = 3  # the first LeaveGroup with a list of members (KIP-345)
 _JOIN_LAPSE_MS = 5_000  # how much longer than the rebalance timeout a join's answer may take
 _NO_GENERATION = -1
 
 CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
-"""How many partitions these topics have, for the leader to assign; without those unknown."""
+"""Counts the partitions of these topics, for the leader; unknown topics are left out."""
 
 
 class Membership:
@@ -73,7 +72,7 @@ class Membership:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        coordinators: Coordinators,
+        coordinators: CoordinatorFinder,
         on_news: Callable[[], None],
     ) -> None:
         self._cluster = cluster
@@ -85,20 +84,24 @@ class Membership:
         self._instance_id = config.group_instance_id or None
         self._member_id = ""
         self._generation = _NO_GENERATION
-        self._had: Sequence[TopicPartition] = ()  # for the sticky assignor: what, and when
+        self._had: Sequence[
+            TopicPartition
+        ] = ()  # for the sticky assignor: the partitions, and their generation
         self._had_generation = _NO_GENERATION
         self._heart: asyncio.Task[None] | None = None
         self._polled_at_ms = 0
         self.is_polling = False
-        self.counts: dict[str, int] | None = None  # the leader's: what it assigned
-        self.rejoin_reason = ""  # "": the membership stands
-        self.error: BarnabasError | None = None  # for the next poll; membership is over
+        self.counts: dict[str, int] | None = (
+            None  # the leader's: the partition counts that it assigned
+        )
+        self.rejoin_reason = ""  # "": none is needed
+        self.error: BarnabasError | None = None  # for the next poll; the membership is over
 
-    # ---- what others ask ----
+    # ---- state ----
 
     @property
     def metadata(self) -> GroupMetadata:
-        """Who commits: with no generation while this is no member."""
+        """The metadata for commits; without a generation while this is not a member."""
         return GroupMetadata(
             self._config.group_id, self._generation, self._member_id, self._instance_id
         )
@@ -115,7 +118,7 @@ class Membership:
         self._polled_at_ms = self._clock.monotonic_ms()
 
     def ask_rejoin(self, reason: str) -> None:
-        """Have the next poll join again."""
+        """Make the next poll join again."""
         if not self.rejoin_reason:
             _log.info("group %r: joining again: %s", self._config.group_id, reason)
             self.rejoin_reason = reason
@@ -139,8 +142,8 @@ class Membership:
     ) -> list[TopicPartition]:
         """Take part in rebalances until one ends with an assignment, and return that.
 
-        Repeats what fails for a reason that passes. Raises the KafkaError that will not, as
-        GroupMaxSizeReached, InconsistentGroupProtocol, FencedInstanceId.
+        Retries transient errors. Raises others, such as GroupMaxSizeReached,
+        InconsistentGroupProtocol, FencedInstanceId.
         """
         await self._stop_heart()
         failures = 0
@@ -172,7 +175,7 @@ class Membership:
             return assigned
 
     def _forget(self, error: BarnabasError) -> None:
-        """What of our identity an error ends."""
+        """Drop the parts of the identity that an error ends."""
         if isinstance(error, UnknownMemberId | FencedInstanceId):
             self._member_id = ""
         self._generation = _NO_GENERATION
@@ -219,7 +222,7 @@ class Membership:
     async def _assign(
         self, joined: JoinGroupResponse, count_partitions: CountPartitions
     ) -> dict[str, list[TopicPartition]]:
-        """The leader's part: who gets what, by the assignor that the group chose."""
+        """The leader's part: compute the assignment with the assignor that the group chose."""
         assignor = ASSIGNORS.get(joined.protocol_name or "")
         if assignor is None:
             raise InconsistentGroupProtocol(f"the group chose {joined.protocol_name!r}")
@@ -227,7 +230,7 @@ class Membership:
         topics = sorted({topic for member in members for topic in member.topics})
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
-            return {}  # a static leader is back, and everybody keeps what they have (KIP-814)
+            return {}  # a static leader is back: the assignment stays (KIP-814)
         return assignor.assign(self.counts, members)
 
     async def _sync(
@@ -264,7 +267,7 @@ class Membership:
     # ---- staying alive ----
 
     async def _beat(self) -> None:
-        """Heartbeats, until the group says that it is over, or the user has stopped to poll."""
+        """Send heartbeats until the group ends the membership, or the user stops polling."""
         config = self._config
         next_ms = self._clock.monotonic_ms() + config.heartbeat_interval_ms
         while True:
@@ -301,14 +304,14 @@ class Membership:
             member_id=member_id,
             group_instance_id=instance_id,
         )
-        # An answer that takes longer than a session is worth as much as none.
+        # An answer that takes longer than a session is as good as none.
         answer = await self._coordinators.call(
             group_id, HEARTBEAT, request, HeartbeatResponse, self._config.session_timeout_ms
         )
         self._coordinators.check(group_id, answer.error_code)
 
     async def _expired(self) -> None:
-        """The user works on a poll's records for too long: others get the partitions (KIP-62)."""
+        """Leave: the user takes too long between two polls (KIP-62)."""
         limit_ms = self._config.max_poll_interval_ms
         reason = (
             f"no poll within {limit_ms} ms (max.poll.interval.ms): process faster, raise it, or "
@@ -327,7 +330,7 @@ class Membership:
     # ---- leaving ----
 
     async def leave(self, reason: str) -> None:
-        """Stop the heartbeats; a dynamic member tells its group, a static one comes back."""
+        """Stop the heartbeats; a dynamic member leaves its group, a static one may come back."""
         await self._stop_heart()
         await self._send_leave(reason)
         self._member_id = ""
@@ -338,7 +341,7 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Best effort: a group that is not told waits for the session timeout instead."""
+        """Send LeaveGroup, best effort: otherwise the session times out."""
         if not self._member_id or self._instance_id is not None:
             return
         group_id = self._config.group_id

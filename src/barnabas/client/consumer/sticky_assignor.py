@@ -1,8 +1,8 @@
 """The sticky assignor: balance first, then as few moves as possible (AS-4, AS-5; KIP-54).
 
-Three steps. Members keep what they have. What nobody has goes, partitions with the fewest possible
-readers first, to the subscriber with the fewest. Then partitions move as long as that makes the
-distribution more even: along a chain of members if need be, for A may have to give to B, who
+Three steps. Members keep their partitions. Unassigned ones go, those with the fewest subscribers
+first, to the subscriber with the fewest partitions. Then partitions move as long as that makes the
+distribution more even: along a chain of members if need be, for A may have to give to B, which
 shares a topic with it, so that B can give to C. When no chain is left that ends at a member with
 two partitions less than the one where it starts, no assignment is more even (a semi-matching
 without a cost-reducing path is optimal), so the outcome is balanced for any subscriptions.
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heapreplace
 
-from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.types import TopicPartition
 
 _Step = tuple[int, str, int]  # from a member, a partition of this topic, to a member
@@ -32,7 +32,7 @@ def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> 
 
 
 def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember]) -> GroupAssignment:
-    """The assignment without those partitions that another member has not given up yet."""
+    """The assignment without partitions that another member still owns."""
     owned = {member.member_id: frozenset(member.owned) for member in members}
     claims: dict[TopicPartition, int] = {}
     for partitions in owned.values():
@@ -49,7 +49,7 @@ def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember])
 
 
 class _Distribution:
-    """Who holds what while it is worked out. Members go by their place in the order of ranks."""
+    """An assignment in the making. Members are identified by their place in the order of ranks."""
 
     def __init__(self, topics: Mapping[str, int], members: Sequence[GroupMember]) -> None:
         self.members = sorted(members, key=lambda member: member.rank)
@@ -63,9 +63,9 @@ class _Distribution:
         self._before = self._owners()
 
     def _owners(self) -> dict[TopicPartition, int]:
-        """Who has each partition now: of several who say so, the one of the latest generation.
+        """The owner of each partition: of several claims the one of the latest generation.
 
-        Two of the same generation contradict each other: then it is nobody's.
+        Two claims of the same generation contradict each other: then it has no owner.
         """
         owners: dict[TopicPartition, int | None] = {}
         latest: dict[TopicPartition, int] = {}
@@ -86,7 +86,7 @@ class _Distribution:
 
     def place_orphans(self) -> None:
         taken = {partition for held in self.held for partition in held}
-        # Of each set of subscribers a heap by number of partitions. Numbers only grow here, so an
+        # A heap by number of partitions for each set of subscribers. Numbers only grow, so an
         # entry that is out of date is too small and comes up in time to be corrected.
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
@@ -117,8 +117,8 @@ class _Distribution:
                 return
             chain, reached = self._chain(giver)
             if not chain:
-                # All that can be reached have as many (but one), so nobody with less will ever
-                # find a taker among them: they are out of it for good.
+                # All reachable members have as many (but one), so no member with fewer will ever
+                # find a taker among them: they are settled for good.
                 settled |= reached
             for source, topic, target in chain:
                 partition = self._choose(source, topic, target)
@@ -126,10 +126,10 @@ class _Distribution:
                 self.held[target][partition] = None
 
     def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
-        """The chain from `giver` that takes the fewest kept partitions away; and who was reached.
+        """The chain from `giver` that moves the fewest kept partitions; and the members reached.
 
         A search by cost, 0 for a partition that its holder did not have before, else 1; topics are
-        nodes too, since whoever has a partition of a topic can give it to all of its subscribers.
+        nodes too, since the holder of a partition of a topic can give it to any subscriber.
         """
         limit = len(self.held[giver]) - 2
         came: dict[int, tuple[int, str]] = {}
@@ -169,7 +169,7 @@ class _Distribution:
         return steps
 
     def _choose(self, source: int, topic: str, target: int) -> TopicPartition:
-        """Which partition to give: one that comes home, else a new one, else the last."""
+        """The partition to give: one that returns to its former owner, a new one, or the last."""
         ours = [partition for partition in self.held[source] if partition.topic == topic]
         for wanted in (target, None):
             for partition in reversed(ours):

@@ -1,4 +1,4 @@
-"""What a consumer subscribed to, and whom it tells of its partitions. Pure."""
+"""A consumer's subscription, and the listener for its partitions. Pure."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from barnabas.client import arguments
 from barnabas.types import TopicPartition
 
-Told = Awaitable[None] | None
-"""What a listener's method returns: `def` and `async def` both do."""
+ListenerResult = Awaitable[None] | None
+"""The result of a listener's method, which may be `def` or `async def`."""
 
 
 class RebalanceListener:
-    """Told, inside of `poll`, `unsubscribe` and `close`, what a rebalance takes and gives.
+    """Called inside of `poll`, `unsubscribe` and `close` with partitions that come and go.
 
-    Subclass it and write the methods that matter, each as `def` or as `async def`.
+    Subclass it and override the methods that matter, each as `def` or as `async def`.
     """
 
-    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> Told:
-        """These go to others after this; what was processed can still be committed."""
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
+        """These go to others next; processed records can still be committed."""
         return None
 
-    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> Told:
-        """These came, before anything of them was read: the moment for `seek`."""
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
+        """These were assigned, and nothing was read of them yet: the moment for `seek`."""
         return None
 
-    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> Told:
-        """These went to others already; nothing can be committed. By default as revoked."""
+    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
+        """These went to others already; nothing can be committed. By default calls `revoked`."""
         return self.on_partitions_revoked(partitions)
 
 
 def checked_listener(listener: object) -> None:
-    """TypeError for what cannot be told of partitions; None is told of none."""
+    """Raises TypeError unless it is a RebalanceListener or None."""
     names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
     if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
         kind = type(listener).__name__
@@ -40,7 +40,7 @@ def checked_listener(listener: object) -> None:
 
 
 class Subscription:
-    """Topics by name, or a pattern that must match a whole name; `names` are those it has now."""
+    """Topics by name, or a pattern that must match a whole name; `names`: the topics now."""
 
     __slots__ = ("exclude_internal", "listener", "names", "pattern")
 
@@ -67,12 +67,10 @@ class Subscription:
             )
         self.names = tuple(dict.fromkeys(arguments.topic_names(topics)))
         if not self.names:
-            raise ValueError(
-                "topics: nothing to subscribe to; unsubscribe() is the way out of a group"
-            )
+            raise ValueError("topics: nothing to subscribe to; unsubscribe() leaves the group")
 
     def match(self, topics: Mapping[str, bool]) -> bool:
-        """Look at all topics (name -> whether it is internal, TP-8); whether `names` changed."""
+        """Match all topics (name -> whether it is internal, TP-8); whether `names` changed."""
         if self.pattern is None:
             return False
         names = tuple(

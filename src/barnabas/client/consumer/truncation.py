@@ -1,14 +1,14 @@
-"""Asks leaders how far their logs hold what consumers have read (KIP-320).
+"""Asks leaders whether their logs still hold what a consumer has read (KIP-320).
 
-A leader that was elected without being in sync, or whose disk lost its end, has a log that ends for
-the position's epoch below the position. Reading on there would skip what it has written instead.
+In the log of a leader that was elected without being in sync, or whose disk lost its end, the
+position's epoch ends below the position. Reading on there would skip the records written instead.
 """
 
 from __future__ import annotations
 
 import logging
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignment import AssignedPartition
@@ -26,7 +26,7 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_CONSUMERS_FROM = 3  # before this version the right to act for the cluster is needed
+_CONSUMERS_FROM = 3  # earlier versions need the right to act for the cluster
 
 
 class Truncation:
@@ -34,21 +34,21 @@ class Truncation:
         self._cluster = cluster
         self._config = config
 
-    async def settle(self, node: Node, states: list[AssignedPartition]) -> None:
-        """Ask this leader about doubtful positions, and go where its log goes with them.
+    async def settle(self, node: BrokerAddress, states: list[AssignedPartition]) -> None:
+        """Validate doubtful positions at this leader, and move those that its log cut off.
 
-        One attempt: what is still doubtful then has to be asked again. Raises Unreachable.
+        One attempt: positions may stay doubtful. Raises Unreachable.
         """
-        asked = [(state, state.generation) for state in states]
+        doubtful = [(state, state.generation) for state in states]
         try:
             channel = await self._cluster.pool.channel(node)
             is_able = channel.version(OFFSET_FOR_LEADER_EPOCH) >= _CONSUMERS_FROM
         except UnsupportedVersion:
             is_able = False
         answers = await self._ask(node, states) if is_able else {}
-        for state, generation in asked:
+        for state, generation in doubtful:
             if not state.is_current(generation):
-                continue  # the user, or the leadership, went elsewhere
+                continue  # the user called seek, or the leader moved
             answer = answers.get(state.topic_partition)
             if not is_able:
                 state.is_doubtful = False  # as before there were epochs
@@ -58,7 +58,7 @@ class Truncation:
                 self._judge(state, answer)
 
     async def _ask(
-        self, node: Node, states: list[AssignedPartition]
+        self, node: BrokerAddress, states: list[AssignedPartition]
     ) -> dict[TopicPartition, EpochEndOffset]:
         topics: dict[str, list[OffsetForLeaderPartition]] = {}
         for state in states:
@@ -94,7 +94,7 @@ class Truncation:
         state.not_before_ms = now_ms + self._cluster.config.retry_backoff_ms
 
     def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:
-        """The leader's log holds the epoch, or the last one before it, up to `end_offset`."""
+        """Apply an answer: the epoch, or the one before, ends at `end_offset`."""
         is_known = answer.leader_epoch >= 0 and answer.end_offset >= 0
         if is_known and answer.end_offset >= state.position:
             state.is_doubtful = False
@@ -105,7 +105,7 @@ class Truncation:
             state.error = log_truncated(state.topic_partition, state.position, diverged_at)
             return
         _log.warning(
-            "the log of %s no longer holds what was read of it up to offset %d; going %s",
+            "the log of %s no longer holds the records that were read up to offset %d; going %s",
             state.topic_partition,
             state.position,
             f"to the {reset} one" if diverged_at is None else f"back to {diverged_at}",

@@ -1,7 +1,7 @@
-"""Records gather here in batches, one queue per partition, until the sender takes them (PR-3).
+"""Collects records in batches, one queue per partition, until the sender takes them (PR-3).
 
 Pure: `now_ms` is an argument, and nothing here waits. Owns the memory bound (`buffer.memory`
-counts what was appended and has no outcome yet), the rules of when a batch may leave, and the
+counts appended records without an outcome), the rules of when a batch may be sent, and the
 idempotent producer's identity. Every appended record gets exactly one outcome.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import DeliveryTimedOut, Unreachable, reason
-from barnabas.client.producer.batch import NOBODY, CheckedRecord, Identity, ProducerBatch
+from barnabas.client.producer.batch import NO_IDENTITY, CheckedRecord, Identity, ProducerBatch
 from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.errors import (
     BarnabasError,
@@ -26,12 +26,12 @@ from barnabas.types import TopicPartition
 
 _REMEMBERED_BATCHES = 5  # per producer and partition, by the broker
 
-# What is refused with these is not appended by that.
+# An attempt refused with these appended nothing.
 SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
 class Ready(NamedTuple):
-    queues: list[PartitionQueue]  # have a batch that may leave now
+    queues: list[PartitionQueue]  # with a batch that may be sent now
     next_ms: int | None  # when more may be ready, or expire, if nothing else happens
 
 
@@ -56,7 +56,7 @@ class Accumulator:
     # ---- in ----
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether `buffer.memory` allows so much more; a record alone always fits."""
+        """Whether `buffer.memory` allows this much more; a record alone always fits."""
         return self.used_bytes == 0 or (
             self.used_bytes + HEADER_BYTES + size_bytes <= self._config.buffer_memory
         )
@@ -68,7 +68,7 @@ class Accumulator:
         now_ms: int,
         timestamp_ms: int,
     ) -> tuple[ProducerBatch, int]:
-        """Put a record into its batch; the batch and its place there.
+        """Append a record to its batch; the batch, and the record's place in it.
 
         `timestamp_ms`: the record's own, or wall time if it has none.
         """
@@ -87,7 +87,7 @@ class Accumulator:
     def append_encoded(
         self, topic_partition: TopicPartition, encoded: bytes, now_ms: int
     ) -> ProducerBatch:
-        """Put a batch that is encoded already behind those of its partition."""
+        """Append an encoded batch to its partition's queue."""
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = ProducerBatch.of_bytes(topic_partition, self._batches_made, encoded, now_ms)
         self._enqueue(queue, batch)
@@ -117,7 +117,7 @@ class Accumulator:
         return sum(len(queue.in_flight) for queue in self._queues.values())
 
     def ready(self, now_ms: int) -> Ready:
-        """Which partitions have a batch that may leave, and when to ask again at the latest."""
+        """The partitions with a batch that may be sent, and when to ask again at the latest."""
         queues = []
         next_ms: int | None = None
         for queue in self._active.values():
@@ -133,7 +133,7 @@ class Accumulator:
         return Ready(queues, next_ms)
 
     def _most_of(self, queue: PartitionQueue) -> int:
-        """How many of its batches may be in flight."""
+        """The number of its batches that may be in flight."""
         is_first = self._config.enable_idempotence and not queue.is_known
         return 1 if is_first else self._most_in_flight
 
@@ -147,7 +147,7 @@ class Accumulator:
         return first.created_ms + self._config.linger_ms
 
     def take(self, queue: PartitionQueue) -> ProducerBatch:
-        """Take the partition's next batch to send it; the partition goes to the end of the row."""
+        """Take the partition's next batch to send; the partition goes to the end of the line."""
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
         del self._active[queue.topic_partition]
@@ -162,7 +162,7 @@ class Accumulator:
         queue.acknowledged(batch)
         stored = queue.take_stored()
         self._resolve(queue)
-        for older in stored:  # where, only the broker of its first attempt knew
+        for older in stored:  # only the broker of its first attempt knew the offset
             self._complete(older, -1, -1)
         if not queue.waiting:
             self._active.pop(queue.topic_partition, None)
@@ -173,11 +173,10 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
-        """A batch in flight failed: it goes again, in its order, or it has failed for good (PR-5).
+        """A batch in flight failed: it is retried, in its order, or fails for good (PR-5).
 
-        In doubt about what the broker has, or when it does not go on with our sequences, another
-        producer id is asked for: nothing is taken until nothing is in flight and `identify` was
-        called.
+        If the broker's state is in doubt, or it does not accept our sequences, a new producer id is
+        needed: no batch is taken until none is in flight and `identify` was called.
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
@@ -205,10 +204,10 @@ class Accumulator:
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
-            # Behind an older batch that must go again or was refused this is what the broker has to
-            # say, and where it remembers only what is younger. Else it means that the broker's
-            # memory and ours differ: a new identity; which a transaction cannot change on its way,
-            # so that this is its end.
+            # Behind an older batch that must be retried or was refused, the broker has to answer
+            # this, and also where it only remembers younger batches. Else the broker's state and
+            # ours differ, which takes a new identity; a transaction cannot change it half-way, so
+            # this ends it.
             if self._is_out_of_step(batch, queue, error):
                 self._lose_sequences(queue)
                 return not self.is_transactional
@@ -224,9 +223,9 @@ class Accumulator:
         return not moved_up and queue.is_first_unacknowledged(batch)
 
     def _resolve(self, queue: PartitionQueue) -> None:
-        """Give up the sequences if a batch was given up in doubt and none can clear that up.
+        """Drop the sequences if a batch was given up in doubt and no other can resolve that.
 
-        A transaction is over with such a batch, whatever became of it.
+        Such a batch ends a transaction, whatever its outcome.
         """
         if queue.is_unresolvable or (queue.unresolved >= 0 and self.is_transactional):
             self._lose_sequences(queue)
@@ -235,17 +234,17 @@ class Accumulator:
         queue.is_lost = self.needs_producer_id = True
 
     def identify(self, producer_id: int, producer_epoch: int) -> None:
-        """A new identity; sequences that are lost begin at 0, in a transaction all of them. Nothing
+        """Take a new identity; lost sequences restart at 0, in a transaction all of them. No batch
         may be in flight."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.needs_producer_id = False
         for queue in self._queues.values():
-            if queue.is_lost or queue.identity == NOBODY or self.is_transactional:
-                queue.begin_anew(Identity(producer_id, producer_epoch))
+            if queue.is_lost or queue.identity == NO_IDENTITY or self.is_transactional:
+                queue.restart(Identity(producer_id, producer_epoch))
 
     def expire(self, now_ms: int) -> list[ProducerBatch]:
-        """Fail what has waited for `delivery.timeout.ms`; the batches that failed."""
+        """Fail batches that have waited for `delivery.timeout.ms`; returns them."""
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
@@ -256,13 +255,13 @@ class Accumulator:
         return expired
 
     def fail_waiting(self, error: BarnabasError) -> None:
-        """Give up every batch that is not in flight."""
+        """Fail every batch that is not in flight."""
         for queue in list(self._active.values()):
             while queue.waiting:
                 self._drop(queue.waiting[0], error)
 
     def fail_all(self, error: BarnabasError) -> None:
-        """Give up every batch, those in flight too: nothing is sent or heard of any more."""
+        """Fail every batch, those in flight too: nothing is sent or received any more."""
         for queue in self._queues.values():
             queue.waiting.clear()
             queue.in_flight.clear()
@@ -301,4 +300,4 @@ def _attempts(batch: ProducerBatch, missing: str) -> str:
     sent = f"sent {batch.attempts} times"
     if isinstance(batch.last_failure, KafkaError):
         return f"{sent}, last refused with {reason(batch.last_failure)}"
-    return f"{sent}, no answer came to the last one ({batch.last_failure})"
+    return f"{sent}, no answer to the last attempt ({batch.last_failure})"

@@ -1,6 +1,6 @@
 """A batch of one partition on the producer's side.
 
-A batch is open (records are added), then closed (encoded once, sent and perhaps sent again with
+A batch is open (records are added), then closed (encoded once, sent, and on a retry sent again with
 the same bytes), then done: acknowledged or failed. It is done exactly once. Pure: it neither waits
 nor reads a clock.
 """
@@ -16,11 +16,11 @@ from barnabas.records.record import BatchBuilder, Headers
 from barnabas.types import TopicPartition
 
 GivenHeaders = Iterable[tuple[str, bytes | str | None]] | None
-"""What a record's headers may be given as; text values are sent as UTF-8."""
+"""The accepted forms of a record's headers; text values are sent as UTF-8."""
 
 
 class ProducerRecord(NamedTuple):
-    """What is sent (PR-1). No partition: the partitioner chooses; no timestamp: now.
+    """A record to send (PR-1). No partition: the partitioner chooses; no timestamp: now.
 
     A bytearray or memoryview is copied when the record is accepted.
     """
@@ -42,11 +42,11 @@ class CheckedRecord(NamedTuple):
     partition: int | None
     timestamp_ms: int | None
     headers: Headers
-    size_bytes: int  # the most that it can take in a batch
+    size_bytes: int  # its largest possible size in a batch
 
 
 class RecordOptions(TypedDict, total=False):
-    """The rest of a record, for `send(topic, value, key, partition=0, headers=[...])`."""
+    """A record's optional fields, for `send(topic, value, key, partition=0, headers=[...])`."""
 
     partition: int | None
     timestamp_ms: int | None
@@ -54,13 +54,13 @@ class RecordOptions(TypedDict, total=False):
 
 
 class Identity(NamedTuple):
-    """Whose sequence a batch's is."""
+    """The producer id and epoch that a batch's sequence belongs to."""
 
     producer_id: int
     producer_epoch: int
 
 
-NOBODY = Identity(-1, -1)
+NO_IDENTITY = Identity(-1, -1)
 
 
 class ProducerBatch:
@@ -99,9 +99,11 @@ class ProducerBatch:
         self.attempts = 0
         self.base_sequence = -1  # -1 until one is assigned
         self.sent_sequence = -1  # the one in the last request; base_sequence may have moved since
-        self.identity = NOBODY  # under which base_sequence was assigned
-        self.in_doubt = False  # an attempt failed without saying for good what became of it
-        self.is_out_of_order = False  # the last attempt was refused as that, and ours is the order
+        self.identity = NO_IDENTITY  # under which base_sequence was assigned
+        self.in_doubt = False  # an attempt failed without a definite outcome
+        self.is_out_of_order = (
+            False  # the last attempt was refused as such, though our order is right
+        )
         self.last_failure: BarnabasError | None = None  # of an attempt; another one follows
         self.base_offset = -1
         self.log_append_time_ms = -1
@@ -113,7 +115,7 @@ class ProducerBatch:
     def of_bytes(
         cls, topic_partition: TopicPartition, number: int, encoded: bytes, created_ms: int
     ) -> ProducerBatch:
-        """A batch that is encoded already; no record can join it."""
+        """An encoded batch, to which no record can be added."""
         batch = cls(topic_partition, number, 0, created_ms)
         batch.builder, batch.encoded = None, encoded
         batch.record_count = read_header(encoded).record_count
@@ -137,10 +139,10 @@ class ProducerBatch:
         return index
 
     def encode(self, *, is_transactional: bool = False) -> bytes:
-        """The bytes to send, under the identity and sequence assigned by now.
+        """The bytes to send, with the current identity and sequence.
 
-        Records are encoded (and compressed) once. Another attempt sends the same bytes; only a
-        batch that was renumbered gets a new header.
+        Records are encoded (and compressed) once. A retry sends the same bytes; only a renumbered
+        batch gets a new header.
         """
         if self.encoded is None:
             assert self.builder is not None
@@ -168,7 +170,7 @@ class ProducerBatch:
         self._finish()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once the outcome is known; at once if it is."""
+        """Call back once the outcome is known; at once if it is known already."""
         if self.done:
             callback()
         else:

@@ -1,4 +1,4 @@
-"""What the sender of a record holds until the broker has acknowledged it.
+"""The handle of a sent record until the broker has acknowledged it.
 
 A record costs one small `Delivery`, not a future of its own: all records of a batch share its one
 outcome. A Delivery is used on the producer's loop only.
@@ -22,7 +22,7 @@ D = TypeVar("D")
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record is: what the broker acknowledged."""
+    """A record's place, as the broker acknowledged it."""
 
     topic: str
     partition: int
@@ -31,9 +31,9 @@ class RecordMetadata(NamedTuple):
 
 
 class Delivery:
-    """One record's way to its partition. Await it for the RecordMetadata, or the KafkaError.
+    """The outcome of one record. Await it for the RecordMetadata, or the KafkaError.
 
-    Has the methods of a future that make sense for it.
+    It has those methods of a future that make sense here.
     """
 
     __slots__ = ("batch", "index", "timestamp_ms")
@@ -47,7 +47,7 @@ class Delivery:
         return self.batch.done
 
     def result(self) -> RecordMetadata:
-        """What the broker acknowledged; raises what went wrong. Only once `done()`."""
+        """The record's place, or raises its error. Only once `done()`."""
         batch = self.batch
         if not batch.done:
             raise asyncio.InvalidStateError("the record is not acknowledged yet")
@@ -68,13 +68,13 @@ class Delivery:
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
         """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
 
-        What it raises is logged, and concerns nothing else.
+        An exception that it raises is only logged.
         """
         arguments.callback(callback, "callback")
         self.batch.when_done(lambda: call_back(callback, self, self.place))
 
     def place(self) -> str:
-        """Which record this is, for people: as far as that is known, with its offset."""
+        """The record's partition, with its offset if known, as text."""
         batch = self.batch
         if batch.base_offset >= 0:
             return f"{batch.topic_partition} at offset {batch.base_offset + self.index}"
@@ -91,11 +91,11 @@ class Delivery:
 
 
 def call_back(callback: Callable[[D], Any], delivery: D, place: Callable[[], str]) -> None:
-    """Call a user's callback; what it raises is the user's, and ends here."""
+    """Call a user's callback; an exception that it raises is only logged."""
     try:
         callback(delivery)
-    except (Exception, asyncio.CancelledError):  # the latter: of a future that it asked
-        _log.exception("the callback of the record for %s has failed", place())
+    except (Exception, asyncio.CancelledError):  # the latter: of a future that it awaited
+        _log.exception("the callback of the record for %s failed", place())
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
@@ -103,7 +103,7 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
     waiter = asyncio.get_running_loop().create_future()
 
     def wake() -> None:
-        if not waiter.done():  # cancelled, when whoever waited has gone
+        if not waiter.done():  # cancelled if the waiter gave up
             waiter.set_result(None)
 
     batch.when_done(wake)
@@ -111,7 +111,7 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
 
 
 async def flushed(accumulator: Accumulator, wake: Callable[[], None]) -> None:
-    """Return once every record taken so far has its outcome; `wake` whoever sends them."""
+    """Return once every record accepted so far has its outcome; `wake` wakes the sender."""
     accumulator.flushing += 1
     wake()
     try:

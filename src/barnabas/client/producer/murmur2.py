@@ -1,4 +1,4 @@
-"""Kafka's murmur2: where a key goes. Every Kafka client must agree on it, bit for bit.
+"""Kafka's murmur2, which maps keys to partitions. Every Kafka client must agree, bit for bit.
 
 32-bit MurmurHash2 (Austin Appleby's published algorithm) with Kafka's seed, over the key's bytes.
 """

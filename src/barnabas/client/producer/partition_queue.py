@@ -1,25 +1,25 @@
-"""The batches of one partition, in order: waiting, in flight, and what idempotence asks of them.
+"""The batches of one partition, in order: waiting, in flight, and their idempotent sequences.
 
 Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 
 - A batch gets its sequence when it is first taken, and sequences are taken in order.
 - At most five batches are in flight, which is what a broker remembers of a producer.
-- The first batch of an identity travels alone: of a producer that it does not know a broker takes
-  any first sequence, so one behind a refused batch would be stored under a sequence that moves up.
-- After any failure nothing more is taken until every batch in flight has its answer ("settling");
-  then the failed ones go again first, in their order and with their bytes. So a later batch never
-  overtakes an earlier one that is sent again.
+- The first batch of an identity is sent alone: from an unknown producer a broker accepts any first
+  sequence, so a batch behind a refused one would be stored under a sequence that moves up.
+- After any failure no batch is taken until every batch in flight has its answer ("settling"); then
+  the failed ones are retried first, in their order and with the same bytes. So a later batch never
+  overtakes an earlier one that is retried.
 - A batch that the broker refused for good was not appended, so none behind it was either (the
   broker refuses gaps): those behind it move up in the sequence.
-- A batch that was given up in doubt leaves the partition unresolved (KIP-360): whether the leader
-  has it is for those behind it to find out, under the sequences that they have. One of them stored
-  or known there, and it is there as well. All of them refused, or none left: the sequences are
-  lost. Nothing gets a sequence until then. (Sent at once under another identity, those behind it
-  would be stored twice wherever only their answers were lost.)
-- For the same reason what is older than an acknowledged batch is stored, even where the broker says
-  that it is out of order: from a snapshot it knows the last batch of a producer, and no other.
-- Sequences that are lost are those of this partition alone: the others go on with the identity that
-  their leaders know, under which a repetition of theirs is recognised.
+- A batch that was given up in doubt leaves the partition unresolved (KIP-360): the batches behind
+  it, under the sequences that they have, show whether the leader has it. If one of them is stored
+  or known there, so is it. If all are refused, or none is left, the sequences are lost. No batch
+  gets a sequence until then. (Sent at once under another identity, those behind it would be stored
+  twice wherever only their answers were lost.)
+- For the same reason a batch older than an acknowledged one is stored, even if the broker answers
+  that it is out of order: from a snapshot it knows only the last batch of a producer.
+- Only this partition's sequences are lost: the others go on with the identity that their leaders
+  know, under which a repeated batch is recognised.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from barnabas.client.producer.batch import Identity, ProducerBatch
 from barnabas.types import TopicPartition
 
-_SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 behind the largest int32
+_SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
 
 
 class PartitionQueue:
@@ -52,7 +52,7 @@ class PartitionQueue:
         self.waiting: deque[ProducerBatch] = deque()  # oldest first; only the last one is open
         self.in_flight: list[ProducerBatch] = []  # oldest first
         self.identity = identity
-        self.is_lost = False  # nobody knows which sequence comes next
+        self.is_lost = False  # the next sequence is unknown
         self.unresolved = -1  # number of the youngest batch given up in doubt; -1: none is open
         self.last_acknowledged = -1  # number of the youngest such batch of this identity
         self.next_sequence = 0
@@ -61,7 +61,7 @@ class PartitionQueue:
 
     @property
     def is_known(self) -> bool:
-        """Whether the leader has something of this identity."""
+        """Whether the leader has stored a batch of this identity."""
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
@@ -73,8 +73,8 @@ class PartitionQueue:
         return None
 
     def next_batch(self) -> ProducerBatch:
-        """The oldest; but what was refused as out of order waits until all that were sent behind it
-        have been, too, or one of them is acknowledged."""
+        """The oldest batch; but one refused as out of order waits until all batches sent behind it
+        are refused, too, or one of them is acknowledged."""
         first = self.waiting[0]
         if first.is_out_of_order:
             for batch in self._sent():
@@ -94,13 +94,13 @@ class PartitionQueue:
 
     @property
     def is_unresolvable(self) -> bool:
-        """Whether a batch was given up in doubt and none behind it can tell what became of it."""
+        """Whether a batch was given up in doubt and none behind it can resolve that."""
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
         """Move the next batch into flight, under the next sequence if it has none."""
         batch = self.next_batch()
-        if batch is self.waiting[0]:  # all go again, to whichever leader there is now
+        if batch is self.waiting[0]:  # all are retried, at the present leader
             self._forget_refusals()
         self.waiting.remove(batch)
         if idempotent and batch.base_sequence < 0:
@@ -119,8 +119,8 @@ class PartitionQueue:
         self._land(batch)
 
     def take_stored(self) -> list[ProducerBatch]:
-        """Those refused as out of order that something acknowledged is behind of by now: they are
-        not to be sent again."""
+        """Take the batches refused as out of order that are older than an acknowledged one: they
+        are stored, and not retried."""
         stored = [
             batch
             for batch in self._sent()
@@ -131,7 +131,7 @@ class PartitionQueue:
         return stored
 
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
-        """The batch is to be sent again, in its old place, no earlier than `not_before_ms`."""
+        """Retry the batch, in its old place, no earlier than `not_before_ms`."""
         if not batch.is_out_of_order:
             self._forget_refusals()
         self.settling = True
@@ -145,11 +145,11 @@ class PartitionQueue:
         self._land(batch)
 
     def given_up(self, batch: ProducerBatch) -> None:
-        """The batch, which is in none of the rows any more, may be in the log or not."""
+        """The batch, which is in neither list any more, may be in the log or not."""
         self.unresolved = max(self.unresolved, batch.number)
 
     def given_up_in_flight(self, batch: ProducerBatch) -> None:
-        """As `given_up`, of a batch in flight; what was sent behind it is asked about next."""
+        """As `given_up`, of a batch in flight; the batches sent behind it resolve the doubt."""
         self.settling = True
         self.given_up(batch)
         self._land(batch)
@@ -170,16 +170,16 @@ class PartitionQueue:
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Whether all that was sent has been refused as out of order, and this was the last of it.
+        """Whether all sent batches were refused as out of order, and this was the last of them.
 
-        As long as one has no answer, that one may say that the leader has them all.
+        As long as one has no answer, its answer may show that the leader has them all.
         """
         return self.in_flight == [batch] and all(
             each.is_out_of_order for each in (*self._sent(), batch)
         )
 
-    def begin_anew(self, identity: Identity) -> None:
-        """Begin at 0 again, under a new identity; nothing may be in flight."""
+    def restart(self, identity: Identity) -> None:
+        """Restart the sequences at 0 under a new identity; no batch may be in flight."""
         assert not self.in_flight, "sequences of batches in flight cannot change"
         self.identity = identity
         self.is_lost = False
@@ -191,7 +191,7 @@ class PartitionQueue:
             batch.base_sequence = -1
 
     def _sent(self) -> Iterator[ProducerBatch]:
-        """Those that wait to be sent again, oldest first: they are in front of all others."""
+        """The batches that wait for a retry, oldest first: they precede all others."""
         for batch in self.waiting:
             if batch.base_sequence < 0:
                 return

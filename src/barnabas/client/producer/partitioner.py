@@ -1,7 +1,7 @@
-"""Which partition a record goes to (PR-2): explicit, by key, or one of three rules without a key.
+"""Chooses a record's partition (PR-2): explicit, by key, or one of three rules without a key.
 
-Pure: entropy comes in as `Random`. "Available" means that the partition has a leader; when none
-has one, any will do (the record then waits in the accumulator for its leader).
+Pure: entropy comes in as `Random`. "Available" means that the partition has a leader; if none has
+one, any will do (the record then waits in the accumulator for a leader).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REMEMBERED_KEY_BYTES = 64
 
 
 class Partitions(NamedTuple):
-    """What a partitioner needs to know of a topic at one state of the metadata."""
+    """A topic's partitions in one generation of the metadata."""
 
     partition_count: int
     available: tuple[int, ...]  # those with a leader, ascending
@@ -30,7 +30,7 @@ class Partitions(NamedTuple):
 
 
 class Keyless(Protocol):
-    """How records without a key are spread."""
+    """A rule for records without a key."""
 
     def choose(self, topic: str, partitions: Partitions) -> int: ...
 
@@ -38,7 +38,7 @@ class Keyless(Protocol):
 
 
 class _Stay:
-    """The partition that a topic's records without a key go to for now."""
+    """The present partition of a topic's records without a key."""
 
     __slots__ = ("generation", "partition", "sent_bytes")
 
@@ -85,7 +85,7 @@ class Sticky:
 
 
 class RoundRobin:
-    """The default up to 2.3: a random start per topic, then one further with each record."""
+    """The default up to 2.3: a random start per topic, then the next partition per record."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -149,7 +149,7 @@ class Partitioner:
             return chosen
         if key is None:
             return self._keyless.choose(topic, partitions)
-        # Hashing costs half a microsecond per four bytes here, and keys come again and again.
+        # Hashing costs half a microsecond per four bytes here, and keys repeat.
         known = self._by_key.get((key, partitions.partition_count))
         if known is None:
             known = partition_for_key(key, partitions.partition_count)

@@ -2,7 +2,7 @@
 
     send -> partitioner -> accumulator -> (sender task) -> broker -> Delivery
 
-Nothing that was accepted is lost silently: it is acknowledged, or its Delivery raises (PR-8).
+No accepted record is lost silently: it is acknowledged, or its Delivery raises (PR-8).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Producer:
         self._accumulator = Accumulator(self._config)
         self._transactions: Transactions | None = None
         if self._config.transactional_id:
-            # Imported only here: most producers start without this.
+            # Imported only here: most producers start without it.
             from barnabas.client.producer.transactions import Transactions
 
             self._transactions = Transactions(self._cluster, self._config, self._accumulator)
@@ -92,7 +92,7 @@ class Producer:
         self.tasks.check()
 
     async def close(self) -> None:
-        """Flush, then disconnect. What cannot be sent fails by `delivery.timeout.ms` at last.
+        """Flush, then disconnect. Records that cannot be sent fail at `delivery.timeout.ms`.
 
         An open transaction is aborted. Raises as `flush`.
         """
@@ -123,24 +123,24 @@ class Producer:
     # ---- transactions ----
 
     async def init_transactions(self) -> None:
-        """Once, before the first transaction: takes over the `transactional.id` (PR-7).
+        """Take over the `transactional.id` (PR-7): once, before the first transaction.
 
         An older producer of the same id is fenced, its open transaction is aborted, and what it
         committed is visible when this returns. Raises InvalidTransactionTimeout,
-        TransactionalIdAuthorizationFailed, and after `max.block.ms` whatever still passes.
+        TransactionalIdAuthorizationFailed, and after `max.block.ms` the last transient error.
         """
         await self._required_transactions().init()
 
     def begin_transaction(self) -> None:
-        """What is sent from now on belongs to one transaction. Raises InvalidTxnState."""
+        """Begin a transaction of all records sent from now on. Raises InvalidTxnState."""
         self._required_transactions().begin()
 
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
-        """Have a consumer's group go on at these offsets if the transaction commits (KIP-447).
+        """Commit a consumer group's offsets with the transaction (KIP-447).
 
-        `group`: `Consumer.group_metadata()`, so that a member that the group has given up is
+        `group`: `Consumer.group_metadata()`, so that a member that the group has removed is
         refused; a bare group id is not checked like that. Raises as `commit_transaction`.
         """
         await self._required_transactions().send_offsets(offsets, group)
@@ -148,16 +148,16 @@ class Producer:
     async def commit_transaction(self) -> None:
         """Flush, then make all of the transaction visible at once.
 
-        Raises what went wrong with any of its records, or at the coordinator. ProducerFenced,
+        Raises the error of any of its records, or of the coordinator. ProducerFenced,
         TransactionalIdAuthorizationFailed and InvalidTxnState are final: close the producer. After
         Unreachable or a retriable error of the commit itself call this again. After any other
-        error call `abort_transaction`, then begin anew.
+        error call `abort_transaction`, then begin a new one.
         """
         await self._required_transactions().commit()
 
     async def abort_transaction(self) -> None:
-        """Undo the transaction: read_committed readers never see it. What was not sent fails with
-        TransactionAborted. Raises as `commit_transaction`."""
+        """Undo the transaction: read_committed consumers never see it. Records that were not sent
+        fail with TransactionAborted. Raises as `commit_transaction`."""
         await self._required_transactions().abort()
 
     def _required_transactions(self) -> Transactions:
@@ -178,9 +178,9 @@ class Producer:
     ) -> Delivery:
         """Accept a record; returns once it is queued. Await the Delivery for its outcome.
 
-        Raises ValueError, TypeError or MessageTooLarge for a record that cannot be, the topic's
-        KafkaError (as UnknownTopicOrPartition), and after `max.block.ms` BufferFull without room,
-        Unreachable without a broker that knows the topic.
+        Raises ValueError, TypeError or MessageTooLarge for an invalid record, the topic's
+        KafkaError (such as UnknownTopicOrPartition), and after `max.block.ms` BufferFull if there
+        is no room, Unreachable if no broker knows the topic.
         """
         return await self.send_record(ProducerRecord(topic, value, key, **rest))
 
@@ -199,7 +199,7 @@ class Producer:
         return delivery
 
     async def send_checked(self, record: CheckedRecord) -> Delivery:
-        """As `send`, of what `checked` has returned before."""
+        """As `send`, for a record that `checked` returned."""
         try:
             self._check_open()
             delivery = self._accept(record) or await self._accept_later(record)
@@ -211,17 +211,17 @@ class Producer:
         return delivery
 
     async def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
-        """As `send` for each record in order; a record that is refused ends it there."""
+        """As `send` for each record in order; ends at the first that is refused."""
         walk = arguments.walked(records, "records")
         return [await self.send_record(record) for record in walk]
 
     async def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        """Queue a whole record batch, as `Consumer.fetch_batches` gives them; the delivery of its
-        first record. It stays as it is, but for its place, its producer and its sequences.
+        """Queue a whole record batch of `Consumer.fetch_batches`; the delivery of its first record.
 
-        Raises as `send`, and CorruptData for what is no batch, or fails its checksum.
+        Only its offsets, producer and sequences change. Raises as `send`, and CorruptData if it is
+        not a batch or fails its checksum.
         """
         self._check_open()
         name = arguments.topic_partition(topic_partition)
@@ -257,9 +257,9 @@ class Producer:
         return self._append(record, topic)
 
     def checked(self, record: ProducerRecord) -> CheckedRecord:
-        """What is sent of a record, with copies of what may change (PR-1); in any thread.
+        """The record to send, with copies of mutable fields (PR-1); in any thread.
 
-        Raises as `send` for what cannot be sent at all, or not now.
+        Raises as `send` for a record that cannot be sent, or not now.
         """
         self._check_open()
         checked = arguments.checked_record(record, self._cluster.metadata.view.topics)
@@ -280,7 +280,7 @@ class Producer:
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
     def knows_topic(self, topic: str) -> bool:
-        """Whether a record for the topic need not wait for metadata; in any thread."""
+        """Whether the topic's metadata is known; in any thread."""
         return topic in self._cluster.metadata.view.topics
 
     async def wait_for_topic(self, topic: str) -> None:
@@ -299,7 +299,7 @@ class Producer:
             raise ClientClosed("the producer is not running: call start() first, not after close")
 
     def refused(self, error: BarnabasError) -> None:
-        """A record of the open transaction, if there is one, is not sent: only abort is left."""
+        """A record of the open transaction, if any, is not sent: it can only be aborted."""
         if self._transactions is not None:
             self._transactions.refused(error)
 
@@ -327,7 +327,7 @@ class Producer:
         return Delivery(batch, index, timestamp_ms)
 
     def _watch(self, batch: ProducerBatch) -> None:
-        """Of a new batch: its end makes room, and a transaction waits for it."""
+        """Watch a new batch: its end makes room, and a transaction waits for it."""
         batch.when_done(self._room.set)
         if self._transactions is not None:
             self._transactions.sending(batch.topic_partition, batch)
@@ -358,7 +358,7 @@ class Producer:
             if self.knows_topic(record.topic):
                 raise BufferFull(
                     f"no room for a record for {record.topic} within {limit_ms} ms (max.block.ms): "
-                    f"{self._accumulator.used_bytes} bytes wait for brokers (buffer.memory)"
+                    f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
                 ) from None
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
@@ -370,18 +370,18 @@ class Producer:
     async def _wait_for_room(self, size_bytes: int) -> None:
         while not self._accumulator.has_room(size_bytes):
             self._room.clear()
-            self._sender.wake()  # a crowded buffer sends what lingers
+            self._sender.wake()  # a full buffer sends lingering batches
             await self._room.wait()
             self._check_open()
 
 
 def _as_new(batch: bytes) -> bytes:
-    """A stored batch as one that was never sent: with no place, no producer and no transaction."""
+    """A stored batch as if it was never sent: without offsets, producer and transaction."""
     header = read_header(batch)
     if header.magic != 2 or header.is_control or header.size_bytes != len(batch):
         raise CorruptData(f"batch: {len(batch)} bytes are not one record batch of magic 2")
     if not verify_crc(batch, 0, header):
-        raise CorruptData("batch: it fails its checksum")
+        raise CorruptData("batch: the checksum is wrong")
     new = header._replace(
         base_offset=0,
         partition_leader_epoch=-1,

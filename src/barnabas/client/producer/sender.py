@@ -1,10 +1,10 @@
-"""The one task that takes batches from the accumulator and sees them through (PR-3 to PR-6).
+"""The task that takes batches from the accumulator and sends them (PR-3 to PR-6).
 
     accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/refuse
 
-A request holds at most one batch per partition. Requests are written without a wait between taking
-the batches and writing them, so their order on the connection is the order of their sequences.
-Broker unknown or unreachable: the batches stay where they are until `delivery.timeout.ms`.
+A request has at most one batch per partition. There is no wait between taking batches and writing
+their request, so the order of requests on a connection is that of their sequences. While a broker
+is unknown or unreachable, its batches stay in the accumulator until `delivery.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.client.channel import Channel, Node
+from barnabas.client.channel import BrokerAddress, Channel
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ClientClosed, Unreachable, broker_error, check, reason
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LOWEST_PRODUCE = 3  # below it there are other record formats
-_HIGHEST_PRODUCE = 11  # 12 and above belong to transactions of the second version (KIP-890)
+_LOWEST_PRODUCE = 3  # lower versions have other record formats
+_HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
 
 Flight = list[ProducerBatch]
@@ -87,14 +87,14 @@ class Sender:
         return self._task is not None and not self._task.done()
 
     async def close(self) -> None:
-        """Take nothing more; what is in flight is not waited for."""
+        """Take no more batches; does not wait for those in flight."""
         tasks = [task for task in (self._task, *self._connecting.values()) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """Something changed: a batch, an answer, the metadata."""
+        """Wake the task: a batch, an answer, or metadata arrived."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -117,7 +117,7 @@ class Sender:
     # ---- identity ----
 
     async def _identify(self) -> bool:
-        """Get a producer id once it is needed and nothing is in flight; True when there is one."""
+        """Get a producer id if one is needed and nothing is in flight; True if there is one."""
         accumulator = self._accumulator
         if self._transactions is not None:
             self._transactions.sequences_lost()
@@ -136,15 +136,15 @@ class Sender:
                 return False
             if self._no_id.is_news("producer id", type(error), self._clock.monotonic_ms()):
                 why = reason(error) if isinstance(error, KafkaError) else error
-                _log.warning("there is no producer id yet, asking again: %s", why)
+                _log.warning("there is no producer id yet, retrying: %s", why)
             self._cluster.metadata.request_refresh()
             await asyncio.sleep(self._cluster.config.retry_backoff_ms / 1000)
             return False
         self._no_id.over("producer id")
         if accumulator.producer_id >= 0:
             _log.warning(
-                "the sequences of producer id %d are lost; going on as %d: records whose outcome "
-                "was unknown may be stored twice",
+                "the sequences of producer id %d are lost; continuing as %d: records whose outcome "
+                "is unknown may be stored twice",
                 accumulator.producer_id,
                 answer.producer_id,
             )
@@ -154,7 +154,7 @@ class Sender:
     # ---- out ----
 
     def _send_ready(self, now_ms: int) -> int | None:
-        """Send all that may leave now; when to look again at the latest."""
+        """Send all batches that may be sent now; when to look again at the latest."""
         while True:
             ready = self._accumulator.ready(now_ms)
             by_node = self._by_leader(ready.queues)
@@ -164,14 +164,16 @@ class Sender:
             if not sent:
                 return ready.next_ms
 
-    def _by_leader(self, queues: Sequence[PartitionQueue]) -> dict[Node, list[PartitionQueue]]:
+    def _by_leader(
+        self, queues: Sequence[PartitionQueue]
+    ) -> dict[BrokerAddress, list[PartitionQueue]]:
         metadata = self._cluster.metadata
-        by_node: dict[Node, list[PartitionQueue]] = {}
+        by_node: dict[BrokerAddress, list[PartitionQueue]] = {}
         for queue in queues:
             if self._transactions is not None and not self._transactions.admits(
                 queue.topic_partition
             ):
-                continue  # wakes us when the partition has become part of the transaction
+                continue  # we are woken when the partition is part of the transaction
             node = metadata.view.leader(queue.topic_partition)
             if node is None:
                 metadata.track([queue.topic_partition.topic])
@@ -180,8 +182,8 @@ class Sender:
                 by_node.setdefault(node, []).append(queue)
         return by_node
 
-    def _send_to(self, node: Node, queues: Sequence[PartitionQueue]) -> bool:
-        """Send one request to a broker, if it is connected and takes one more."""
+    def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:
+        """Send one request to a broker, if it is connected and may have one more in flight."""
         most = self._config.max_in_flight_requests_per_connection
         if self._requests.get(node.node_id, 0) >= most:
             return False
@@ -235,7 +237,7 @@ class Sender:
             ],
         )
 
-    def _connect(self, node: Node) -> None:
+    def _connect(self, node: BrokerAddress) -> None:
         """Open the broker's channel beside this task, and look again when that is done."""
         if node.node_id in self._connecting:
             return
@@ -257,7 +259,7 @@ class Sender:
     def _answered(self, node_id: int, flight: Flight, answer: asyncio.Future[Message]) -> None:
         self._requests[node_id] -= 1
         self.wake()
-        flight = [batch for batch in flight if not batch.done]  # all are, once the client failed
+        flight = [batch for batch in flight if not batch.done]  # all are once the client has failed
         if answer.cancelled():
             self._failed(flight, ClientClosed("the producer was closed"))
             return
@@ -301,14 +303,14 @@ class Sender:
             )
             self._accumulator.fail_attempt(batch, error, now_ms + pause_ms)
         again = [batch for batch in flight if not batch.done]
-        if not isinstance(error, SEQUENCE_ERRORS):  # those follow from something else
+        if not isinstance(error, SEQUENCE_ERRORS):  # those follow from another error
             self._warn(again, error, now_ms)
 
     def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
-        """Tell why these batches have to be sent again."""
+        """Log why these batches are retried."""
         names = [batch.topic_partition for batch in again]
         fresh = [name for name in names if self._trouble.is_news(name, type(error), now_ms)]
         if fresh:
             why = f"refused with {reason(error)}" if isinstance(error, KafkaError) else error
             what = ", ".join(map(str, fresh))
-            _log.warning("records for %s are sent again: %s", what, why)
+            _log.warning("retrying records for %s: %s", what, why)

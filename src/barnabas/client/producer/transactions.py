@@ -1,15 +1,15 @@
-"""The transactions of one producer: one after the other, each all or nothing (PR-7, KIP-98).
+"""The transactions of one producer: one after another, each all or nothing (PR-7, KIP-98).
 
     init: UNINITIALIZED -> READY        fences older producers of the same transactional id
-    begin: READY -> OPEN                nothing is sent for that
+    begin: READY -> OPEN                sends nothing
     send: OPEN                          a partition is added at the coordinator, then written to
     commit: OPEN -> COMMITTING -> READY      abort: OPEN or FAILED -> ABORTING -> READY
     an error: OPEN -> FAILED (only abort is left) or FENCED (nothing is)
 
-Invariant: a transaction commits only if every one of its records is acknowledged. An answer that
-did not come leaves COMMITTING or ABORTING: the same call may be made again, the other one not,
-for the coordinator may have decided. Nothing that is asked in one transaction is carried out in the
-next: who has asked without an answer takes another epoch in between.
+Invariant: a transaction commits only if every one of its records is acknowledged. Without an answer
+the state stays COMMITTING or ABORTING: the same call may be repeated, but not the other one, for
+the coordinator may have decided. No request of one transaction takes effect in the next: after one
+without an answer the producer takes another epoch in between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from barnabas.client.consumer.committed import (
     commit_entries,
     raise_first,
 )
-from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
+from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from barnabas.client.errors import TransactionAborted, Unreachable
 from barnabas.client.pool import backoff_ms
 from barnabas.client.producer.accumulator import Accumulator
@@ -84,10 +84,10 @@ from barnabas.types import TopicPartition, by_topic
 
 _log = logging.getLogger(__name__)
 
-_HIGHEST_ADD_PARTITIONS = 3  # above, brokers ask each other
+_HIGHEST_ADD_PARTITIONS = 3  # higher versions are between brokers
 _BUMP_FROM = 3  # InitProducerId raises the epoch of a producer that names itself (KIP-360)
-# The end of the last transaction is still being written to its partitions: a matter of a few
-# milliseconds, in which a producer of many small transactions should not lose a hundred.
+# The last transaction's markers are still being written, which takes a few milliseconds: a producer
+# of many small transactions should not lose a hundred to it.
 _CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
 
 _FATAL: Final = (
@@ -109,7 +109,7 @@ class State(Enum):
     COMMITTING = "committing: call commit_transaction again"
     ABORTING = "aborting: call abort_transaction again"
     FAILED = "in a transaction that has failed: call abort_transaction"
-    FENCED = "not to be used any more: close the producer"
+    FENCED = "fenced: close the producer"
 
 
 class Transactions:
@@ -119,8 +119,8 @@ class Transactions:
         self._config = config
         self._id = config.transactional_id
         self._accumulator = accumulator
-        self._coordinators = Coordinators(cluster, TRANSACTION)
-        self._groups = Coordinators(cluster, GROUP)
+        self._coordinators = CoordinatorFinder(cluster, TRANSACTION)
+        self._groups = CoordinatorFinder(cluster, GROUP)
         self.on_change: Callable[[], None] = lambda: None  # the sender has something to do
         self._forget()
         self.state = State.UNINITIALIZED
@@ -130,16 +130,16 @@ class Transactions:
     def _forget(self) -> None:
         """No transaction is open."""
         self._partitions: dict[TopicPartition, None] = {}  # part of the transaction
-        self._wanted: dict[TopicPartition, None] = {}  # to become that
-        self._is_begun = False  # at the coordinator, which has said so
-        self._may_be_begun = False  # ... or has not answered
+        self._wanted: dict[TopicPartition, None] = {}  # still to be added
+        self._is_begun = False  # at the coordinator, by its answer
+        self._may_be_begun = False  # ... or without an answer
         self._needs_bump = False
         self._error = None
 
     # ---- the user's calls ----
 
     async def init(self) -> None:
-        """Get the identity of this transactional id: older ones are fenced, theirs is aborted."""
+        """Get an identity: older producers are fenced, their transaction is aborted."""
         self._expect(State.UNINITIALIZED)
         try:
             await self._identify()
@@ -155,7 +155,7 @@ class Transactions:
         self.state = State.OPEN
 
     async def commit(self) -> None:
-        """All records acknowledged, then the end. Raises why it cannot be: abort then."""
+        """Wait for all records, then commit. Raises the error after which it must be aborted."""
         self._expect(State.OPEN, State.COMMITTING)
         await self._flushed()
         self._expect(State.OPEN, State.COMMITTING)
@@ -163,7 +163,7 @@ class Transactions:
         await self._end(is_commit=True)
 
     async def abort(self) -> None:
-        """Forget what was not sent, undo what was. Raises if that has to be tried again."""
+        """Drop unsent records, and abort. Raises if it has to be repeated."""
         self._expect(State.OPEN, State.FAILED, State.ABORTING)
         self.state = State.ABORTING
         await self._stop_adding()
@@ -197,7 +197,7 @@ class Transactions:
         return topic_partition in self._partitions
 
     def sending(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
-        """A new batch waits for this partition, and what becomes of it concerns us."""
+        """Track a new batch for this partition, whose outcome the transaction depends on."""
         batch.when_done(lambda: self._settled(batch))
         if topic_partition in self._partitions or topic_partition in self._wanted:
             return
@@ -206,7 +206,7 @@ class Transactions:
             self._adding = self._cluster.tasks.start("adding partitions", self._add())
 
     def sequences_lost(self) -> None:
-        """Nobody knows what the brokers have of us: the transaction cannot go on."""
+        """Fail the transaction: the brokers' state of this producer is unknown."""
         if self.state is State.UNINITIALIZED:
             return
         self._needs_bump = True
@@ -223,14 +223,14 @@ class Transactions:
             self.refused(batch.error)
 
     def refused(self, error: BarnabasError) -> None:
-        """A record of the transaction was not or will not be stored: only abort is left."""
+        """Fail the transaction: one of its records is not stored."""
         if isinstance(error, ProducerFenced | TransactionalIdAuthorizationFailed):
             self._fence(error)
         elif self.state in (State.OPEN, State.COMMITTING):
             self._fail(error)
 
     async def _add(self) -> None:
-        """Add what is wanted, as long as something is."""
+        """Add partitions as long as there are any to add."""
         try:
             while self._wanted:
                 adding = dict(self._wanted)
@@ -282,7 +282,7 @@ class Transactions:
     # ---- one exchange each ----
 
     async def _identify(self) -> None:
-        """An identity; with one already, the next epoch of it."""
+        """Get an identity; the next epoch of the present one, if there is one."""
 
         async def attempt() -> InitProducerIdResponse:
             channel = await self._coordinators.channel(self._id)
@@ -351,7 +351,7 @@ class Transactions:
                 self._coordinators.call(self._id, END_TXN, request, EndTxnResponse)
             )
             if answer.error_code == InvalidTxnState.code and not self._is_begun:
-                return  # what had no answer has not arrived either
+                return  # an unanswered request did not arrive either
             self._check(answer.error_code)
 
         try:
@@ -361,19 +361,20 @@ class Transactions:
             if self._needs_bump or self._accumulator.needs_producer_id:
                 await self._identify()
         except KafkaError as error:
-            if error.retriable:  # the same call can be made again
+            if error.retriable:  # the same call can be repeated
                 raise
             self._fence(_as_fenced(error))
             if is_commit and not (self._is_begun or self._may_be_begun):
-                return  # what is committed is that; the next call hears why it is the last one
+                return  # it is committed; the next call raises the reason why it was the last
             raise
         self._forget()
         self.state = State.READY
 
     async def _never_late(self, asking: Awaitable[T]) -> T:
-        """What has no answer may arrive in the next transaction: that is to have another epoch.
+        """Take another epoch after a request without an answer: it may arrive late.
 
-        An EndTxn would end it before its time, and offsets would be those of the one before.
+        A late EndTxn would end the next transaction too early, and late offsets would be part of
+        it.
         """
         try:
             return await asking
@@ -384,10 +385,10 @@ class Transactions:
     def _check(self, code: int) -> None:
         self._coordinators.check(self._id, code)
 
-    # ---- what goes wrong ----
+    # ---- errors ----
 
     def _judge(self, error: BarnabasError) -> None:
-        """What an error of the coordinator's leaves: an abort, or nothing."""
+        """Handle an error of the coordinator: only an abort is left, or the producer is fenced."""
         error = _as_fenced(error)
         if isinstance(error, UnknownProducerId | InvalidProducerIdMapping):
             self._needs_bump = True
@@ -405,7 +406,7 @@ class Transactions:
         self.state, self._error = State.FAILED, error
 
     def _fence(self, error: BarnabasError) -> None:
-        _log.warning("producer %r cannot go on: %s", self._id, error)
+        _log.warning("producer %r is fenced: %s", self._id, error)
         self.state, self._error = State.FENCED, error
         self._accumulator.fail_waiting(error)
 
@@ -419,11 +420,11 @@ class Transactions:
     # ---- waiting ----
 
     async def _flushed(self) -> None:
-        """Every record has its outcome."""
+        """Wait until every record has its outcome."""
         await flushed(self._accumulator, self.on_change)
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Repeat what fails for a reason that passes, for `max.block.ms`."""
+        """Retry transient errors, for `max.block.ms`."""
         deadline_ms = self._clock.monotonic_ms() + self._config.max_block_ms
         config = self._cluster.config
         failures = concurrent = 0
@@ -450,7 +451,7 @@ class Transactions:
             await asyncio.sleep(pause_ms / 1000)
 
     async def close(self) -> None:
-        """Abort what is open, if it can be done; a broker would do it at the timeout."""
+        """Abort an open transaction, best effort; a broker would abort it at the timeout."""
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:
                 await self.abort()
@@ -460,7 +461,7 @@ class Transactions:
 
 
 def _as_fenced(error: BarnabasError) -> BarnabasError:
-    """Coordinators of before version 2 or 4 say it with another code (KIP-588)."""
+    """Coordinators before version 2 or 4 report it with another code (KIP-588)."""
     if isinstance(error, InvalidProducerEpoch):
         return ProducerFenced(str(error))
     return error

@@ -1,4 +1,4 @@
-"""What the blocking clients share: a client on a loop in a thread of its own."""
+"""The base of the blocking clients: a client on a loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ C = TypeVar("C", Producer, Consumer, Admin)
 
 
 class BlockingClient(Generic[C]):
-    """Start, close and context manager, alike for all three."""
+    """Start, close and context manager, the same for all three."""
 
     def __init__(self, client: C) -> None:
         self._client: C = client

@@ -1,9 +1,9 @@
-"""The thread in which a blocking producer calls its users back.
+"""The thread in which a blocking producer calls callbacks.
 
     loop thread: outcome --> queue --> callback thread: callback(delivery)
 
-Callbacks may do there whatever the user's own threads may: send, ask for results, flush. On the
-loop they would wait for the loop. They are called one after the other, in the order of `put`.
+There a callback may do what the user's own threads may: send, wait for results, flush. On the loop
+it would wait for itself. Callbacks are called one after the other, in the order of `put`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 _MOST_WAITING = 10_000
-"""Callbacks that are due: who adds more waits until those before have been called."""
+"""The limit of due callbacks: a thread that adds more waits until some have been called."""
 
 
 class CallbackThread:
@@ -34,9 +34,9 @@ class CallbackThread:
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
-        """Have `call`, which does not raise, called here. Does not block; in any thread.
+        """Queue `call`, which must not raise, for this thread. Does not block; in any thread.
 
-        After `close` there is no thread left: it is called by the caller's.
+        After `close` there is no thread left: the caller's thread calls it.
         """
         with self._changed:
             is_late = self._is_closed
@@ -53,14 +53,14 @@ class CallbackThread:
             call()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Whether there is room for one more within the time; for a callback there always is."""
+        """Whether there is room for one more within that time; always true in a callback."""
         if self.is_current or len(self._calls) < _MOST_WAITING:
             return True
         with self._changed:
             return self._changed.wait_for(lambda: len(self._calls) < _MOST_WAITING, timeout_s)
 
     def flush(self) -> None:
-        """Return once all that were put before have been called; at once for a callback."""
+        """Return once all callbacks put before have been called; at once in a callback."""
         if self.is_current:
             return
         with self._changed:
@@ -68,7 +68,7 @@ class CallbackThread:
             self._changed.wait_for(lambda: self._called_count >= put_count)
 
     def close(self) -> None:
-        """Flush, then end the thread; called by a callback, it ends behind those that are due."""
+        """Flush, then end the thread; in a callback, it ends after those that are due."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

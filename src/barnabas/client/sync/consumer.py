@@ -33,7 +33,7 @@ Method = Callable[Concatenate["SyncConsumer", P], T]
 
 
 def _alone(method: Method[P, T]) -> Method[P, T]:
-    """Refuse a second thread while one is inside, which may come again: in a listener."""
+    """Refuse a second thread while one is inside; the same one may re-enter, in a listener."""
 
     @wraps(method)
     def call(self: SyncConsumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,7 +51,7 @@ def _alone(method: Method[P, T]) -> Method[P, T]:
 
 
 class SyncConsumer(BlockingClient[Consumer]):
-    """A `Consumer` for one thread; the methods are its, blocking."""
+    """A `Consumer` for one thread, with blocking methods."""
 
     def __init__(
         self, bootstrap_servers: str | Sequence[str], **options: Unpack[ConsumerOptions]
@@ -59,7 +59,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         super().__init__(Consumer(bootstrap_servers, **options))
         self._user = UserThread(self._thread)
         self._use = threading.RLock()
-        self._finished: deque[Callable[[], None]] = deque()  # commits to tell the user of
+        self._finished: deque[Callable[[], None]] = deque()  # commits whose callbacks are due
 
     @_alone
     def close(self, *, autocommit: bool = True) -> None:
@@ -80,7 +80,7 @@ class SyncConsumer(BlockingClient[Consumer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception without auto commit: what was read may not be processed."""
+        """Close; after an exception without auto commit: not all records may be processed."""
         self.close(autocommit=kind is None)
 
     @_alone
@@ -95,7 +95,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     @_alone
     def unsubscribe(self) -> None:
         self._user.run(self._client.unsubscribe())
-        self._tell()
+        self._call_back()
 
     @_alone
     def subscription(self) -> list[str]:
@@ -105,7 +105,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     def commit_sync(self, offsets: Offsets | None = None) -> None:
         """As `Consumer.commit_sync`."""
         self._thread.run(self._client.commit_sync(offsets))
-        self._tell()
+        self._call_back()
 
     @_alone
     def commit_async(
@@ -114,8 +114,8 @@ class SyncConsumer(BlockingClient[Consumer]):
         """As `Consumer.commit_async`; the next poll or commit of this thread calls `when_done`."""
         if when_done is not None:
             arguments.callback(when_done, "when_done")
-        told = None if when_done is None else partial(self._note, when_done)
-        self._thread.call(lambda: self._client.commit_async(offsets, told))
+        callback = None if when_done is None else partial(self._note, when_done)
+        self._thread.call(lambda: self._client.commit_async(offsets, callback))
 
     @_alone
     def committed(
@@ -135,7 +135,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     ) -> None:
         self._finished.append(partial(when_done, offsets, error))
 
-    def _tell(self) -> None:
+    def _call_back(self) -> None:
         while self._finished:
             self._finished.popleft()()
 
@@ -178,12 +178,12 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def poll(self, timeout_ms: int) -> list[ConsumerRecord]:
-        self._tell()
+        self._call_back()
         return self._user.run(self._client.poll(timeout_ms))
 
     @_alone
     def fetch_batches(self, timeout_ms: int) -> dict[TopicPartition, FetchedBytes]:
-        self._tell()
+        self._call_back()
         return self._user.run(self._client.fetch_batches(timeout_ms))
 
     @_alone

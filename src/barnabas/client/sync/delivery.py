@@ -1,4 +1,4 @@
-"""What the sender of a record holds until it is acknowledged, where there is no event loop."""
+"""The handle of a sent record until it is acknowledged, for threads without an event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SyncDelivery:
-    """One record's way to its partition, to be asked from any thread."""
+    """The outcome of one record, for any thread."""
 
     __slots__ = ("_producer", "_when_queued", "delivery", "error", "record")
 
@@ -30,7 +30,7 @@ class SyncDelivery:
         return self.error is not None or (self.delivery is not None and self.delivery.done())
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Wait for the acknowledgement; raises what went wrong, TimeoutError after `timeout_s`."""
+        """Wait for the acknowledgement. Raises the record's error; TimeoutError after that time."""
         error = self.exception(timeout_s)
         if error is not None:
             raise error
@@ -50,14 +50,14 @@ class SyncDelivery:
     def add_done_callback(self, callback: Callable[[SyncDelivery], Any]) -> None:
         """Call `callback(self)` once the outcome is known (PR-8), on a thread for callbacks.
 
-        There it may send, ask for results and flush; what it raises is logged, and concerns nothing
-        else. Callbacks of a partition come in the order of its records; `flush` and `close` wait
-        for them. Raises BufferFull where ten thousand others have been due for `max.block.ms`.
+        There it may send, wait for results and flush; an exception that it raises is only logged.
+        Callbacks of a partition come in the order of its records; `flush` and `close` wait for
+        them. Raises BufferFull if ten thousand others have been due for `max.block.ms`.
         """
         self._producer.call_when_done(self, arguments.callback(callback, "callback"))
 
     def place(self) -> str:
-        """Which record this is, for people: as far as that is known, with its offset."""
+        """The record's partition, with its offset if known, as text."""
         if self.delivery is None:
             return f"topic {self.record.topic}, which was not queued"
         return self.delivery.place()
@@ -80,7 +80,7 @@ class SyncDelivery:
             call()
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call once the outcome is known; at once if it is."""
+        """Call once the outcome is known; at once if it is known already."""
         if self.delivery is not None:
             self.delivery.batch.when_done(call)
         elif self.error is not None:
@@ -95,12 +95,12 @@ class SyncDelivery:
         done = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
-            if not done.done():  # cancelled, when whoever waited has gone
+            if not done.done():  # cancelled if the waiter gave up
                 done.set_result(None)
 
         self.when_done(wake)
         await done
 
     def call_back(self, callback: Callable[[SyncDelivery], Any]) -> None:
-        """On the thread for callbacks."""
+        """Call the callback, on the thread for callbacks."""
         call_back(callback, self, self.place)

@@ -3,9 +3,9 @@
     send (any thread) --> outbox --> drain (loop) --> producer
                                         `--> line of a topic that is not known yet --> producer
 
-Records go over in bulk: the first one of an empty outbox wakes the loop, all that follow just join.
-Each topic keeps its order. A topic that is not known yet has a line of its own, so it holds up
-nobody else's records. Everything that was put gets its outcome: a Delivery, or an error.
+Records go over in bulk: the first one of an empty outbox wakes the loop, the others just join. Each
+topic keeps its order. A topic that is not known yet has a line of its own, so it does not hold up
+other records. Every record put gets its outcome: a Delivery, or an error.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import BarnabasError
 
-_MOST_BYTES = 1_048_576  # what may wait in the outbox, and in one line, before `put` blocks
+_MOST_BYTES = 1_048_576  # that may wait in the outbox, and in one line, before `put` blocks
 _MOST_LINES = 10_000
 
 
 class Loop(Protocol):
-    """The producer's loop, as other threads reach it: a `LoopThread`."""
+    """The producer's loop as seen from other threads: a `LoopThread`."""
 
     def call_soon(self, callback: Callable[[], Any]) -> None: ...
 
@@ -55,12 +55,12 @@ class Outbox:
         self._waiting_bytes = 0
         self._lines: dict[str, _Line] = {}
         self._line_bytes = 0
-        self._is_drained = True  # no drain runs, or is asked for
+        self._is_drained = True  # no drain is running or scheduled
         self._is_closed = False
         producer.tasks.on_failure(self.fail)
         # Used on the loop only:
         self._drain: asyncio.Task[None] | None = None
-        self._passed: asyncio.Future[None]  # of a drain: what it has taken is passed on
+        self._passed: asyncio.Future[None]  # of a drain: all taken records are passed on
         self._serving: dict[str, asyncio.Task[None]] = {}  # lines, by topic
 
     # ---- in any thread ----
@@ -99,7 +99,7 @@ class Outbox:
         if not there_is:
             raise BufferFull(
                 f"no room for a record for {record.topic} within {self._max_block_ms} ms "
-                "(max.block.ms): those before it wait for brokers, or for their topics' metadata"
+                "(max.block.ms): earlier ones wait for brokers, or for their topics' metadata"
             )
 
     def refuse(self) -> None:
@@ -111,10 +111,10 @@ class Outbox:
     # ---- on the loop ----
 
     async def drained(self) -> None:
-        """Return once all that was put before has left for the producer, or has failed."""
+        """Return once all records put before are with the producer, or have failed."""
         if self._waiting:
-            self._start_drain()  # whoever put the first one may not have come to it yet
-        for _ in range(2):  # what is being passed on, and what has been put since
+            self._start_drain()  # the thread that put the first one may not have started it yet
+        for _ in range(2):  # the records being passed on, and those put since
             if self._drain is None:
                 break
             await asyncio.shield(self._passed)
@@ -122,7 +122,7 @@ class Outbox:
             await asyncio.gather(asyncio.shield(task), return_exceptions=True)
 
     def fail(self, error: BarnabasError) -> None:
-        """Accept nothing more; what is left fails."""
+        """Accept nothing more; fail the records that are left."""
         self.refuse()
         with self._changed:
             left, self._waiting = deque(self._waiting), []
@@ -137,7 +137,7 @@ class Outbox:
             self._drain = self._producer.tasks.start("the outbox", self._drain_all())
 
     async def _drain_all(self) -> None:
-        """Queue what is in the outbox until it is empty; in order, and only as fast as it goes."""
+        """Pass records on until the outbox is empty; in order, as fast as the producer accepts."""
         left: deque[SyncDelivery] = deque()
         try:
             while deliveries := self._take():
@@ -182,11 +182,11 @@ class Outbox:
             )
 
     async def _serve(self, topic: str, line: _Line) -> None:
-        """See a line through: once its topic is known, or is not to be had."""
+        """Send a line's records once its topic is known, or fail them."""
         try:
             try:
                 await self._producer.wait_for_topic(topic)
-            except Exception as error:  # whatever it is, it is their outcome
+            except Exception as error:  # any error is the records' outcome
                 if isinstance(error, BarnabasError):
                     self._producer.refused(error)
                 _settle_all(line.deliveries, error)
@@ -206,7 +206,7 @@ class Outbox:
         except asyncio.CancelledError:
             delivery.settle(None, ClientClosed("the producer was closed before that"))
             raise
-        except Exception as error:  # whatever it is, it is the record's outcome
+        except Exception as error:  # any error is the record's outcome
             delivery.settle(None, error)
         else:
             delivery.settle(accepted, None)

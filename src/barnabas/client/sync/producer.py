@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
 
-_CHUNK_BYTES = 1_048_576  # of what `send_many` hands over at once
+_CHUNK_BYTES = 1_048_576  # that `send_many` hands over at once
 
 
 class SyncProducer(BlockingClient[Producer]):
@@ -58,8 +58,8 @@ class SyncProducer(BlockingClient[Producer]):
     ) -> SyncDelivery:
         """Hand over a record; blocks only while a megabyte of others is on its way to the loop.
 
-        Raises ValueError, TypeError, MessageTooLarge for a record that cannot be, and BufferFull
-        after `max.block.ms`. What else goes wrong is the outcome of the SyncDelivery.
+        Raises ValueError, TypeError, MessageTooLarge for an invalid record, and BufferFull after
+        `max.block.ms`. Any other error is the outcome of the SyncDelivery.
         """
         self._thread.check_process()
         record = self._checked(ProducerRecord(topic, value, key, **rest))
@@ -70,8 +70,8 @@ class SyncProducer(BlockingClient[Producer]):
     def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
         """Hand over many records at once, in order; returns when all are queued.
 
-        The cheapest way to send in bulk. Ask the deliveries after `flush`; before, they say only
-        whether they are done. A record that is refused raises, those in front of it are sent.
+        The cheapest way to send in bulk. Read the results after `flush`; before, a delivery only
+        has `done()`. A record that is refused raises; those before it are sent.
         """
         self._thread.check()
         deliveries: list[Delivery] = []
@@ -101,7 +101,7 @@ class SyncProducer(BlockingClient[Producer]):
         return self._thread.run(self._client.partitions_for(topic))
 
     def flush(self) -> None:
-        """Return once everything sent so far has its outcome, and callbacks have heard of it.
+        """Return once everything sent so far has its outcome, and callbacks have been called.
 
         Raises as `Producer.flush`. In a callback it does not wait for callbacks.
         """
@@ -121,7 +121,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._client.send_offsets_to_transaction(offsets, group))
 
     def commit_transaction(self) -> None:
-        """As `Producer.commit_transaction`, which says what to do about each kind of error."""
+        """As `Producer.commit_transaction`, which lists what to do about each error."""
         self._thread.run(self._commit())
 
     def abort_transaction(self) -> None:
@@ -130,7 +130,7 @@ class SyncProducer(BlockingClient[Producer]):
     def close(self) -> None:
         """Flush, then disconnect; an open transaction is aborted. Raises as `flush`.
 
-        In a process that was forked off there is nothing to close.
+        In a forked process there is nothing to close.
         """
         if not self._thread.is_own:
             return
@@ -157,8 +157,8 @@ class SyncProducer(BlockingClient[Producer]):
     ) -> None:
         if not self._callbacks.wait_for_room(self._max_block_s):
             raise BufferFull(
-                f"more callbacks are due than can wait, for {self._max_block_s} s (max.block.ms): "
-                "those before this one take too long"
+                f"too many callbacks are due, for {self._max_block_s} s (max.block.ms): "
+                "earlier ones take too long"
             )
         call = partial(delivery.call_back, callback)
         due = partial(self._callbacks.put, call)

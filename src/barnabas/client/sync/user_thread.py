@@ -1,9 +1,9 @@
-"""Calls from the loop back into the thread that waits for it: rebalance listeners, above all.
+"""Calls from the loop into the thread that waits for it, mainly of rebalance listeners.
 
     user's thread: poll() -> waits ---- listener ---- waits -> records
     loop thread:            work -> call, await it ^ -> goes on
 
-So a listener may use its consumer, as Kafka's may; on the loop's own thread that would wait for
+So a listener may use its consumer, as in Kafka's client; on the loop's own thread it would wait for
 itself for ever.
 """
 
@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from barnabas.client.consumer.subscription import RebalanceListener, Told
+from barnabas.client.consumer.subscription import ListenerResult, RebalanceListener
 from barnabas.client.errors import ClientClosed
 from barnabas.client.loop_thread import LoopThread
 from barnabas.types import TopicPartition
@@ -26,7 +26,7 @@ _Calls = SimpleQueue[Callable[[], None] | None]
 
 
 class UserThread:
-    """One thread that waits for the loop's work and runs, meanwhile, what the work asks of it."""
+    """A thread that waits for work on the loop, and meanwhile runs the calls of that work."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
@@ -49,7 +49,7 @@ class UserThread:
             raise
 
     async def call(self, function: Callable[[], Any]) -> None:
-        """Have the user's thread call `function`; raises what it raises. On the loop."""
+        """Call `function` in the user's thread; raises what it raises. On the loop."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
@@ -65,7 +65,7 @@ class UserThread:
             error: Exception | None = None
             try:
                 function()
-            except Exception as failure:  # the user's own: it goes out of the user's own call
+            except Exception as failure:  # raised from the user's own call
                 error = failure
             loop.call_soon_threadsafe(settle, error)
 
@@ -74,17 +74,17 @@ class UserThread:
 
 
 class ListenerThere(RebalanceListener):
-    """A listener that is told in the user's thread."""
+    """A listener that is called in the user's thread."""
 
     def __init__(self, listener: RebalanceListener, thread: UserThread) -> None:
         self._listener = listener
         self._thread = thread
 
-    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> Told:
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
         return self._thread.call(lambda: self._listener.on_partitions_revoked(partitions))
 
-    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> Told:
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
         return self._thread.call(lambda: self._listener.on_partitions_assigned(partitions))
 
-    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> Told:
+    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
         return self._thread.call(lambda: self._listener.on_partitions_lost(partitions))

@@ -1,16 +1,16 @@
-"""A line of an access log as fields: the Combined Log Format, and the Common one it extends. Pure.
+"""Parses a line of an access log: the Combined Log Format, and the Common one it extends. Pure.
 
     client ident user [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referrer" "agent"
     '------------- head ---------------------------'                    '- size -'
 
 Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Both pairs are masked by
-one control character each, after which a line is simply cut at its quotes: no pattern has to
-cope with escapes, and none backtracks, however long or hostile a line is. Pieces are cut again at
-their blanks, from both ends, because users and targets may have some.
+one control character each, after which a line is simply split at its quotes: no pattern has to
+handle escapes, and none backtracks, however long or hostile a line is. Pieces are split again at
+their blanks, from both ends, because users and targets may contain blanks.
 
-A line is valid, or has the first `reason` that applies. What a client sends is not the log's
-fault: a request that a server could not read (and answered with 4xx or 5xx) is a valid line
-without method and path.
+A line is valid, or has the first `reason` that applies. Malformed requests are not the log's fault:
+a request that a server could not parse (and answered with 4xx or 5xx) is a valid line without
+method and path.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REASONS: Final = (
 _MASKED_BACKSLASH: Final = "\x01"
 _MASKED_QUOTE: Final = "\x02"
 
-# Java's `$`, by which this was settled, is also before a last line terminator.
+# Java's `$`, which defined this rule, also matches before a final line terminator.
 _END: Final = r"(?:\r\n|[\n\r\x85\u2028\u2029])?"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]")
 _METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*" + _END)
@@ -69,13 +69,13 @@ _LARGEST_OFFSET_MINUTES: Final = 18 * 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-# Pieces of a line cut at its quotes: head, request, answer (, referrer, a blank, agent, nothing).
+# Pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent, nothing).
 _COMMON_PIECES: Final = 3
 _COMBINED_PIECES: Final = 7
 
 
 class Fields(NamedTuple):
-    """What a valid line says; "-" in the log is None."""
+    """The fields of a valid line; "-" in the log is None."""
 
     time_us: int  # since the epoch, UTC
     utc_offset_minutes: int
@@ -93,7 +93,7 @@ class Fields(NamedTuple):
 
 
 def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
-    """The fields of a line without its line feed, or the reason (of `REASONS`) that it has none.
+    """The fields of a line without its line feed, or the reason (of `REASONS`) why it is invalid.
 
     `is_cut`: it is only the beginning of a longer line.
     """
@@ -163,7 +163,7 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
 
 
 def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
-    """Method, path, query and protocol; None: it is no request."""
+    """Method, path, query and protocol; None if it is not a request."""
     words = piece.split(" ")
     has_protocol = len(words) > 2 and words[-1].startswith("HTTP/")
     target = " ".join(words[1:-1] if has_protocol else words[1:])
@@ -180,8 +180,8 @@ def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
 
 
 def _moment(text: str) -> tuple[int, int] | None:
-    """Microseconds since the epoch, and the offset from UTC in minutes; None: there is no such time
-    in the years 1 to 9999."""
+    """Microseconds since the epoch, and the offset from UTC in minutes; None if there is no such
+    time in the years 1 to 9999."""
     match = _TIME.fullmatch(text)
     if match is None:
         return None

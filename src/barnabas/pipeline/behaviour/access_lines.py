@@ -1,7 +1,7 @@
-"""Many lines of access logs as columns, by Polars.
+"""Parses many lines of access logs into columns, by Polars.
 
-A strict pattern takes the lines that are as servers write them; `parse_line` takes all others, and
-says what is wrong with them. What the pattern takes is what `parse_line` would make of it.
+A strict pattern matches lines in the usual form; `parse_line` parses all others, and returns the
+reason if one is invalid. For matched lines the results are the same as those of `parse_line`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SCHEMA: Final = pl.Schema([*FIELDS.items(), ("reason", pl.String)])
 
 
 def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
-    """A row for each of `values` (binary): the fields of a valid line, or its `reason` alone.
+    """A row for each of `values` (binary): the fields of a valid line, or only its `reason`.
 
     `is_cut`: booleans, true where a value is only the beginning of a longer line.
     """
@@ -71,12 +71,12 @@ def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
 
 
 def matched_count(values: pl.Series) -> int:
-    """How many of these lines the pattern takes."""
+    """The number of these lines that the pattern matches."""
     return int(texts(values).str.contains(_PATTERN).sum())
 
 
 def _matched(lines: pl.DataFrame) -> pl.DataFrame:
-    """What the pattern takes, with the number of its row."""
+    """The lines that the pattern matches, with the numbers of their rows."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
     found = lines.filter(~pl.col("is_cut")).select("row", fields).unnest("fields")
     stamp = pl.concat_str(

@@ -1,8 +1,7 @@
-"""What a user agent says: which browser, on which system and device, or which robot. Pure.
+"""Parses user agents: browser, system and device, or robot. Pure.
 
-The names are those of ua-parser, whose patterns many projects keep together. It knows no kinds of
-devices but models, so the kind is told here. A robot that it does not know goes by the name that it
-gives itself.
+The names are those of ua-parser, whose patterns many projects maintain. It knows models of devices
+but not their kinds, which are recognised here. An unknown robot has the name that it gives itself.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _PHONE: Final = re.compile(r"iPhone|iPod|Mobi|Windows Phone|BlackBerry|Opera Min
 _OTHER: Final = re.compile(
     r"SmartTV|SMART-TV|Tizen|Web0S|AppleTV|GoogleTV|CrKey|PlayStation|Xbox|Nintendo"
 )
-# Before the name proper: what every browser says, and what many a robot says to be let in.
+# Before the name proper: the prefix of every browser, and of robots that imitate one.
 _DISGUISE: Final = re.compile(r"^(?:Mozilla/\S+\s*)?(?:\(compatible;\s*)?")
 _NAME: Final = re.compile(r"[^/;(),+]*[^/;(),+\s]")
 _LONGEST_NAME: Final = 40
@@ -41,7 +40,7 @@ _SCHEMA: Final = pl.Schema(
 
 
 class Agent(NamedTuple):
-    """What a user agent says; None where it does not, and system and device of a robot."""
+    """A parsed user agent; None for unknown parts, and for system and device of a robot."""
 
     name: str | None
     system: str | None = None
@@ -49,7 +48,7 @@ class Agent(NamedTuple):
 
 
 def agent_of(text: str | None, *, is_robot: bool) -> Agent:
-    """What this user agent says; `text` None is a missing one."""
+    """The parsed user agent; `text` None is a missing one."""
     if text is None:
         return Agent(NO_AGENT)
     known = parse(text)
@@ -62,7 +61,7 @@ def agent_of(text: str | None, *, is_robot: bool) -> Agent:
 
 
 def described(agents: pl.DataFrame) -> pl.DataFrame:
-    """The columns `agent` and `robot` with `name`, `system` and `device` beside them."""
+    """The columns `agent` and `robot` with `name`, `system` and `device` added."""
     rows = [(text, robot, *agent_of(text, is_robot=robot)) for text, robot in agents.iter_rows()]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
@@ -72,7 +71,7 @@ def _is_spider(device: object) -> bool:
 
 
 def _robot_name(text: str, known: str | None, *, is_spider: bool) -> str:
-    """What is known, unless that is the browser that a robot dresses as."""
+    """The known name, unless that is the browser which the robot imitates."""
     if known and (is_spider or not text.startswith("Mozilla/")):
         return known
     match = _NAME.match(text, _end_of(_DISGUISE, text))

@@ -49,7 +49,7 @@ class _Lines:
         self._follower: Follower | None = None
 
     def collect(self) -> str:
-        return _told(self._collector.collect(self._path), self._path)
+        return _sent_text(self._collector.collect(self._path), self._path)
 
     def poll(self) -> None:
         if self._follower is None:
@@ -76,7 +76,7 @@ def _check(path: Path) -> None:
     open_log(path).close()
 
 
-def _told(sent: Collected, path: Path) -> str:
+def _sent_text(sent: Collected, path: Path) -> str:
     left = sent.unfinished_bytes
     waiting = f"; {left:,} bytes of an unfinished line wait for the next run" if left else ""
     if not sent.lines:

@@ -1,4 +1,4 @@
-"""The last days against those before them, as a site owner looks at them: a week against a week.
+"""Compares the last days with those before them: a week with a week.
 
 A log of less than a fortnight has half of its whole days on each side, and one of less than two
 days half of its time.
@@ -15,7 +15,7 @@ from barnabas.pipeline.behaviour.visits import SessionFigures, session_figures
 
 _DAY: Final = timedelta(days=1)
 _MOST_DAYS: Final = 7
-_MISSING_SHARE: Final = 0.05  # of the time of both sides, that may be missing at the beginning
+_MISSING_SHARE: Final = 0.05  # of the time of both sides, which may be missing at the beginning
 
 
 class Period(NamedTuple):
@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
 
 
 def compared(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
-    """Of the table `traffic` and the sessions of people; None for less than two minutes."""
+    """The periods of table `traffic` and the sessions of people; None for under two minutes."""
     if not traffic.height:
         return None
     first, last = traffic["minute"].min(), traffic["minute"].max()

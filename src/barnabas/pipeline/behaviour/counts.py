@@ -1,8 +1,8 @@
-"""Tables that only count: traffic per minute, pages, referrers, user agents and the like. Pure.
+"""Tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
 
 Each is a sum by its keys, so a table after a batch is the table before it plus the counts of the
 batch: `summed` over both. All times are UTC; `utc_offset_minutes` gives the log's own clock, for
-pictures of the day as its visitors lived it.
+pictures of the day in the visitors' local time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SCHEMAS: Final = {
 
 
 def summed(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Rows of a table added up by the columns (of `names`) that are no counts."""
+    """Rows of a table added up by the columns (of `names`) that are not counts."""
     sums = [name for name in names if name in _COUNTS]
     keys = [name for name in names if name not in _COUNTS]
     return rows.group_by(keys).agg(pl.col(sums).sum()).select(names)
@@ -103,7 +103,7 @@ def statuses(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def agents(events: pl.DataFrame) -> pl.DataFrame:
-    """Schema `AGENTS` of these hits, added up: each user agent is looked at once."""
+    """Schema `AGENTS` of these hits, added up: each user agent is parsed once."""
     page = _count(pl.col("page_view")).alias("pages")
     columns = ("agent", "robot", "day", page, pl.col("bytes").fill_null(0))
     one = pl.lit(1, pl.Int64).alias("hits")
@@ -133,7 +133,7 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
 
 
 def counted(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """All of these tables, of these hits alone."""
+    """All of these tables, for these hits only."""
     return {name: summed(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
 
 

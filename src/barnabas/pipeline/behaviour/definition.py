@@ -1,4 +1,4 @@
-"""User behaviour: which tables there are, and what a task makes of its records."""
+"""User behaviour: its tables, and the work of a task."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Behaviour(NamedTuple):
 
 
 def merged(name: str, parts: pa.Table) -> pl.DataFrame:
-    """The rows of a table `MERGED` that its parts come to."""
+    """The merged rows of a table of `MERGED`."""
     frame = to_frame(parts)
     if name == "sessions":
         return sessions.joined(frame)

@@ -1,8 +1,8 @@
 """The numbers behind the report, read from the tables.
 
-They are read with Arrow, not with Spark: the tables are plain parquet, so looking at them needs
-no cluster, no Java and no second of start-up, and a service that is at work is left in peace.
-Only sums and sessions come into memory, never the events.
+They are read with Arrow, not with Spark: the tables are plain parquet, so reading them needs no
+cluster, no Java and no start-up time, and does not disturb a running service. Only sums and
+sessions come into memory, never the events.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Figures(NamedTuple):
     robots: SessionFigures
     comparison: Comparison | None
     timeline: Timeline
-    lengths: list[tuple[str, int]]  # human sessions by how long they took
+    lengths: list[tuple[str, int]]  # human sessions by length
     rankings: Rankings
     missing: list[Missing]
     statuses: list[tuple[int, int]]
@@ -58,7 +58,7 @@ class Figures(NamedTuple):
 def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
     """The figures of the tables as they are now; all zero before the first batch.
 
-    `show_addresses`: whole, wherever they are; else only the networks that they are of.
+    `show_addresses`: full addresses, everywhere; else only their networks.
     """
     snapshot = Snapshot(tables, BEHAVIOUR)
     mask, mask_all = (str, _as_they_are) if show_addresses else (masked, all_masked)

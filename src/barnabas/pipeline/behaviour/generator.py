@@ -1,11 +1,11 @@
 """Writes the access log of a made-up web site: the same bytes for the same seed.
 
-Guests come as a Poisson process whose rate follows the hour and the weekday; each walks through a
-few pages and fetches what they need. Robots come on their own schedules, one scanner asks for what
-no castle has, and on the second Thursday the search is out of order for an hour. As in every real
-log, some lines are equal, some malformed, and one is in an old encoding.
+Guests come as a Poisson process whose rate follows the hour and the weekday; each visits a few
+pages and fetches their assets. Robots come on their own schedules, one scanner asks for missing
+pages, and on the second Thursday the search is out of order for an hour. As in every real log, some
+lines are equal, some malformed, and one is in an old encoding.
 
-Hits wait in a heap until nothing earlier can come, so memory does not grow with the log.
+Hits wait in a heap until no earlier one can come, so memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MALFORMED_SHARE = 0.004
 
 
 class _Hit(NamedTuple):
-    """One line to come; `at_s` (since the beginning) and `number` are its place in the heap."""
+    """A future line; `at_s` (since the beginning) and `number` are its place in the heap."""
 
     at_s: float
     number: int
@@ -60,11 +60,11 @@ class _Hit(NamedTuple):
 
 
 Visit = tuple[float, Callable[[float], None]]
-"""When, and what then happens."""
+"""A time, and the action then."""
 
 
 def write_log(path: Path, lines: int = DEFAULT_LINES, seed: int = DEFAULT_SEED) -> None:
-    """Write exactly `lines` lines to `path`, whole or not at all."""
+    """Write exactly `lines` lines to `path`, atomically."""
     temporary = path.with_name(f"{path.name}.new")
     with temporary.open("wb") as file:
         file.writelines(generate(lines, seed))
@@ -102,7 +102,7 @@ class _Site:
         self._pages = Pages(source)
 
     def hits(self, per_day: float) -> Iterator[_Hit]:
-        """About `per_day` of them a day."""
+        """Hits, about `per_day` of them a day."""
         visits = heapq.merge(
             self._arrivals(per_day * (1 - _ROBOT_SHARE) / _HITS_A_GUEST),
             self._scans(),
@@ -114,7 +114,7 @@ class _Site:
                 yield heapq.heappop(self._waiting)
             happens(at_s)
 
-    # ---- who comes when ----
+    # ---- arrivals ----
 
     def _arrivals(self, per_day: float) -> Iterator[Visit]:
         """Guests: a Poisson process thinned by the hour and the weekday."""
@@ -156,7 +156,7 @@ class _Site:
             at_s += every_s / scale * self._random.uniform(0.9, 1.1)
 
     def _scans(self) -> Iterator[Visit]:
-        """Every few days somebody tries all doors."""
+        """A scanner that probes for weaknesses every few days."""
 
         def scan(at_s: float) -> None:
             address = self._guests.address()
@@ -170,7 +170,7 @@ class _Site:
             at_s += self._random.uniform(0.3, 2.4) * _DAY_S
             yield at_s, scan
 
-    # ---- what a guest does ----
+    # ---- a visit ----
 
     def _visit(self, at_s: float) -> None:
         address, agent, has_cached = self._guests.next()
@@ -198,7 +198,7 @@ class _Site:
     def _show(
         self, at_s: float, guest: tuple[str, str], page: str, referrer: str, *, has_cached: bool
     ) -> None:
-        """A page and what belongs to it."""
+        """A page and its assets."""
         chance = self._random.random()
         if page == "/search":
             word = self._random.choice(site.SEARCH_WORDS)
@@ -250,7 +250,7 @@ class _Site:
 
 
 def _damaged(source: random.Random, lines: Iterator[bytes]) -> Iterator[bytes]:
-    """What happens to lines on their way to the disk: some come twice, some are no lines."""
+    """Damage some lines: repeat some, and replace some by other texts."""
     for line in lines:
         yield line
         chance = source.random()

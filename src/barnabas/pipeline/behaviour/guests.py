@@ -1,4 +1,4 @@
-"""Who visits the made-up site, and which pages they choose."""
+"""The visitors of the made-up site, and their choice of pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Guests:
         return (*guest, False)
 
     def address(self) -> str:
-        """A new one, most likely."""
+        """An address, most likely a new one."""
         number = self._random.getrandbits(48)
         if self._random.random() < _IPV6_SHARE:
             return f"2001:db8:{number >> 32:x}:{number >> 16 & 0xFFFF:x}::{number & 0xFFFF:x}"
@@ -55,7 +55,7 @@ class Pages:
         self._sizes: dict[str, int] = {}
 
     def any(self) -> str:
-        """Any page, as a robot takes them."""
+        """Any page, for a robot."""
         return self._random.choice(self._all)
 
     def popular(self) -> str:
@@ -63,13 +63,13 @@ class Pages:
         return self._random.choices(self._all, cum_weights=self._weights)[0]
 
     def beside(self, page: str) -> str:
-        """One of the same section."""
+        """A page of the same section."""
         section = "/" + page.split("/")[1]
         names = site.SECTIONS.get(section)
         return f"{section}/{self._random.choice(names)}" if names else self.popular()
 
     def size_bytes(self, path: str) -> int:
-        """Of what is sent for this path: always the same."""
+        """The size of the response for this path, always the same."""
         path = path.partition("?")[0]
         if path not in self._sizes:
             largest = 180_000 if path.startswith("/pictures") else 40_000

@@ -1,4 +1,4 @@
-"""The figures at the head of the page, with what they are in the last days and the days before."""
+"""The figures at the head of the page, with those of the last days and of the days before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Number = int | float
 
 
 class Headline(NamedTuple):
-    """One of them; the numbers are for the files, the texts for the page."""
+    """A headline; the numbers are for the files, the texts for the page."""
 
     name: str
     label: str
@@ -21,28 +21,28 @@ class Headline(NamedTuple):
     total: Number
     last: Number | None  # None: the log is too short
     before: Number | None
-    told: Callable[[Number], str]
+    shown: Callable[[Number], str]
     is_share: bool = False
 
     @property
     def text(self) -> str:
-        return self.told(self.total)
+        return self.shown(self.total)
 
     @property
     def last_text(self) -> str:
-        return "" if self.last is None else self.told(self.last)
+        return "" if self.last is None else self.shown(self.last)
 
     @property
     def change(self) -> str:
         """Between the two periods; empty if there are none."""
         if self.last is None or self.before is None:
             return ""
-        told = words.points if self.is_share else words.change
-        return told(self.last, self.before)
+        difference = words.points if self.is_share else words.change
+        return difference(self.last, self.before)
 
 
 def headlines(figures: Figures) -> list[Headline]:
-    """In the order of the page."""
+    """The headlines in the order of the page."""
     return [*_of_people(figures), *_of_hits(figures)]
 
 

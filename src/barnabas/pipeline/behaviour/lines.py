@@ -1,4 +1,4 @@
-"""From records of the collector's topic to lines that are hits, dead letters or sent twice. Pure.
+"""Classifies records of the collector's topic: hits, dead letters, or sent twice. Pure.
 
 records ─▶ located ─▶ classified ─┬▶ events         valid, once
            (places)    (columns,  ├▶ dead letters   with a reason, once
@@ -18,7 +18,7 @@ from barnabas.pipeline.behaviour.schemas import EVENTS
 from barnabas.pipeline.distinct import of_each
 from barnabas.pipeline.places import Positions, located, marked
 
-# Java's `$`, by which this was settled, is also before a last line terminator.
+# Java's `$`, which defined this rule, also matches before a final line terminator.
 _ASSET: Final = (
     r"(?i-u)\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|woff2?|ttf"
     r"|otf|eot|mp3|mp4|webm|ogg|wav|avi|mov|pdf|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|deb|rpm|iso)"
@@ -29,7 +29,7 @@ _ASSET: Final = (
 def classified(records: pa.Table, seen: Positions) -> pl.DataFrame:
     """Every record with its place, its fields, `robot`, `page_view`, `reason` and `twice`.
 
-    `records`: of one topic with headers, those of a partition in their order. `seen`: before them.
+    `records`: of one topic with headers, those of a partition in order. `seen`: before them.
     """
     lines = marked(located(records), seen)
     fields = parse_lines(lines["value"], lines["cut"])

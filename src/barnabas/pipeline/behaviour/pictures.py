@@ -21,7 +21,7 @@ from barnabas.pipeline.page.pictures import (
 
 
 def traffic(timeline: Timeline) -> Markup:
-    """Hits of humans and robots over time, one upon the other."""
+    """Hits of humans and robots over time, stacked."""
     moments = timeline.moments
     frame = Frame(300)
     ticks = peak_ticks([m.human_hits + m.robot_hits for m in moments])
@@ -47,7 +47,7 @@ def traffic(timeline: Timeline) -> Markup:
 
 
 def status_strips(timeline: Timeline) -> Markup:
-    """One strip per status class, each on its own scale: else the errors would not be seen."""
+    """One strip per status class, each on its own scale, so that errors are visible."""
     classes = timeline.classes
     present = sorted({name for _, counts in classes for name in counts})
     strip_height = 64.0
@@ -66,6 +66,6 @@ def status_strips(timeline: Timeline) -> Markup:
         marks.append(text(0, floor - 3, f"{sum(values):,}", "start", dx=-frame.left))
         marks.append(text(0, floor - strip_height + 24, short(largest), "end", dx=-8))
     for i, (at, counts) in enumerate(classes):
-        told = ", ".join(f"{counts.get(name, 0):,} × {name}" for name in present)
-        marks.append(intervals.tooltip(i, f"{words.span(at, timeline.class_step)}\n{told}"))
+        label = ", ".join(f"{counts.get(name, 0):,} × {name}" for name in present)
+        marks.append(intervals.tooltip(i, f"{words.span(at, timeline.class_step)}\n{label}"))
     return picture(frame, "Responses over time, by status class", marks)

@@ -1,4 +1,4 @@
-"""What leads in something: pages, sources, browsers, robots, errors."""
+"""Rankings: pages, sources, browsers, robots, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A path that was not found, and what led to it, largest first."""
+    """A path that was not found, and its referrers, largest first."""
 
     path: str
     people_hits: int
@@ -40,7 +40,7 @@ class Missing(NamedTuple):
 
 
 class Rankings(NamedTuple):
-    """Each with the largest first."""
+    """All rankings, each with the largest first."""
 
     pages: list[Row]
     sources: list[Row]
@@ -54,7 +54,7 @@ class Rankings(NamedTuple):
 
 
 def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Rankings:
-    """`people`: their sessions. `mask`: for what may have network addresses in it."""
+    """All rankings. `people`: their sessions. `mask`: hides network addresses in texts."""
     visits = people.filter(pl.col("pages") > 0)
     views = pl.col("views") - pl.col("robot_views")
     pages = snapshot.frame("pages").with_columns(mask_of("path", mask), views.alias("people_views"))
@@ -76,7 +76,7 @@ def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Ranki
 
 
 def read_missing(snapshot: Snapshot, mask: Mask) -> list[Missing]:
-    """Paths that were not found: first those that people looked for most."""
+    """Paths that were not found, those most requested by people first."""
     rows = snapshot.frame("missing").with_columns(
         (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
         mask_of("path", mask),
@@ -110,7 +110,7 @@ def _top(
         (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
         (pl.col(size) if size else pl.lit(None, pl.Int64)).alias("size"),
     )
-    # A sum of nothing but nulls is 0, which would be a size.
+    # The sum of only nulls is 0, which would count as a size.
     sizes = pl.col("size").sum() if size else pl.col("size").first()
     summed = rows.group_by("name").agg(pl.col("count").sum(), sizes)
     leading = summed.filter(pl.col("count") > 0).sort("count", "name", descending=[True, False])
@@ -118,7 +118,7 @@ def _top(
 
 
 def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
-    """The hosts that led to entry pages; the site's own, after a silence, by that name."""
+    """The hosts that led to entry pages; the site's own, after a silence, under its name."""
     own = _own_host(snapshot)
     source = (
         pl.when(pl.col("referrer").is_null())
@@ -131,7 +131,7 @@ def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
 
 
 def _own_host(snapshot: Snapshot) -> str | None:
-    """The host that the site's pictures and scripts are referred by; None if no host stands out."""
+    """The host that refers to the site's pictures and scripts; None if no host stands out."""
     assets = (pl.col("hits") - pl.col("pages")).alias("assets")
     hosts = _top(snapshot.frame("referrers").with_columns(assets), "host", "assets")
     total = sum(row.total for row in hosts)

@@ -24,7 +24,7 @@ _PACKAGE = "barnabas.pipeline.behaviour"
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the files beside the page, then the page: each whole or not at all."""
+    """Write the files beside the page, then the page, each atomically."""
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))

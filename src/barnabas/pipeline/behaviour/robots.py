@@ -1,13 +1,13 @@
-"""Who is no human: told from the user agent alone, so that a hit's mark never changes later.
+"""Recognises robots by the user agent alone, so that a hit's classification never changes later.
 
-Honest robots name themselves, mostly with an address to complain to, and no browser leaves the
-field out. A robot that dresses as a browser is counted as human.
+Honest robots name themselves, mostly with a contact address, and no browser leaves the field out. A
+robot that imitates a browser is counted as human.
 """
 
 from __future__ import annotations
 
 _TOKENS = (
-    # What they call themselves.
+    # The names that they give themselves.
     "bot",
     "crawl",
     "spider",
@@ -21,7 +21,7 @@ _TOKENS = (
     "externalhit",
     "headless",
     "lighthouse",
-    # Feed readers fetch on a schedule, whether anybody reads or not.
+    # Feed readers fetch on a schedule.
     "feed",
     "rss/",
     "fetch",
@@ -36,7 +36,7 @@ _TOKENS = (
     "okhttp",
     "httpclient",
     "scrapy",
-    # Only a robot tells a web master where to read about it, or whom to write to.
+    # Only a robot gives web masters a page about itself, or an address to write to.
     "http:",
     "https:",
     "www.",

@@ -10,8 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.pipeline.schemas import DEAD_LETTERS, FILES, TIME, counts
 
-# Where a page view stands among a visitor's: times have seconds only, and equal keys share a
-# partition, in which offsets are the order of the log.
+# The order of a visitor's page views: times have only seconds, and equal keys share a
+# partition, in which offsets are in the order of the log.
 _ORDER: Final = pa.struct([("time", TIME), ("partition", pa.int32()), ("offset", pa.int64())])
 
 
@@ -79,7 +79,7 @@ PAGES: Final = pa.schema(
 REFERRERS: Final = pa.schema(
     [("host", pa.string()), *counts("hits", "robot_hits", "pages"), ("day", pa.date32())]
 )
-"""Hits that name a referring host; assets are mostly referred to by the site itself."""
+"""Hits with a referring host; for assets that is mostly the site itself."""
 STATUSES: Final = pa.schema(
     [
         ("hour", TIME),
@@ -100,7 +100,7 @@ AGENTS: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""User agents, and what they say: `name` is the browser's or the robot's; null if it is unknown."""
+"""Parsed user agents: `name` is the browser's or the robot's; null if it is unknown."""
 MISSING: Final = pa.schema(
     [
         ("path", pa.string()),
@@ -109,12 +109,12 @@ MISSING: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
-"""Answers 404 by what led to them: the referrer without its query, null without one."""
+"""Responses 404 by referrer, without its query; null without one."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"events": EVENTS, "dead_letters": DEAD_LETTERS}
 )
-"""A row is written once."""
+"""Tables whose rows are written once."""
 MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {
         "sessions": SESSIONS,
@@ -127,4 +127,4 @@ MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
         "files": FILES,
     }
 )
-"""A batch adds its part, and parts become rows when they are read."""
+"""Tables to which a batch adds its part; parts are merged into rows by readers."""

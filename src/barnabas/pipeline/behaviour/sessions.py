@@ -1,4 +1,4 @@
-"""Sessions: what one visitor does until thirty minutes of silence. Pure.
+"""Sessions: the hits of one visitor until thirty minutes of silence. Pure.
 
 A visitor is an address together with a user agent. A session is an interval of a visitor's time,
 and a hit is the smallest one. Joining intervals that are less than `SILENCE_S` apart gives the same
@@ -6,10 +6,10 @@ sessions whether the hits come all at once, in any number of portions, or in any
 
     joined(a ∪ b) = joined(joined(a) ∪ b)
 
-So the table of sessions is all the state there is, and it holds parts: a batch adds the sessions
-of its own hits, and whoever reads joins them. Nothing has to be closed, no timer fires, no
-watermark drops a late line, and a line from the year 2099 closes no one's session for good. `open`
-only says that the newest hit of all is not yet thirty minutes later than the session's last.
+So the table of sessions is the only state, and it has parts: a batch adds the sessions of its own
+hits, and readers join them. No session has to be closed, no timer fires, no watermark drops a late
+line, and a line from the year 2099 closes no session for good. `open` only means that the newest
+hit of all is less than thirty minutes later than the session's last.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from barnabas.pipeline.instants import utc
 SILENCE_S: Final = 30 * 60
 
 DERIVED: Final = ("length_seconds", "bounce", "open")
-"""What `described` adds. `bounce`: one page and no more."""
+"""The columns that `described` adds. `bounce`: a session of one page."""
 
 _ORDER: Final = ("time", "partition", "offset")
 
 
 def single_hits(events: pl.DataFrame) -> pl.DataFrame:
-    """Each hit as the shortest of sessions; `events` have `time_us`, `host` and `day`."""
+    """Each hit as a session of its own; `events` have `time_us`, `host` and `day`."""
     page = pl.col("page_view")
     time = utc(pl.col("time_us"))
     order = pl.struct(time.alias("time"), "partition", "offset")
@@ -55,7 +55,7 @@ def single_hits(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def joined(parts: pl.DataFrame) -> pl.DataFrame:
-    """The sessions that these parts of sessions come to: schema `SESSIONS`, as the parts."""
+    """The sessions joined from parts of sessions, both in schema `SESSIONS`."""
     parts = _numbered(parts)
     whole = parts.group_by("_session").agg(
         pl.col("client", "agent").first(),
@@ -81,7 +81,7 @@ def joined(parts: pl.DataFrame) -> pl.DataFrame:
 def described(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
     """`joined` sessions with the columns `DERIVED`.
 
-    `newest_s`: seconds since the epoch of the newest hit of all, which tells what is open.
+    `newest_s`: seconds since the epoch of the newest hit of all, which decides `open`.
     """
     end_s = pl.col("end").dt.epoch("s")
     return sessions.with_columns(
@@ -96,8 +96,8 @@ def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
     visitor = ("client", "agent")
     parts = parts.sort(*visitor, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)
-    heard = pl.col("end").cum_max().shift(1).over(visitor)
-    silence = pl.col("start") - heard
+    last_end = pl.col("end").cum_max().shift(1).over(visitor)
+    silence = pl.col("start") - last_end
     is_first = is_new | (silence >= pl.duration(seconds=SILENCE_S)).fill_null(True)
     return parts.with_columns(is_first.cum_sum().alias("_session"))
 

@@ -14,7 +14,7 @@ from barnabas.pipeline.page.sheets import Sheet
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """All that the page shows, and of rankings more than the page has room for."""
+    """All figures of the page, with longer rankings than the page has."""
     return [*_in_short(figures), *_over_time(figures), *_ranked(figures), *_accounted(figures)]
 
 
@@ -93,7 +93,7 @@ def _accounted(figures: Figures) -> Iterator[Sheet]:
 
 
 def _minute(at: datetime) -> str:
-    """In the log's own local time."""
+    """The minute in the log's own local time."""
     return at.isoformat(" ", "minutes")
 
 

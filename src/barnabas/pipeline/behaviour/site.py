@@ -1,7 +1,7 @@
 """The made-up web site whose access log the generator writes: its pages, guests and robots.
 
-Plain data. Addresses are from ranges set aside for documentation and benchmarks (RFC 2544, 3849,
-5737), so that no line points at anybody.
+Plain data. Addresses are from ranges reserved for documentation and benchmarks (RFC 2544, 3849,
+5737), so that no line names a real host.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ORIGIN = "https://castle.example"
 
 
 class Robot(NamedTuple):
-    """A program that comes by itself: how often, and how many pages it takes at a time."""
+    """A robot: the rate of its visits, and the number of pages per visit."""
 
     agent: str
     visits_a_day: float
@@ -52,7 +52,7 @@ ASSETS = (
 )
 SEARCH_WORDS = ("tickets", "castle+map", "wedding", "parking", "honey", "roof", "dog", "inn")
 
-# What led to the first page, and how often.
+# Referrers of the first page, with their weights.
 REFERRERS: tuple[tuple[str, ...], tuple[float, ...]] = (
     (
         "-",

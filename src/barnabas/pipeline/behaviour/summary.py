@@ -1,4 +1,4 @@
-"""What a run tells of user behaviour in a few words."""
+"""A run's short summary of user behaviour."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.pipeline.behaviour.figures import Figures
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """The figures in a few words: labels and texts."""
+    """The summary: labels and texts."""
     humans, robots = figures.humans, figures.robots
     reasons = ", ".join(f"{letters.lines:,} {letters.reason}" for letters in figures.dead_letters)
     lines = [

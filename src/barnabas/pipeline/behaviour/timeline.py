@@ -1,6 +1,6 @@
 """The log over time: hits per interval, status classes, and the hours of the week.
 
-Times are the log's own local time, as its lines say it: a site owner thinks of her own evening.
+Times are the log's own local time, as in its lines, which is the one that a site owner expects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.int64]
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _WEEK_S = 7 * _DAY_S
-# How fine the picture is, by the time that the log spans.
+# The interval, by the time that the log spans.
 _STEPS_S = (
     (3 * _HOUR_S, _MINUTE_S),
     (12 * _HOUR_S, 5 * _MINUTE_S),
@@ -60,7 +60,7 @@ class Timeline(NamedTuple):
 
 
 def timeline_of(traffic: pl.DataFrame, statuses: pl.DataFrame) -> Timeline:
-    """The timeline of the tables with these names."""
+    """The timeline of the tables `traffic` and `statuses`."""
     if not traffic.height:
         hour = timedelta(hours=1)
         return Timeline(hour, [], hour, [], [[0.0] * 24 for _ in range(7)], 0, [])
@@ -112,7 +112,7 @@ def _classes(
 
 
 def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
-    """Mean page views in each hour of the week; a weekday counts as often as the log has it."""
+    """Mean page views in each hour of the week, by the number of such weekdays in the log."""
     days = local_s // _DAY_S
     weekdays = (days + 3) % 7  # the epoch was a Thursday
     hours = local_s % _DAY_S // _HOUR_S
@@ -126,7 +126,7 @@ def _step(span_s: int) -> int:
     for longest_s, step_s in _STEPS_S:
         if span_s <= longest_s:
             return step_s
-    # Years, or one line with a wrong clock: whole weeks, as many to an interval as it takes.
+    # Years, or one line with a wrong clock: as many whole weeks per interval as needed.
     return _WEEK_S * (span_s // (_WEEK_S * _MOST_WEEKS) + 1)
 
 

@@ -1,4 +1,4 @@
-"""Sessions in numbers: how many, how long, and of whom."""
+"""Statistics of sessions: their number and length, by kind of visitor."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SessionFigures(NamedTuple):
 
     @property
     def bounce_rate(self) -> float:
-        """Bounces among the sessions that saw a page at all."""
+        """The share of bounces among sessions with at least one page."""
         return self.bounces / self.with_pages if self.with_pages else 0.0
 
     @property
@@ -45,13 +45,13 @@ class SessionFigures(NamedTuple):
 
 
 def read_sessions(snapshot: Snapshot) -> pl.DataFrame:
-    """All sessions, with what `described` adds."""
+    """All sessions, with the columns that `described` adds."""
     newest_s = snapshot.control.newest_s if snapshot.control else None
     return described(snapshot.frame("sessions"), newest_s or 0)
 
 
 def session_figures(sessions: pl.DataFrame) -> SessionFigures:
-    """Of these sessions."""
+    """The figures of these sessions."""
     if not sessions.height:
         return SessionFigures()
     return SessionFigures(
@@ -66,7 +66,7 @@ def session_figures(sessions: pl.DataFrame) -> SessionFigures:
 
 
 def lengths(sessions: pl.DataFrame) -> list[tuple[str, int]]:
-    """How many of these sessions took how long."""
+    """The number of these sessions by length."""
     seconds = sessions["length_seconds"].to_numpy()
     bins = np.searchsorted([limit for limit, _ in _LENGTHS], seconds, side="right")
     counts = np.bincount(bins, minlength=len(_LENGTHS))

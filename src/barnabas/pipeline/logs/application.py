@@ -16,9 +16,9 @@ from barnabas.pipeline.page.page import PageOptions
 
 
 def system_logs(formats: Path | None = None) -> Application:
-    """`formats`: a file of a user's own, tried before those that are known.
+    """The pipeline. `formats`: a file of the user's formats, tried before the built-in ones.
 
-    Raises `ConfigError` and `OSError` where it is wrong.
+    Raises `ConfigError` and `OSError` if that is invalid.
     """
     own = read_formats(formats) if formats is not None else ()
     return Application(

@@ -1,8 +1,8 @@
-"""Bursts: minutes in which a template comes far more often than it usually does. Pure.
+"""Bursts: minutes in which a template occurs far more often than usual. Pure.
 
-What is usual is the mean of a template's other minutes, those without a line included. Counts of
+The usual rate is the mean of a template's other minutes, including those without a line. Counts of
 rare events scatter like Poisson's, so the bound is that mean, six standard deviations and one more
-line; and a burst has ten lines and five times the usual. Minutes side by side are one burst.
+line; and a burst has at least ten lines and five times the usual. Adjacent minutes are one burst.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Burst(NamedTuple):
 
 
 def bursts(template_minutes: pl.DataFrame, templates: pl.DataFrame) -> list[Burst]:
-    """All of them, those of the most excess first.
+    """All bursts, those with the most excess first.
 
-    Tables `template_minutes` and `templates`, merged. A format that has less than ten minutes has
-    none: nothing is usual yet.
+    Of the merged tables `template_minutes` and `templates`. A format with less than ten minutes has
+    none: there is no usual rate yet.
     """
     counts = template_minutes.join(templates.select("template", "format"), on="template")
     span = counts.group_by("format").agg(

@@ -1,4 +1,4 @@
-"""Brings log files into the pipeline's topic, by the collector that `barnabas collect` runs."""
+"""Collects log files into the pipeline's topic, with the collector of `barnabas collect`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Files:
         return f"{shipped.lines:,} records, {shipped.size_bytes / 1e6:.1f} MB{cut}"
 
     def poll(self) -> None:
-        """Raises what the service that runs beside died of."""
+        """Raise the error of the collector in its thread, if it failed."""
         if self._service is None:
             work = ship(self._shipment, LogPaths(self._paths), self._stopping)
             thread = LoopThread("collector")
@@ -53,14 +53,14 @@ class Files:
             shipping.result()
 
     def sent_lines(self) -> None:
-        """A record may have several lines, so their number is not known."""
+        """None: a record may have several lines, so their number is unknown."""
         return
 
     def close(self) -> None:
         if self._service is not None:
             thread, shipping = self._service
             thread.call_soon(self._stopping.set)
-            wait([shipping], _STOP_S)  # what it died of is for `poll` to raise
+            wait([shipping], _STOP_S)  # `poll` raises its error
             thread.stop()
 
 
@@ -74,6 +74,6 @@ def collecting(source: Source) -> Iterator[Files]:
 
 
 def check_input(path: Path) -> None:
-    """Raises `ConfigError` where there is nothing to read: no file, directory or match."""
+    """Raises `ConfigError` if there is nothing to read: no file, directory or match."""
     if not path.is_dir() and not any(each.exists() for each in LogPaths([str(path)]).paths()):
         raise ConfigError(f"{path}: there is no such file or directory")

@@ -1,6 +1,6 @@
-"""Tables of system logs that count: lines by minute, component and template. Pure.
+"""Tables of counts of system logs: lines by minute, component and template. Pure.
 
-A table after a batch is the table before it and the part of the batch, put together by `merged`.
+A table after a batch is the table before it and the part of the batch, merged by `merged`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.pipeline.places import merged_files
 
 
 def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The parts of all tables but `files` that these entries come to; they have `time_us`."""
+    """The parts of all tables but `files` for these entries, which have `time_us`."""
     time_us = pl.col("time_us")
     rows = entries.with_columns(
         utc(time_us).dt.date().alias("day"),
@@ -39,7 +39,7 @@ def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 
 def merged(name: str, parts: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table that its parts come to."""
+    """The merged rows of a table's parts."""
     return _MERGED[name](parts).select(MERGED[name].names)
 
 

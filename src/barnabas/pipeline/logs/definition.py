@@ -1,11 +1,11 @@
-"""System logs: which tables there are, and what tasks and driver make of a batch.
+"""System logs: their tables, and the work of tasks and driver on a batch.
 
     tasks    records ─▶ lines ─▶ masked ─┬▶ template known: entries, counts
                                          └▶ not known: left to the driver
     driver   those in the order of the log ─▶ templates learnt ─▶ entries, counts
 
-So what a template is does not depend on how records are spread over tasks, and once a log's
-templates are known the driver has next to nothing to do.
+So templates do not depend on how records are distributed over tasks, and once a log's templates are
+known the driver has almost nothing to do.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LogsWork(NamedTuple):
         )
 
     def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
-        """The template of each different masked message, null where none is known."""
+        """The template of each distinct masked message, null if none is known."""
         distinct = entries.select("format", _MASKED).unique()
         found = [self.templates.find(*row) for row in distinct.iter_rows()]
         return distinct.with_columns(pl.Series("template", found, dtype=pl.String))
@@ -87,7 +87,7 @@ class LogsWork(NamedTuple):
         """The same, learnt in the order of the log."""
         distinct = left.select("format", _MASKED).unique(maintain_order=True)
         found = [self.templates.learn(*row) for row in distinct.iter_rows()]
-        # Of one that became more general meanwhile the newest text counts.
+        # For a template that became more general the newest text counts.
         newest = {each.id: each for each in found if each is not None}
         rows = [None if each is None else newest[each.id] for each in found]
         return distinct.with_columns(
@@ -137,7 +137,7 @@ def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
-    """The part of table `templates` of what was learnt, by these counts of its lines."""
+    """The part of table `templates` for the learnt templates, with these counts of lines."""
     of_lines = counts.select("template", "lines", "first", "last")
     rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
     return rows.join(of_lines, on="template").select(TEMPLATES.names)

@@ -1,4 +1,4 @@
-"""The numbers behind the page of system logs, read from the tables as they are at one moment."""
+"""The numbers behind the page of system logs, read from the tables at one moment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from barnabas.pipeline.snapshot import Snapshot
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
-"""A template is new if it came first in this last part of its log's time."""
+"""A template is new if it first occurred in this last part of its log's time."""
 _INTERVALS: Final = 120
 _SAMPLES: Final = 5
 _STEPS_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10_080)
@@ -114,7 +114,7 @@ class Figures(NamedTuple):
 def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
     """The figures of the tables as they are now; all zero before the first batch.
 
-    `show_addresses`: whole, wherever they are; else only the networks that they are of.
+    `show_addresses`: full addresses, everywhere; else only their networks.
     """
     snapshot = Snapshot(tables, LOGS)
     mask = str if show_addresses else masked

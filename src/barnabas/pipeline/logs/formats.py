@@ -1,11 +1,11 @@
-"""The formats of log lines: those that are known, and those that a user describes in a file.
+"""The formats of log lines: the built-in ones, and those of a user's file.
 
     [[format]]
     name = "hadoop"
     pattern = "{time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}"
     zone = "Europe/Vienna"          # of times without an offset; UTC if it is left out
 
-A name may have several patterns; a line is of the first that fits, the user's before ours.
+A name may have several patterns; the first that matches a line counts, the user's before ours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.errors import ConfigError
 from barnabas.pipeline.logs.pattern import Pattern, compiled
 
 RAW: Final = "raw"
-"""The format of lines that no other fits."""
+"""The format of lines that match no other."""
 _KEYS: Final = {"name", "pattern", "zone"}
 
 
@@ -35,10 +35,10 @@ class Format(NamedTuple):
 _SYSLOG_TIME: Final = "{time:%b %d %H:%M:%S}"
 _ISO_TIME: Final = "{time:%Y-%m-%dT%H:%M:%S%f%z}"
 _KNOWN: Final = (
-    # RFC 5424; structured data in brackets, or a hyphen where there is none.
+    # RFC 5424; structured data in brackets, or a hyphen if there is none.
     ("syslog", "<{priority}>1 " + _ISO_TIME + " {host} {component} {pid} {id} {data} {message}"),
     ("syslog", "<{priority}>1 " + _ISO_TIME + " {host} {component} - {id} {data} {message}"),
-    # RFC 3164, and as it is written to files: without a priority, and newer ones with another time.
+    # RFC 3164, and its form in files: without a priority, and newer ones with another time.
     *(
         ("syslog", f"{priority}{time} {{host}} {program}: {{message}}")
         for priority in ("", "<{priority}>")
@@ -70,19 +70,19 @@ _KNOWN: Final = (
 
 
 def known_formats() -> tuple[Format, ...]:
-    """Those that need no description."""
+    """The built-in formats."""
     return tuple(Format(name, compiled(pattern)) for name, pattern in _KNOWN)
 
 
 def read_formats(path: Path) -> tuple[Format, ...]:
-    """Those of a user's file. Raises `ConfigError` that says where it is wrong, and `OSError`."""
+    """The formats of a user's file. Raises `ConfigError` with the place of an error, `OSError`."""
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from None
     entries = content.get("format")
     if not isinstance(entries, list) or not entries or content.keys() != {"format"}:
-        raise ConfigError(f"{path}: it has to be a list of [[format]], and nothing else")
+        raise ConfigError(f"{path}: it must only have a list of [[format]]")
     return tuple(_format(path, number, entry) for number, entry in enumerate(entries, 1))
 
 
@@ -92,14 +92,14 @@ def _format(path: Path, number: int, entry: dict[str, Any]) -> Format:
         raise ConfigError(f"{where}: {', '.join(sorted(unknown))}: there are name, pattern, zone")
     for key in ("name", "pattern"):
         if not isinstance(entry.get(key), str) or not entry[key]:
-            raise ConfigError(f"{where}: {key} is missing, or no text")
+            raise ConfigError(f"{where}: {key} is missing, or not text")
     if entry["name"] == RAW:
-        raise ConfigError(f"{where}: {RAW!r} is the name of lines that no format fits")
+        raise ConfigError(f"{where}: {RAW!r} is the name of lines that match no format")
     zone = entry.get("zone", "UTC")
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, TypeError, OSError):
-        raise ConfigError(f"{where}: {zone!r} is no time zone, as Europe/Vienna is one") from None
+        raise ConfigError(f"{where}: {zone!r} is not a time zone, such as Europe/Vienna") from None
     try:
         return Format(entry["name"], compiled(entry["pattern"]), zone)
     except ConfigError as error:

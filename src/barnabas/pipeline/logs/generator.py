@@ -3,11 +3,11 @@
     auth.log      rsyslog    SSH logins; two addresses guess passwords, and one of them gets in
     orders.log    Log4j      with stack traces; a burst of errors when payments are out of order
     search.log    Python     its component `search.indexer` falls silent
-    storage.log   HDFS       from an hour before the end on it says something new
+    storage.log   HDFS       it has a new message from an hour before the end on
     notes.txt     none       lines of no format
 
-Each day has a line that is no UTF-8 and one of the 31st of February. Times are from one Thursday in
-March, so that nothing depends on when it is written.
+Each day has a line that is not UTF-8 and one of the 31st of February. Times start on a fixed
+Thursday in March, so that the result does not depend on the present time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TRACE: Final = (
 
 
 def write_logs(directory: Path, lines: int, seed: int) -> None:
-    """Write files of `lines` lines in all, whole or not at all."""
+    """Write files of `lines` lines in all, each atomically."""
     temporary = directory.with_name(f"{directory.name}.new")
     if temporary.exists():
         shutil.rmtree(temporary)
@@ -76,7 +76,7 @@ def generate(lines: int, seed: int) -> dict[str, list[bytes]]:
 
 
 def _moments(source: random.Random, count: int, busy: range, times: int) -> Iterator[float]:
-    """Seconds since the beginning, `count` of them; in `busy` they are so many times as dense."""
+    """`count` times in seconds since the beginning; in `busy` they are `times` as dense."""
     dense = times * len(busy)
     for at in sorted(source.random() * (_SPAN_S - len(busy) + dense) for _ in range(count)):
         if at < busy.start:
@@ -117,7 +117,7 @@ def _auth(source: random.Random, count: int) -> Iterator[str]:
 
 
 def _orders(source: random.Random, count: int) -> Iterator[str]:
-    # Every other line of the outage brings a stack trace along.
+    # Every other line of the outage has a stack trace.
     for at_s in _moments(source, int(count / 1.35), _OUTAGE_S, 12):
         moment = _at(at_s)
         stamp = f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03}"

@@ -31,7 +31,7 @@ class Incident(NamedTuple):
 
 
 def incidents(bursts: Iterable[Burst], formats: Mapping[str, str]) -> list[Incident]:
-    """Those of the most excess first. `formats`: by template."""
+    """The incidents, those with the most excess first. `formats`: by template."""
     found: list[list[Burst]] = []
     by_format: dict[str, list[Burst]] = {}
     for each in sorted(bursts, key=lambda burst: burst.begin):

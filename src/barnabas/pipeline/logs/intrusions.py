@@ -1,4 +1,4 @@
-"""Who tried to break in by SSH: addresses with many failed logins. Pure."""
+"""Intrusion attempts by SSH: addresses with many failed logins. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import polars as pl
 from barnabas.pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 
 LEAST_FAILURES: Final = 5
-"""In an hour: so many nobody has who mistypes a password."""
+"""In an hour: more than a user who mistypes a password has."""
 _NAMES: Final = 3
 
 
 class Intruder(NamedTuple):
-    """An address that has tried to guess its way in."""
+    """An address that tried to guess passwords."""
 
     address: str
     failures: int
@@ -24,16 +24,16 @@ class Intruder(NamedTuple):
     first: datetime
     last: datetime
     entered_as: tuple[str, ...]
-    """Users as whom somebody came in from there after a failure."""
+    """Users who logged in from there after a failure."""
 
 
 def intruders(logins: pl.DataFrame) -> list[Intruder]:
-    """Table `logins`, merged. Those that came in first, then by their failures."""
-    said = logins.filter(pl.col("outcome") == FAILED)
+    """The intruders in the merged table `logins`: successful ones first, then by failures."""
+    by_sshd = logins.filter(pl.col("outcome") == FAILED)
     by_pam = logins.filter(pl.col("outcome") == REFUSED)
-    # Where sshd reports its failures, PAM's are the same attempts.
+    # If sshd reports its failures, PAM's are the same attempts.
     failures = pl.concat(
-        [said, by_pam.join(said.select("host").unique(), "host", "anti", nulls_equal=True)]
+        [by_sshd, by_pam.join(by_sshd.select("host").unique(), "host", "anti", nulls_equal=True)]
     )
     failures = failures.filter(pl.col("address").is_not_null())
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)

@@ -1,4 +1,4 @@
-"""Levels of log lines under one name each, as Log4j has them."""
+"""Normalises the levels of log lines to Log4j's names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 NAMES: Final = tuple(name for names in _NAMES.values() for name in names)
-"""All that a line may call its level, in capitals."""
+"""All names of levels in lines, in capitals."""
 _BY_NAME: Final = {name: level for level, names in _NAMES.items() for name in names}
 # RFC 5424, table 2: emergency, alert, critical, error, warning, notice, informational, debug.
 _BY_SEVERITY: Final = dict(
@@ -31,7 +31,7 @@ _BY_SEVERITY: Final = dict(
 
 
 def level_of(name: pl.Expr) -> pl.Expr:
-    """The level that a line calls `name`; null for a name that is no level."""
+    """The level for a line's `name` of it; null if that is not a level."""
     return name.str.to_uppercase().replace_strict(_BY_NAME, default=None, return_dtype=pl.String)
 
 

@@ -1,7 +1,7 @@
-"""Many log lines as columns, by Polars.
+"""Parses many log lines into columns, by Polars.
 
-Each line is of the first format that it fits. What fits none is `raw` and keeps its whole text as
-its message; what cannot be a line at all, or names a time that never was, gets a `reason`.
+Each line has the first format that it matches. A line that matches none is `raw`, with its whole
+text as the message; a malformed line, or one with an impossible time, has a `reason`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _PLAIN: Final = ("host", "component", "pid", "thread")
 def parse_lines(
     values: pl.Series, is_cut: pl.Series, received_us: pl.Series, formats: Sequence[Format]
 ) -> pl.DataFrame:
-    """A row of `SCHEMA` for each of `values` (binary); where `reason` is there, nothing else is.
+    """A row of `SCHEMA` for each of `values` (binary); with a `reason` all else is null.
 
-    `is_cut`: true where a value is only the beginning of a longer line. `received_us`: when the
-    record was, in microseconds since the epoch.
+    `is_cut`: true if a value is only the beginning of a longer line. `received_us`: the record's
+    time, in microseconds since the epoch.
     """
     parts = texts(values).str.splitn("\n", 2)
     lines = pl.DataFrame(
@@ -126,6 +126,6 @@ def _raw(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(rows: pl.DataFrame) -> pl.DataFrame:
-    """With null for the columns of `SCHEMA` that are not there."""
+    """The rows with null in missing columns of `SCHEMA`."""
     missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
     return rows.with_columns(missing).select("row", *SCHEMA.names())

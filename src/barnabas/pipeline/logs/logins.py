@@ -1,9 +1,9 @@
 """Attempts to log in by SSH, as `sshd` and PAM log them. Pure.
 
-outcome    accepted   somebody is in
+outcome    accepted   a login succeeded
            failed     a password or key was refused
-           refused    PAM says that authentication failed: in older systems, where `sshd` does not
-                      say so itself, this is all there is; elsewhere it is the same attempt again
+           refused    PAM's authentication failure: in older systems, where `sshd` does not log it
+                      itself, this is the only line; elsewhere it is the same attempt again
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ACCEPTED: Final = "accepted"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
 
-# The user's name is what the client says, blanks and all: of several " from " the last counts.
+# The user's name comes from the client and may contain blanks: of several " from " the last counts.
 _SSHD: Final = (
     r"^(?:message repeated (?<times>[0-9]{1,9}) times: \[ ?)?"
     r"(?<what>Accepted|Failed) \S+ for (?:invalid user |illegal user )?(?<user>.*)"
@@ -28,8 +28,8 @@ _PAM: Final = (
 
 
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
-    """Attempts in these entries, which have `hour`, `first`, `last` and `day`: schema `LOGINS`,
-    added up."""
+    """The attempts in these entries, which have `hour`, `first`, `last` and `day`: schema
+    `LOGINS`, added up."""
     ours = entries.filter(pl.col("component").str.starts_with("sshd"))
     found = ours.select(
         "hour",

@@ -1,7 +1,7 @@
-"""What in a message is certainly no part of its template: addresses, numbers, identifiers, paths.
+"""Masks the variable parts of messages: addresses, numbers, identifiers, paths.
 
-Masking first is what makes templates quick: of a million lines a few hundred different texts are
-left, and only those are looked at one by one.
+Masking first makes templates fast: a million lines become a few hundred distinct texts, and only
+those are processed one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST: Final = 2_000
 
 
 def masked(message: pl.Expr) -> pl.Expr:
-    """Messages with `<ip>`, `<num>` and the like for what differs from line to line."""
+    """The messages with `<ip>`, `<num>` and the like for variable parts."""
     masked = message.str.slice(0, LONGEST)
     for regex, replacement in _MASKS:
         masked = masked.str.replace_all(regex, replacement)

@@ -1,13 +1,12 @@
-"""The notation in which a user says what the lines of a log look like.
+"""The notation for the lines of a log, in which users describe formats.
 
     {time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}
 
 Names in braces are fields, a blank stands for one or more, and everything else for itself. `time`
-has its form behind a colon, in the letters of `strptime`; `%f` is a fraction of a second, and may
-be left out where no point or comma is before it. `message` is the rest of the line and has to be
-there. The fields `host`, `component`, `level`, `pid`, `thread` and `priority` (syslog's number)
-become columns; others are passed over. A line whose `level` is none of those in `levels.py` does
-not fit.
+has its form after a colon, in the letters of `strptime`; `%f` is a fraction of a second, optional
+if no point or comma precedes it. `message` is the rest of the line and required. The fields `host`,
+`component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns; others are
+ignored. A line whose `level` is not in `levels.py` does not match.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _OF_TIME: Final = re.compile(r"%(.)|( +)|([^% ]+)")
 
 
 class Pattern(NamedTuple):
-    """A pattern as programs use it. `regex` has groups named as `COLUMNS`, those that it has."""
+    """A compiled pattern. `regex` has groups with names of `COLUMNS`."""
 
     regex: str
     columns: tuple[str, ...]
@@ -57,7 +56,7 @@ class Pattern(NamedTuple):
 
 
 def compiled(text: str) -> Pattern:
-    """Raises `ConfigError` that says what is wrong with a pattern."""
+    """Compile a pattern. Raises `ConfigError` with the problem."""
     parts: list[str] = []
     columns: list[str] = []
     time_form = ""
@@ -79,7 +78,7 @@ def compiled(text: str) -> Pattern:
         if name in COLUMNS:
             columns.append(name)
     if "message" not in columns:
-        raise _wrong(text, "it has no {message}")
+        raise _wrong(text, "{message} is missing")
     return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form)
 
 
@@ -87,7 +86,7 @@ def _literal(text: str, pattern: str) -> str:
     if text.startswith(" "):
         return " +"
     if text in "{}":
-        raise _wrong(pattern, f"there is a {text!r} that belongs to no field")
+        raise _wrong(pattern, f"{text!r} belongs to no field")
     return re.escape(text)
 
 
@@ -98,14 +97,14 @@ def _time(form: str, pattern: str) -> str:
     for directive, blanks, literal in _OF_TIME.findall(form):
         if directive and directive not in _TIME:
             known = ", ".join(f"%{each}" for each in _TIME)
-            raise _wrong(pattern, f"%{directive} is not known; there are {known}")
+            raise _wrong(pattern, f"%{directive} is unknown; use {known}")
         if directive == "f" and not (parts and parts[-1].endswith((",", ".", ":"))):
             parts.append(f"(?:[.,]{_TIME['f']})?")
         else:
             parts.append(_TIME[directive] if directive else " +" if blanks else re.escape(literal))
     present = {directive for directive, _, _ in _OF_TIME.findall(form)}
     if not (present >= {"d", "H", "M", "S"} and present & {"m", "b"}):
-        raise _wrong(pattern, "a time has at least month, day, %H, %M and %S")
+        raise _wrong(pattern, "a time needs at least month, day, %H, %M and %S")
     return "".join(parts)
 
 

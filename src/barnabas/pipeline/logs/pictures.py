@@ -29,12 +29,12 @@ STYLES: Final = {
     NO_LEVEL: "plain",
 }
 """Classes of the style sheet by level."""
-# The worst lies at the bottom, where a small number is seen best.
+# The worst is at the bottom, where a small number is most visible.
 _ORDER: Final = (*LEVELS, NO_LEVEL)
 
 
 def levels(system: System) -> Markup:
-    """Lines of one format over time, its levels one upon the other."""
+    """Lines of one format over time, stacked by level."""
     moments = system.moments
     frame = Frame(170, bottom=24)
     ticks = peak_ticks([sum(each.by_level.values()) for each in moments])
@@ -52,6 +52,6 @@ def levels(system: System) -> Markup:
         below = above
     for i, each in enumerate(moments):
         counts = [f"{each.by_level[level]:,} {level}" for level in _ORDER if level in each.by_level]
-        told = ", ".join(counts) or "nothing"
-        marks.append(intervals.tooltip(i, f"{words.span(each.at, system.step)}\n{told}"))
+        label = ", ".join(counts) or "nothing"
+        marks.append(intervals.tooltip(i, f"{words.span(each.at, system.step)}\n{label}"))
     return picture(frame, f"Lines of {system.name} over time, by level", marks)

@@ -30,7 +30,7 @@ _LONGEST: Final = 200  # characters of a template
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the files beside the page, then the page: each whole or not at all."""
+    """Write the files beside the page, then the page, each atomically."""
     made = sheets(figures)
     page_sheets.write(path, made, options)
     page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))
@@ -82,7 +82,7 @@ def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
 
 
 def _short(text: str) -> str:
-    """A template for people: what is masked again and again once, and no more than they read."""
+    """A template for people: shortened, and with repeated masks only once."""
     runs = [(word, len(list(same))) for word, same in groupby(text.split())]
     parts = (
         f"{word} ×{count}" if count > 1 and word.startswith("<") else " ".join([word] * count)
@@ -102,7 +102,7 @@ def _between(begin: datetime, end: datetime) -> str:
 
 
 def _long(duration: timedelta) -> str:
-    """With two units at most."""
+    """The duration, with two units at most."""
     minutes = int(duration / timedelta(minutes=1))
     if minutes < 60:
         return f"{minutes} min"

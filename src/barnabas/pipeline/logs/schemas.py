@@ -32,8 +32,8 @@ ENTRIES: Final = pa.schema(
         ("offset", pa.int64()),
     ]
 )
-"""`more`: the lines behind the first of a record, as of a stack trace. `time` is that of the line;
-of a line without one it is that at which it was `received`."""
+"""`more`: the lines after the first of a record, such as a stack trace. `time` is the line's own;
+for a line without one it is `received`."""
 MINUTES: Final = pa.schema(
     [
         ("minute", TIME),
@@ -68,8 +68,8 @@ TEMPLATES: Final = pa.schema(
         ("last", TIME),
     ]
 )
-"""`number`: the order in which the templates of all formats were learnt. `began`: the masked
-message that the template was at first. Both are null in a part that has only counted it."""
+"""`number`: the order in which the templates of all formats were learnt. `began`: the template's
+first masked message. Both are null in a part that only counts it."""
 TEMPLATE_MINUTES: Final = pa.schema(
     [("minute", TIME), ("template", pa.string()), *counts("lines"), ("day", pa.date32())]
 )

@@ -25,7 +25,7 @@ _OF_TEMPLATE: Final = ("template", "format", "lines", "first", "last", "text")
 
 
 def sheets(figures: Figures) -> list[Sheet]:
-    """All that the page shows, and of some tables more than the page has room for."""
+    """All figures of the page, some tables longer than on the page."""
     return [
         Sheet(
             "accounts",

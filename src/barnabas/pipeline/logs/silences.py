@@ -1,9 +1,8 @@
 """Components that were busy and have fallen silent. Pure.
 
-A component is silent when so much time has passed since its last line that, at the rate it had
-until then, dozens of lines are missing. What only speaks at the start of a system is none: it was
-not busy for long enough. Time goes on to the newest line of the same format: a log that ends is no
-silence.
+A component is silent if so much time has passed since its last line that, at its former rate,
+dozens of lines are missing. One that only logs at the start of a system is not: it was not busy for
+long enough. Time ends with the newest line of the same format: the end of a log is not a silence.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Silence(NamedTuple):
 
 
 def silences(components: pl.DataFrame) -> list[Silence]:
-    """Table `components`, merged; the components of which the most lines are missing first."""
+    """The silences in the merged table `components`, those with the most missing lines first."""
     ends = components.group_by("format").agg(
         pl.col("first").min().alias("begin"), pl.col("last").max().alias("end")
     )

@@ -1,4 +1,4 @@
-"""What a run tells of system logs in a few words."""
+"""A run's short summary of system logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from barnabas.pipeline.logs.figures import Figures
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
-    """Labels and texts."""
+    """The summary: labels and texts."""
     systems = ", ".join(f"{each.lines:,} {each.name}" for each in figures.systems)
     lines = [
         ("formats", systems or "none"),

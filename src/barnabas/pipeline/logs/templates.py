@@ -1,12 +1,12 @@
-"""The templates of messages, learnt by Drain (He et al., ICWS 2017) as `drain3` has it.
+"""The templates of messages, learnt by Drain (He et al., ICWS 2017) in `drain3`.
 
-A template is a masked message in which words that differ from line to line have become `<*>`. One
-that is known is recognised without learning; only the driver learns, in the order of the log, so a
-template has one id for all tasks and for ever. The id is a hash of the format and the message that
-the template began with: the same log gives the same ids again.
+A template is a masked message in which variable words have become `<*>`. A known one is recognised
+without learning; only the driver learns, in the order of the log, so a template has one id in all
+tasks and for ever. The id is a hash of the format and the template's first message: the same log
+gives the same ids again.
 
-Templates are rows of a table. From them the tree in which Drain searches is built anew: it depends
-on what each template began with, and on their order.
+Templates are rows of a table. Drain's search tree is rebuilt from them: it depends on each
+template's first message, and on their order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Template(NamedTuple):
 
 
 class Templates:
-    """Those that are known; travels pickled to the tasks."""
+    """The known templates; sent pickled to the tasks."""
 
     def __init__(self, known: Iterable[Template] = ()) -> None:
         self._of_format: dict[str, _OfFormat] = {}
@@ -52,15 +52,15 @@ class Templates:
             self._next_number = template.number + 1
 
     def find(self, format_name: str, masked: str) -> str | None:
-        """The id of the known template that a masked message fits; None if there is none."""
+        """The id of the known template that a masked message matches; None if there is none."""
         known = self._of_format.get(format_name)
         found = None if known is None else known.find(masked)
         return None if found is None else found.id
 
     def learn(self, format_name: str, masked: str) -> Template | None:
-        """The template of a masked message, made new or more general where it has to be.
+        """The template of a masked message, new or generalised if necessary.
 
-        None where there are `MOST` of its format and none fits.
+        None if there are `MOST` of its format and none matches.
         """
         known = self._format(format_name)
         found = known.find(masked)
@@ -76,7 +76,7 @@ class Templates:
 
 
 class _OfFormat:
-    """Drain's tree learns, and the tree of words finds."""
+    """The templates of one format: Drain's tree learns, the tree of words finds."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -88,7 +88,7 @@ class _OfFormat:
         return len(self._templates)
 
     def restore(self, template: Template) -> None:
-        """One that was learnt after those that are here."""
+        """Add a template that was learnt after the present ones."""
         self._drain.clusters_counter += 1
         cluster = LogCluster(template.began.split(), self._drain.clusters_counter)
         self._drain.id_to_cluster[cluster.cluster_id] = cluster
@@ -101,7 +101,7 @@ class _OfFormat:
         return None if found is None else self._templates[found]
 
     def learn(self, masked: str, number: int) -> Template:
-        """Of a message that fits none. `number`: of the template, if it is a new one."""
+        """Learn a message that matches none. `number`: for the template, if it is new."""
         cluster, _ = self._drain.add_log_message(masked)
         text = cluster.get_template()
         known = self._templates.get(cluster.cluster_id)

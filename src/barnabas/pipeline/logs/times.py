@@ -1,8 +1,8 @@
-"""From the times in log lines to instants. Pure.
+"""Converts the times in log lines to instants. Pure.
 
-Syslog's times name no year. The year is the one by which the line is not later than when it was
-received, but for a day that clocks may differ by: a line of 31 December that is received in January
-is of the year before.
+Syslog's times have no year. It is the latest year by which the line is not after its receipt, with
+a day of tolerance for clock differences: a line of 31 December that is received in January is of
+the year before.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Final
 import polars as pl
 
 _DAY_US: Final = 86_400_000_000
-_YEARS: Final = 5  # the 29th of February is at most so far back, but for 2100
+_YEARS: Final = 5  # the 29th of February is at most this far back, except around 2100
 
 
 def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> pl.Series:
-    """Microseconds since the epoch; null for a time that never was.
+    """Microseconds since the epoch; null for an impossible time.
 
     `form`: in the letters of `strptime`. `zone`: of times without an offset.
     """
-    # A fraction of any length, and a decimal point for what else is written before it.
+    # A fraction of any length, and a decimal point for other separators.
     chrono = re.sub(r"[,.:]?%f", "%.f", form).replace("%d", "%e").replace("%H", "%k")
     clean = texts.str.replace_all(" +", " ").str.replace(r",([0-9]{1,9})", ".$1")
     clean = clean.str.replace(r":([0-9]{1,9})$", ".$1") if form.endswith(":%f") else clean
@@ -31,7 +31,7 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
     latest_us = received_us + _DAY_US
     year = received_us.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone).dt.year()
     found = pl.Series([None] * len(texts), dtype=pl.Int64)
-    # Next year's, too: in January here it may be December where the line was received.
+    # Next year's, too: it may be January here and December where the line was received.
     for back in range(-1, _YEARS):
         dated = (year - back).cast(pl.String) + " " + clean
         parsed = _parsed(dated, "%Y " + chrono, zone)
@@ -45,7 +45,7 @@ def _parsed(texts: pl.Series, form: str, zone: str) -> pl.Series:
         return times.cast(pl.Int64)
     local = texts.str.to_datetime(form, time_unit="us", strict=False)
     if zone != "UTC":
-        # An hour that comes twice is the first; one that a clock leaves out never was.
+        # A repeated hour is the first one; an hour that a clock skips is impossible.
         local = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
         return local.dt.convert_time_zone("UTC").cast(pl.Int64)
     return local.cast(pl.Int64)

@@ -1,9 +1,9 @@
-"""Which of many templates a message fits: a tree of their words. Pure.
+"""Finds the template that a message matches, in a tree of words. Pure.
 
-Drain searches by similarity, among all templates that begin alike, and so takes the longer the more
-of them there are. To see whether a message fits a template exactly, word for word, its words are
-enough: each leads to the next node, and where there is a wildcard, too, to two of them. What fits
-several templates has the one whose words are the message's own for longest.
+Drain searches by similarity, among all templates that begin alike, so its time grows with their
+number. To find an exact match, word for word, the words are enough: each leads to the next node,
+and with a wildcard to two of them. If several templates match, the one that shares the longest
+prefix with the message counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 WILDCARD: Final = "<*>"
 _Node = dict[str | None, Any]
 _END: Final = None
-"""The key of what a template stands for, in the node behind its last word."""
+"""The key of a template's number, in the node after its last word."""
 
 
 class TokenTree:
@@ -22,14 +22,14 @@ class TokenTree:
         self._root: _Node = {}
 
     def add(self, words: Sequence[str], stands_for: int) -> None:
-        """A template; of two with the same words the smaller number stays."""
+        """Add a template; of two with the same words the smaller number stays."""
         node = self._root
         for word in words:
             node = node.setdefault(word, {})
         node[_END] = min(stands_for, node.get(_END, stands_for))
 
     def remove(self, words: Sequence[str], stands_for: int) -> None:
-        """A template that was added. Its nodes stay: others may share them."""
+        """Remove a template. Its nodes stay: others may share them."""
         node = self._root
         for word in words:
             node = node[word]
@@ -37,7 +37,7 @@ class TokenTree:
             del node[_END]
 
     def find(self, words: Sequence[str]) -> int | None:
-        """What the template stands for that a message of these words fits."""
+        """The number of the template that a message of these words matches."""
         last = len(words)
         to_visit: list[tuple[_Node, int]] = [(self._root, 0)]
         while to_visit:

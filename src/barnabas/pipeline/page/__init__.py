@@ -1,1 +1,1 @@
-"""What the pages of all pipelines share: their frame, pictures, words, and files beside them."""
+"""The shared parts of all pages: their frame, pictures, words, and files beside them."""

@@ -1,11 +1,10 @@
-"""Network addresses in texts that get shared: only the network that they are of stays. Pure.
+"""Masks network addresses in texts that get shared: only their networks stay. Pure.
 
     198.51.100.23                 198.51.100.x         the first 24 of 32 bits
     2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128
 
-Lines that were cut off within an address are common among those that are no lines, so the beginning
-of one counts as well. What only looks like an address, such as a version of four numbers, loses its
-end, too.
+Malformed lines are often cut within an address, so the beginning of one counts as well. A text that
+only looks like an address, such as a version of four numbers, loses its end, too.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final
 import polars as pl
 
 _IPV4: Final = re.compile(r"(?<![\d.])(\d{1,3}\.\d{1,3}\.\d{1,3}\.)\d{1,3}(?!\d|\.\d)")
-# As the names have it that providers give to their customers' addresses.
+# As in the names that providers give to their customers' addresses.
 _DASHED: Final = re.compile(r"(?<!\d)(\d{1,3}-\d{1,3}-\d{1,3}-)\d{1,3}(?!\d|-\d)")
 _IPV6: Final = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)", re.ASCII
@@ -25,7 +24,7 @@ _IPV6: Final = re.compile(
 _TIME: Final = re.compile(r"(?:\d{4}:)?\d{1,2}:\d\d:\d\d")
 _PREFIX_BITS: Final = 48
 _PREFIX_GROUPS: Final = 3
-# What has neither of these has no address; for whole columns.
+# A text without either of these has no address; for whole columns.
 _SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
 
 
@@ -48,7 +47,7 @@ def _masked_ipv6(found: re.Match[str]) -> str:
     try:
         network = IPv6Network((IPv6Address(text), _PREFIX_BITS), strict=False)
     except AddressValueError:
-        # The beginning of one; of fewer groups there is nothing to hide.
+        # The beginning of one; fewer groups have nothing to hide.
         groups = text.split(":")
         if len(groups) <= _PREFIX_GROUPS:
             return text

@@ -1,4 +1,4 @@
-"""Axes for the pictures: round numbers, and times that fall on the clock."""
+"""Axes for the pictures: round numbers, and round times of day."""
 
 from __future__ import annotations
 

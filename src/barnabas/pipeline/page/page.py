@@ -1,7 +1,7 @@
-"""One page of HTML that needs nothing else, neither a network nor a script.
+"""Renders one self-contained page of HTML, which needs neither a network nor a script.
 
 A pipeline has a template of its own, which extends `base.html` (the style sheet and the frame) and
-takes what it likes from `parts.html`, both in the folder `templates` beside this file.
+uses `parts.html`, both in the folder `templates` beside this file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from barnabas.pipeline.page import words
 
 
 class PageOptions(NamedTuple):
-    """How a page is made."""
+    """The options of a page."""
 
     made_at: datetime
-    """With its zone."""
+    """The time of the page, with its zone."""
     refresh_s: int | None = None
-    """After how many seconds an open page loads itself again; None: never."""
+    """Seconds after which an open page reloads itself; None: never."""
     show_addresses: bool = False
-    """Print network addresses whole, not only the network that they are of."""
+    """Print full network addresses, not only their networks."""
 
 
 def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:
@@ -52,7 +52,7 @@ def render(package: str, template: str, options: PageOptions, values: Mapping[st
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file atomically."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_text(text, "utf-8")
     temporary.replace(path)

@@ -1,6 +1,6 @@
 """The frame of a page's pictures, drawn as SVG: sharp at any size, with a tooltip on every mark.
 
-A picture is as wide as the place that it gets, and only its shapes are stretched: all x are shares
+A picture is as wide as its place on the page, and only its shapes are stretched: all x are shares
 of the width (0 to 1), all y and all text are in pixels, so a label has the same size on a telephone
 as on a wide screen. Colours are classes, which the page's style sheet defines for light and dark
 screens.
@@ -18,13 +18,13 @@ from barnabas.pipeline.page.axes import round_ticks, short, time_ticks
 
 WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-# Most ticks of a time axis by the class that the style sheet shows where there is room for them.
+# Most ticks of a time axis by class; the style sheet shows the class for which there is room.
 _DENSITIES: Final = (("wide", 12), ("medium", 6), ("narrow", 4))
-_STRETCHED: Final = 1000  # what a path's x counts to
+_STRETCHED: Final = 1000  # the largest x of a path
 
 
 class Frame(NamedTuple):
-    """Where the data goes in a picture; everything in pixels."""
+    """The area of the data in a picture; everything in pixels."""
 
     height: float
     left: float = 46
@@ -45,7 +45,7 @@ class Frame(NamedTuple):
 
 
 def picture(frame: Frame, title: str, marks: Sequence[Markup]) -> Markup:
-    """The whole of it; `title` is for those who do not see it."""
+    """The whole picture; `title` is for screen readers."""
     return Markup(
         '<div class="picture"><svg role="img" aria-label="{}" style="height:{:.0f}px;'
         'margin:0 {:.0f}px 0 {:.0f}px;width:calc(100% - {:.0f}px)">{}</svg></div>'
@@ -87,7 +87,7 @@ def grid(frame: Frame, ticks: Sequence[float]) -> Iterator[Markup]:
 
 
 def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
-    """Lines down at times that fall on the clock; fewer of them where there is less room."""
+    """Vertical lines at round times; fewer of them if there is less room."""
     for density, most in _DENSITIES:
         for at, label in time_ticks(begin, end, most):
             x = (at - begin) / (end - begin)
@@ -97,7 +97,7 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
-    """Of intervals that begin at these times; any at all if there are none."""
+    """The time span of intervals that begin at these times; an arbitrary one if there are none."""
     if not times:
         nothing = datetime.fromisoformat("2001-01-01")  # without zone, as all times here
         return nothing, nothing + step
@@ -126,7 +126,7 @@ class Intervals:
         return self.columns(tops, [floor] * len(tops), style)
 
     def columns(self, tops: Sequence[float], bottoms: Sequence[float], style: str) -> Markup:
-        """Columns between two lines, for those that stand upon others; one path for all."""
+        """Columns between two lines, for stacking; one path for all."""
         wide = self._width * _STRETCHED
         gap = min(1.0, wide * 0.15)
         path = "".join(
@@ -136,7 +136,7 @@ class Intervals:
         )
         return self._shape(path, style)
 
-    def tooltip(self, i: int, told: str) -> Markup:
+    def tooltip(self, i: int, label: str) -> Markup:
         return Markup(
             '<rect class="hover" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>'
         ).format(
@@ -144,7 +144,7 @@ class Intervals:
             self._frame.top,
             _percent(self._width),
             self._frame.inner_height,
-            told,
+            label,
         )
 
     def _shape(self, path: str, style: str) -> Markup:
@@ -175,14 +175,14 @@ def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
         y = frame.top + weekday * cell
         marks.append(text(0, y + 18, WEEKDAYS[weekday][:3], "start", dx=-frame.left))
         for hour, value in enumerate(row):
-            told = f"{WEEKDAYS[weekday]}, {hour}:00 to {hour + 1}:00\n{value:,.1f} {unit}"
+            label = f"{WEEKDAYS[weekday]}, {hour}:00 to {hour + 1}:00\n{value:,.1f} {unit}"
             # The square root keeps quiet hours apart; the eye reads areas that way, too.
             strength = 0.06 + 0.94 * (value / largest) ** 0.5
             marks.append(
                 Markup(
                     '<rect class="cell" x="{}" y="{:.1f}" width="{}" height="{:.1f}" rx="5"'
                     ' fill-opacity="{:.2f}"><title>{}</title></rect>'
-                ).format(_percent(hour / 24), y, _percent(1 / 24), cell, strength, told)
+                ).format(_percent(hour / 24), y, _percent(1 / 24), cell, strength, label)
             )
     for hour in range(0, 24, 3):
         style = "middle" if hour % 6 == 0 else "middle roomy"

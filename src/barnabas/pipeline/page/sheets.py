@@ -1,6 +1,6 @@
 """A page's figures as files beside it: a CSV file for each table of figures, and all as JSON.
 
-What a stranger wrote (a path, a referrer, a user agent) may begin like a formula, which a
+A text from a client (a path, a referrer, a user agent) may begin like a formula, which a
 spreadsheet would compute: in the CSV files such a text has an apostrophe before it.
 """
 
@@ -36,12 +36,12 @@ class Sheet(NamedTuple):
 
 
 def folder_of(path: Path) -> Path:
-    """Where the files of the page at this path are."""
+    """The folder with the files of the page at this path."""
     return path.with_name(f"{path.stem}-data")
 
 
 def write(path: Path, sheets: Sequence[Sheet], options: PageOptions) -> None:
-    """Write the files of the page at this path, each whole or not at all."""
+    """Write the files of the page at this path, each atomically."""
     folder = folder_of(path)
     folder.mkdir(exist_ok=True)
     for sheet in sheets:
@@ -50,7 +50,7 @@ def write(path: Path, sheets: Sequence[Sheet], options: PageOptions) -> None:
 
 
 def csv_of(sheet: Sheet) -> str:
-    """With a header."""
+    """The sheet as CSV, with a header."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(sheet.columns)

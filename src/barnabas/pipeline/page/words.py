@@ -1,4 +1,4 @@
-"""Numbers and times as a page says them. Pure."""
+"""Formats numbers and times for pages. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ def number(value: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """With an s for more than one, or none."""
+    """The count with its noun, in the plural unless it is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def percent(part: float, whole: float = 1.0) -> str:
-    """Of the whole; a dash where there is none."""
+    """The percentage of the whole; a dash if that is 0."""
     if not whole:
         return "–"
     ratio = part / whole
@@ -24,13 +24,13 @@ def percent(part: float, whole: float = 1.0) -> str:
 
 
 def share(value: float, all_values: Iterable[float]) -> str:
-    """A bar's length among others, for a style sheet."""
+    """A bar's relative length, for a style sheet."""
     largest = max(all_values, default=0) or 1
     return f"{value / largest:.1%}"
 
 
 def change(new: float, old: float) -> str:
-    """How much more or less than before, as a part of that."""
+    """The relative change."""
     if not old:
         return "new" if new else "± 0%"
     ratio = new / old - 1
@@ -78,7 +78,7 @@ def size(size_bytes: float) -> str:
 
 
 def period(begin: datetime | None, end: datetime | None) -> str:
-    """From the one day to the other."""
+    """A period, from one day to the other."""
     if begin is None or end is None:
         return "nothing yet"
     if begin.date() == end.date():
@@ -99,7 +99,7 @@ def span(at: datetime, step: timedelta) -> str:
 
 
 def days(length: timedelta) -> str:
-    """As in "the last 7 days"."""
+    """A length in days, as in "the last 7 days"."""
     count = length // timedelta(days=1)
     if count:
         return "day" if count == 1 else f"{count} days"
@@ -107,7 +107,7 @@ def days(length: timedelta) -> str:
 
 
 def zones(offsets_minutes: Iterable[int]) -> str:
-    """Clocks by how far they are from UTC: UTC+01:00 and UTC+02:00."""
+    """Time zones by their offsets: UTC+01:00 and UTC+02:00."""
     return " and ".join(map(_zone, offsets_minutes))
 
 

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (key 25): a transaction is going to commit offsets of a group.
+"""AddOffsetsToTxn (key 25): adds a group's offsets to a transaction.
 
 Version 2 answers PRODUCER_FENCED, 3 is flexible, 4 may answer TRANSACTION_ABORTABLE.
 """

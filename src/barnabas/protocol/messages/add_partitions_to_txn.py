@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn (key 24): partitions become part of a transaction before they are written to.
+"""AddPartitionsToTxn (key 24): adds partitions to a transaction before they are written to.
 
-Versions 0 to 3 come from producers, with one transaction. From version 4 on brokers ask, for many
-at once, and mostly only whether the partitions are in it (KIP-890). Version 3 is flexible; 5 may
-answer TRANSACTION_ABORTABLE, its bytes are those of 4.
+Versions 0 to 3 come from producers, with one transaction. From version 4 on brokers send it, for
+many at once, mostly only to verify that the partitions are in it (KIP-890). Version 3 is flexible;
+5 may answer TRANSACTION_ABORTABLE, its bytes are those of 4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): a broker asks the controller for a block of producer ids.
+"""AllocateProducerIds (key 67): a broker requests a block of producer ids from the controller.
 
 KIP-730.
 """

@@ -1,6 +1,6 @@
-"""AlterConfigs (key 33): a resource's configs, all of them: what is not named falls back.
+"""AlterConfigs (key 33): replaces all configs of a resource; others fall back to defaults.
 
-Version 2 is flexible. KIP-339 put IncrementalAlterConfigs in its place; old clients still send it.
+Version 2 is flexible. IncrementalAlterConfigs (KIP-339) replaces it; old clients still send it.
 """
 
 from __future__ import annotations

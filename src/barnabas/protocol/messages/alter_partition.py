@@ -1,7 +1,7 @@
-"""AlterPartition (key 56): a leader asks the controller for another ISR (KIP-497).
+"""AlterPartition (key 56): a leader proposes an ISR to the controller (KIP-497).
 
-Version 1 says which partitions recover from an unclean election (KIP-704), 2 has topic ids, 3 says
-in which registration of its broker each member of the ISR is meant (KIP-903).
+Version 1 marks partitions that recover from an unclean election (KIP-704), 2 has topic ids, 3 the
+broker epoch of each member of the ISR (KIP-903).
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""AlterPartitionReassignments (key 45): other replicas for partitions, or the end of such a change
-(KIP-455).
-"""
+"""AlterPartitionReassignments (key 45): begins or cancels reassignments of partitions (KIP-455)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ApiVersions (key 18): what the broker speaks; the first request of nearly every client.
+"""ApiVersions (key 18): the broker's API versions; the first request of nearly every client.
 
-Version 3 is flexible and tells the client's software (KIP-511) and the cluster's features
-(KIP-584), 4 may list features whose minimum is 0 (KIP-1022; the bytes are those of 3). A request
+Version 3 is flexible and has the client's software (KIP-511) and the cluster's features (KIP-584),
+4 may list features whose minimum is 0 (KIP-1022; the bytes are those of 3). A request
 in a version that is too new is answered in version 0, with error 35 and this API's own range.
 """
 

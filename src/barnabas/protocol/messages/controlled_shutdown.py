@@ -1,6 +1,6 @@
-"""ControlledShutdown (key 7): a broker that is about to stop asks to lead no longer.
+"""ControlledShutdown (key 7): a stopping broker asks the controller to move its leaderships.
 
-Version 2 says in which registration it asks (KIP-380), 3 is flexible.
+Version 2 has the broker epoch (KIP-380), 3 is flexible.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""CreatePartitions (key 37): more partitions for topics that exist (KIP-195).
+"""CreatePartitions (key 37): adds partitions to topics (KIP-195).
 
-Version 2 is flexible; 1 and 3 changed only how a throttled client is told.
+Version 2 is flexible; 1 and 3 changed only the throttling of clients.
 """
 
 from __future__ import annotations

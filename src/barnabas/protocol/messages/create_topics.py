@@ -1,7 +1,7 @@
 """CreateTopics (key 19): new topics with partitions, replicas and configs.
 
 Version 1 can validate only, 4 lets the broker choose counts (KIP-464: -1), 5 is flexible and
-answers with the configs (KIP-525), 7 with the topic's id (KIP-516).
+returns the configs (KIP-525), 7 the topic's id (KIP-516).
 """
 
 from __future__ import annotations

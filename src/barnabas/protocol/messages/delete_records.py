@@ -1,6 +1,6 @@
-"""DeleteRecords (key 21): what is below an offset is deleted (KIP-107).
+"""DeleteRecords (key 21): deletes the records below an offset (KIP-107).
 
-Version 2 is flexible; 1 changed only how a throttled client is told.
+Version 2 is flexible; 1 changed only the throttling of clients.
 """
 
 from __future__ import annotations

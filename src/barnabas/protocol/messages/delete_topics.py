@@ -1,6 +1,6 @@
-"""DeleteTopics (key 20): topics to be deleted, by name or, from version 6 on, by id (KIP-516).
+"""DeleteTopics (key 20): deletes topics, by name or, from version 6 on, by id (KIP-516).
 
-Version 4 is flexible, 5 answers with messages.
+Version 4 is flexible, 5 has error messages.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""DescribeGroups (key 15): the state of groups, their members, and what each member has.
+"""DescribeGroups (key 15): the state of groups, their members and assignments.
 
-Version 3 tells the caller's operations (KIP-430), 4 static members (KIP-345), 5 is flexible.
+Version 3 has the authorized operations (KIP-430), 4 static members (KIP-345), 5 is flexible.
 
-Ours, in version 5: whoever asks with the tagged field 10000 gets the group's last rebalances in
-another one. Nobody who does not ask is sent it, and a broker that does not know it skips it
-(KIP-482); numbers from 10000 up stay clear of those that Kafka gives out from 0.
+Ours, in version 5: a request with the tagged field 10000 gets the group's last rebalances in
+another one. Other clients are not sent it, and other brokers skip it (KIP-482); numbers from 10000
+up do not collide with Kafka's, which start at 0.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class DescribedGroupMember(Message):
 
 
 class RebalanceEvent(Message):
-    """One rebalance that is over; times in milliseconds, the end since the epoch."""
+    """One completed rebalance; times in milliseconds, the end since the epoch."""
 
     ended_at_ms: int = field(INT64, versions="5+", default=-1)
     duration_ms: int = field(INT64, versions="5+")
     generation_id: int = field(INT32, versions="5+", default=-1)
     member_count: int = field(INT32, versions="5+")
     moved_partitions: int = field(INT32, versions="5+", default=-1)
-    """Partitions that another member has than before; -1: nobody could tell."""
+    """Partitions with another member than before; -1: unknown."""
     is_harmless: bool = field(BOOLEAN, versions="5+")
     story: str = field(STRING, versions="5+")
-    """All of it as one line for a person."""
+    """The line in the coordinator's log."""
 
 
 class DescribedGroup(Message):

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): what lies in a broker's log directories, and how large (KIP-113).
+"""DescribeLogDirs (key 35): the replicas in a broker's log directories, with sizes (KIP-113).
 
 Version 2 is flexible, 3 has an error of the whole request, 4 the volumes' sizes (KIP-827).
 """

@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): the producers that a partition remembers, with open transactions."""
+"""DescribeProducers (key 61): a partition's producers, with their open transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): the state of transactional ids, as their coordinator has it."""
+"""DescribeTransactions (key 65): the state of transactional ids at their coordinator."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""ElectLeaders (key 43): have partitions led by their preferred replica, or by any that lives.
+"""ElectLeaders (key 43): elects preferred replicas, or any live ones, as leaders.
 
-Version 1 knows unclean elections (KIP-460), 2 is flexible.
+Version 1 has unclean elections (KIP-460), 2 is flexible.
 """
 
 from __future__ import annotations

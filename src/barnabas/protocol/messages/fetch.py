@@ -1,9 +1,9 @@
-"""Fetch (key 1): record batches from an offset on; consumers' and followers' way to read.
+"""Fetch (key 1): record batches from an offset on, for consumers and followers.
 
 Version 4 brought magic 2 and isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
 11 the rack (KIP-392), 12 is flexible and cuts diverged logs (KIP-595), 13 names topics by id
-(KIP-516), 15 moves the replica's id into a tag (KIP-903), 16 says who leads now (KIP-951), 17
-tells the log directory (KIP-853). Below 4 the schemas are here, but nothing is served.
+(KIP-516), 15 moves the replica's id into a tag (KIP-903), 16 has the current leader (KIP-951), 17
+the log directory (KIP-853). Below 4 the schemas are here, but nothing is served.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): the broker that keeps a group or a transactional id.
 
-Version 1 tells groups from transactional ids, 3 is flexible, 4 asks for many keys (KIP-699), 6
-knows share groups (KIP-932; the bytes are those of 4).
+Version 1 distinguishes groups and transactional ids, 3 is flexible, 4 has many keys (KIP-699), 6
+share groups (KIP-932; the bytes are those of 4).
 """
 
 from __future__ import annotations

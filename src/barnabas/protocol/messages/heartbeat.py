@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): a member is alive, and learns whether its group rebalances.
+"""Heartbeat (key 12): keeps a member's session, and reports a rebalance.
 
 Version 3 brought static members (KIP-345), 4 is flexible.
 """

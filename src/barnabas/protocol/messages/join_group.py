@@ -1,8 +1,8 @@
-"""JoinGroup (key 11): a member enters a rebalance; the answer ends it for this member.
+"""JoinGroup (key 11): a member joins a rebalance; the response has its result.
 
-Version 1 brought a rebalance timeout of its own (KIP-62), 4 the refusal that hands out a member id
-first (KIP-394), 5 static members (KIP-345), 6 is flexible, 7 tells the protocol's type (KIP-559),
-8 why the member joins (KIP-800), 9 that the leader need not assign (KIP-814).
+Version 1 brought a separate rebalance timeout (KIP-62), 4 the refusal that first hands out a member
+id (KIP-394), 5 static members (KIP-345), 6 is flexible, 7 has the protocol's type (KIP-559), 8 the
+reason for joining (KIP-800), 9 lets the leader skip the assignment (KIP-814).
 """
 
 from __future__ import annotations

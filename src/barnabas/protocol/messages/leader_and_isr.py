@@ -1,8 +1,8 @@
-"""LeaderAndIsr (key 4): the controller has a broker lead or follow partitions.
+"""LeaderAndIsr (key 4): the controller makes a broker lead or follow partitions.
 
-Version 1 says which are new, 2 groups them by topic and says for which registration of the broker
-it is meant (KIP-380), 3 tells of reassignments (KIP-455), 4 is flexible, 5 has topic ids (KIP-516),
-6 says which recover from an unclean election (KIP-704), 7 whether the controller is of KRaft.
+Version 1 marks new ones, 2 groups them by topic and has the broker epoch (KIP-380), 3 has
+reassignments (KIP-455), 4 is flexible, 5 has topic ids (KIP-516), 6 marks those that recover from
+an unclean election (KIP-704), 7 a KRaft controller.
 """
 
 from __future__ import annotations

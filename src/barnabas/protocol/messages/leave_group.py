@@ -1,7 +1,7 @@
-"""LeaveGroup (key 13): members go, by their own wish or, by instance id, at an administrator's.
+"""LeaveGroup (key 13): members leave, or an administrator removes them by instance id.
 
-Version 3 takes several members and answers for each (KIP-345), 4 is flexible, 5 tells why
-(KIP-800).
+Version 3 takes several members and answers for each (KIP-345), 4 is flexible, 5 has the
+reason (KIP-800).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ListGroups (key 16): the groups that this broker coordinates.
 
-Version 3 is flexible, 4 filters by state and tells it (KIP-518), 5 the same by type (KIP-848).
+Version 3 is flexible, 4 filters by state and returns it (KIP-518), 5 the same by type (KIP-848).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ListOffsets (key 2): the offset at a timestamp, and the log's ends by the reserved timestamps.
 
-Version 1 answers one offset instead of a list, 2 brought isolation levels, 4 leader epochs
+Version 1 returns one offset instead of a list, 2 brought isolation levels, 4 leader epochs
 (KIP-320), 6 is flexible, 7 the newest timestamp (KIP-734), 8 and 9 tiered storage's ends.
 """
 

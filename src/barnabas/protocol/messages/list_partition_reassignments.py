@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): which partitions are getting other replicas (KIP-455)."""
+"""ListPartitionReassignments (key 46): the reassignments under way (KIP-455)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """ListTransactions (key 66): the transactional ids that this broker coordinates.
 
-Version 1 can ask for those only that have lasted for longer than so many ms (KIP-994).
+Version 1 can filter by minimum duration in ms (KIP-994).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Metadata (key 3): the brokers, the controller, and the leaders of topics' partitions.
 
-In version 0 an empty list asks for all topics, from 1 on null does. Version 4 lets a client say
-no to auto-creation, 5 lists offline replicas, 7 leader epochs (KIP-320), 8 to 10 the operations
-that one may do, 9 is flexible, 10 has topic ids (KIP-516), 12 asks by id alone.
+In version 0 an empty list requests all topics, from 1 on null does. Version 4 lets a client disable
+auto-creation, 5 lists offline replicas, 7 leader epochs (KIP-320), 8 to 10 the authorized
+operations, 9 is flexible, 10 has topic ids (KIP-516), 12 allows requests by id alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BOOLEAN, INT16, INT32, STRING, UUID, Array
 
 NO_OPERATIONS = -0x80000000
-"""The authorized operations of a topic or cluster when nobody asked for them."""
+"""The authorized operations of a topic or cluster if not requested."""
 
 
 class MetadataRequestTopic(Message):

@@ -1,7 +1,7 @@
-"""OffsetCommit (key 8): where a group goes on reading.
+"""OffsetCommit (key 8): commits offsets of a group.
 
-Version 1 says which member commits, in which generation; from 2 to 4 a request may say how long
-its offsets are kept, 6 has leader epochs (KIP-320), 7 static members (KIP-345), 8 is flexible, 9
+Version 1 has the committing member and its generation; from 2 to 4 a request may set the retention
+of its offsets, 6 has leader epochs (KIP-320), 7 static members (KIP-345), 8 is flexible, 9
 calls the generation a member epoch as well (KIP-848). Version 0 is about offsets in ZooKeeper.
 """
 
@@ -34,7 +34,7 @@ class OffsetCommitRequest(Message, flexible="8+"):
 
     @property
     def generation_id(self) -> int:
-        """As it is called for the members of classic groups, and in TxnOffsetCommit."""
+        """The name for members of classic groups, and in TxnOffsetCommit."""
         return self.generation_id_or_member_epoch
 
 

@@ -1,8 +1,8 @@
-"""OffsetFetch (key 9): where groups go on reading.
+"""OffsetFetch (key 9): the committed offsets of groups.
 
-Version 2 may ask for all of a group's offsets and answers for the group as a whole, 5 has leader
-epochs (KIP-320), 6 is flexible, 7 may insist on offsets without a transaction that could still
-change them (KIP-447), 8 asks for several groups at once (KIP-709), 9 says who asks (KIP-848).
+Version 2 may request all of a group's offsets and has an error for the group, 5 has leader epochs
+(KIP-320), 6 is flexible, 7 may require offsets that no open transaction could still change
+(KIP-447), 8 requests several groups at once (KIP-709), 9 has the requesting member (KIP-848).
 Version 0 is about offsets in ZooKeeper.
 """
 

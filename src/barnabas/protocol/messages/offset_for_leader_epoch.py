@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (key 23): where a leader epoch ended in the leader's log (KIP-101).
 
-Version 1 answers with the epoch too (KIP-279), 2 says in which epoch the asker takes the leader to
-be (KIP-320), 3 who asks, 4 is flexible.
+Version 1 returns the epoch too (KIP-279), 2 has the requester's current leader epoch (KIP-320), 3
+its replica id, 4 is flexible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Produce (key 0): record batches to be appended, and where they came to stand.
+"""Produce (key 0): appends record batches, and returns their offsets.
 
 Version 3 brought magic 2 and transactions, 7 zstd, 8 errors of single records (KIP-467), 9 is
-flexible, 10 says who leads now (KIP-951), 11 speaks of transaction errors that an abort settles
+flexible, 10 has the current leader (KIP-951), 11 allows transaction errors that require an abort
 (KIP-890; the bytes are those of 10).
 """
 

@@ -1,8 +1,7 @@
-"""StopReplica (key 5): the controller has a broker host partitions no longer.
+"""StopReplica (key 5): the controller makes a broker stop hosting partitions.
 
-Version 1 groups by topic and says for which registration of the broker it is meant (KIP-380), 2 is
-flexible, 3 says of each partition whether it is deleted, and in which leader epoch (KIP-570), 4
-whether the controller is of KRaft.
+Version 1 groups by topic and has the broker epoch (KIP-380), 2 is flexible, 3 has for each
+partition whether it is deleted, and the leader epoch (KIP-570), 4 marks a KRaft controller.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SyncGroup (key 14): the leader hands in everybody's assignment, and each member gets its own.
+"""SyncGroup (key 14): the leader sends all assignments, and each member gets its own.
 
-Version 3 brought static members (KIP-345), 4 is flexible, 5 names the protocol so that a member
-does not take part in one that it does not mean (KIP-559).
+Version 3 brought static members (KIP-345), 4 is flexible, 5 has the protocol, so that a mismatch
+with the member's is detected (KIP-559).
 """
 
 from __future__ import annotations

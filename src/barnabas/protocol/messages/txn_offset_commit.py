@@ -1,6 +1,6 @@
 """TxnOffsetCommit (key 28): offsets that count if their producer's transaction commits (KIP-98).
 
-Version 2 has leader epochs (KIP-320), 3 is flexible and says which member commits, in which
+Version 2 has leader epochs (KIP-320), 3 is flexible and has the committing member and its
 generation (KIP-447), 4 only allows another error code.
 """
 

@@ -1,8 +1,8 @@
-"""UpdateMetadata (key 6): the controller tells a broker what to tell clients.
+"""UpdateMetadata (key 6): the controller sends a broker the metadata for its clients.
 
-Version 1 has all endpoints of a broker, 2 its rack, 3 the listeners' names, 4 the replicas that are
-offline, 5 groups by topic and says for which registration of the broker it is meant (KIP-380), 6 is
-flexible, 7 has topic ids (KIP-516), 8 says whether the controller is of KRaft.
+Version 1 has all endpoints of a broker, 2 its rack, 3 the listeners' names, 4 offline replicas, 5
+groups by topic and has the broker epoch (KIP-380), 6 is flexible, 7 has topic ids (KIP-516), 8
+marks a KRaft controller.
 """
 
 from __future__ import annotations

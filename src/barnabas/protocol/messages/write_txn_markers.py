@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (key 27): a coordinator ends transactions in partitions that others lead.
+"""WriteTxnMarkers (key 27): a coordinator writes markers to partitions that others lead.
 
-Admin clients send it too, to abort a transaction that hangs (KIP-664). Version 1 is flexible.
+Admin clients send it too, to abort a hanging transaction (KIP-664). Version 1 is flexible.
 """
 
 from __future__ import annotations

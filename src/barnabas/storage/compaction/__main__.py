@@ -1,9 +1,9 @@
-"""The process in which logs are compacted: jobs come on standard input, events go to standard
-output (`job` has the lines).
+"""The process that compacts logs: jobs come on standard input, events go to standard output
+(lines: see `job`).
 
-It ends with its input: when the broker has nothing more to clean, or is gone. Between two steps it
-looks whether that is so, for nobody may write into a log directory whose broker has died. It works
-at a lower priority than the broker: whoever waits for a produce is waiting for a processor too.
+It ends with its input: when the broker has nothing more to clean, or has died. It checks for that
+between two steps, as no process may write into the log directory of a dead broker. It runs at a
+lower priority than the broker, so that produce requests do not wait for a processor.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NICENESS = 10
 
 def main() -> None:
     """Work until the input ends."""
-    gc.disable()  # nothing here makes cycles, and millions of keys are no garbage
+    gc.disable()  # there are no cycles here, and millions of keys are not garbage
     os.nice(_NICENESS)
     clock = SystemClock()
     jobs = iter(sys.stdin.buffer.readline, b"")
@@ -45,22 +45,22 @@ def main() -> None:
 
 
 def _answer(event: Event) -> None:
-    """Write an event for the broker, or end quietly if it is gone."""
+    """Write an event for the broker, or end quietly if that has died."""
     try:
         sys.stdout.buffer.write(event_line(event))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # Python writes what is left in the buffer once more when it exits, and would complain.
+        # Python would flush the buffer again at exit, and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit()
 
 
 def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
-    """Of one job, no faster than it allows."""
+    """The events of one job, no faster than it allows."""
     began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
-        # All paths are relative: a directory may be renamed while this is at it, when its topic is
-        # deleted, and its name be given to another log.
+        # All paths are relative: when a topic is deleted meanwhile, its directory is renamed, and
+        # the name may be given to another log.
         os.chdir(job.directory)
         for event in Compaction(OsFiles(), Path(), job, producers).run():
             yield event
@@ -77,7 +77,7 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
 
 
 def _exit_with_input(wait_ms: float) -> None:
-    """Wait, and end at once if the broker does: it sends nothing before a job is done."""
+    """Wait, and end at once if the broker dies: it sends nothing before a job is done."""
     readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
     if readable:
         sys.exit()

@@ -1,15 +1,15 @@
-"""A batch of which only some records stay, written anew: Kafka 3.9's bytes (KIP-534).
+"""Rewriting of a batch of which only some records stay, to Kafka 3.9's bytes (KIP-534).
 
-A batch keeps its first and last offset whatever becomes of its records, for a producer's sequences
-are told by them, and its codec. Its base timestamp becomes that of the first record that stays, or
-the delete horizon, and then the timestamp deltas are new; else the records are copied as they lie.
+A batch keeps its codec, and its first and last offset whichever records go, as the producer's
+sequences depend on them. Its base timestamp becomes that of the first record that stays, or the
+delete horizon, and then the timestamp deltas are new; else the records are copied unchanged.
 
     attributes bit 6    the base timestamp is a delete horizon: the time from which tombstones, or
                         the marker in it, may go
 
 An emptied batch is a header: no codec, no base timestamp, and the max timestamp that it had.
-Messages of magic 0 and 1 have no place for a horizon and no way to say which offsets are missing:
-what stays of a set of them is written as one batch of magic 2.
+Messages of magic 0 and 1 have no field for a horizon and cannot express missing offsets: what stays
+of a set of them is written as one batch of magic 2.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
     if horizon_ms != NO_HORIZON:
         attributes |= DELETE_HORIZON
     if header.has_log_append_time:
-        # All records have the time of the append, which is now written into each of them.
+        # All records have the append time, which is now written into each of them.
         max_timestamp = header.max_timestamp
         base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
         pieces = _retimed(section, sifted, None, max_timestamp - base_timestamp)
@@ -67,7 +67,7 @@ def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
 def _retimed(
     section: Section, sifted: Sifted, shift: int | None, delta: int
 ) -> Iterator[bytes | bytearray]:
-    """The records that stay with other timestamp deltas: theirs and `shift`, or `delta` for all."""
+    """The remaining records with other timestamp deltas: plus `shift`, or `delta` for all."""
     data = section.data
     for begin, end in sifted.runs:
         at = begin
@@ -88,7 +88,7 @@ def _retimed(
 
 
 def emptied(header: BatchHeader) -> bytes:
-    """The batch without any record, kept for what its header says of its producer."""
+    """The batch without any record, kept for the producer state in its header."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
     return seal(empty, b"")

@@ -19,14 +19,14 @@ from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES
 
 
 class CleanedSegment(Segment):
-    """Otherwise as any segment that is appended to."""
+    """A segment that is appended to, under temporary names."""
 
     __slots__ = ()
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> CleanedSegment:
-        """A new one, in files that nobody else has open: a cleaner whose broker was killed may
-        still be writing to its own."""
+        """A new one, in new files: a cleaner whose broker was killed may still be writing to its
+        own."""
         segment = cls(files, directory, base_offset, Sizes(0, 0, 0))
         segment.remove()
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
@@ -38,7 +38,7 @@ class CleanedSegment(Segment):
         return path.with_name(path.name + CLEANED)
 
     def finish(self) -> Sizes:
-        """Write all of it, and make it durable; returns the sizes of its files."""
+        """Write everything, and make it durable; returns the sizes of its files."""
         self.write_out()
         for path in self.paths():
             self._files.sync(path)
@@ -51,7 +51,7 @@ class CleanedSegment(Segment):
         )
 
     def remove(self) -> None:
-        """Take all of its files away."""
+        """Remove all of its files."""
         self.release()
         for suffix in (
             LOG_SUFFIX,

@@ -1,13 +1,13 @@
 """One pass over a log: the newest record of each key stays, offsets do not change (ST-7).
 
     1   from the first dirty offset on, the newest offset of each key goes into the map
-    2   every closed segment up to the map's end is read, and written anew without what the map
-        makes obsolete, if there is anything; small ones are joined
+    2   every closed segment up to the map's end is read, and rewritten without records that the map
+        makes obsolete, if there are any; small ones are merged
 
-A pass reads files and writes files with the suffix `.cleaned`; it changes nothing of the log. It is
-a generator: whoever runs it decides what happens between two steps, and may close it at any time.
-A group of segments that is done is swapped in while the next one is written, so a pass that ends
-early has still done some good, and the next one begins where it had begun.
+A pass reads files and writes files with the suffix `.cleaned`; it does not change the log. It is a
+generator: its caller may do other work between two steps, and may close it at any time. A finished
+group of segments is swapped in while the next one is written, so a pass that ends early has cleaned
+a part, and the next one begins where it had begun.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Compaction:
         self._bytes_read = self._bytes_kept = self._records_read = 0
 
     def run(self) -> Iterator[Event]:
-        """CorruptData, OSError: the pass is over, and the log is as it was."""
+        """Run the pass. CorruptData, OSError: it is over, and the log is unchanged."""
         discard_cleaned(self._files, self._directory)
         aborted = self._aborted()
         yield from self._map_keys(aborted)
@@ -100,7 +100,7 @@ class Compaction:
         return Segment(self._files, self._directory, source.base_offset, source.sizes)
 
     def _aborted(self) -> list[Aborted]:
-        """All transactions with data in the sources that were aborted, wherever their markers."""
+        """All aborted transactions with data in the sources, wherever their markers are."""
         found = list(self._job.aborted)
         for source in self._job.sources:
             segment = self._segment(source)
@@ -131,7 +131,7 @@ class Compaction:
     def _map_source(
         self, source: Source, transactions: Transactions
     ) -> Generator[Progress, None, bool]:
-        """Whether all of its keys are in the map now."""
+        """Add a source's keys; whether all of them are in the map now."""
         first_offset, key_map = self._job.first_dirty_offset, self._key_map
         segment = self._segment(source)
         position = segment.index_position(first_offset) if first_offset > source.base_offset else 0
@@ -150,11 +150,11 @@ class Compaction:
             segment.release()
         return True
 
-    # --- what stays ------------------------------------------------------------------------------
+    # --- cleaning ------------------------------------------------------------------------------
 
     def _clean(self, group: Sequence[Source], survival: Survival) -> Iterator[Event]:
-        """Several segments become one. One alone is written from its first change on, and if there
-        is none, not at all: what was cleaned before is mostly so."""
+        """Merge several segments into one. A single one is written from its first change on, and
+        without any, as mostly after an earlier cleaning, not at all."""
         rewritten = self._begin(group[0]) if len(group) > 1 else None
         indexed: list[Aborted] = []
         for source in group:
@@ -185,7 +185,7 @@ class Compaction:
         return self._cleaned
 
     def _look(self, stored: Stored, survival: Survival) -> bytes | None:
-        """What stays of a batch."""
+        """What stays of a batch; None: nothing."""
         self._bytes_read += stored.header.size_bytes
         self._records_read += max(1, stored.header.record_count)
         kept = survival.of(stored)
@@ -193,7 +193,7 @@ class Compaction:
         return kept
 
     def _copy(self, cleaned: CleanedSegment, segment: Segment, end_offset: int) -> Iterator[Event]:
-        """The batches below an offset, of which nothing goes."""
+        """Copy the unchanged batches below an offset."""
         for stored in stored_batches(segment, 0, self._job.read_bytes):
             if stored.header.base_offset >= end_offset:
                 break

@@ -1,7 +1,7 @@
-"""Which closed segments become one: as many as make one segment, so that small ones do not pile up.
+"""Groups of closed segments to merge into one, so that small ones do not accumulate.
 
-As in Kafka, sizes are those before the cleaning, of the log and of each index. A group ends as well
-where offsets would not fit into the index's 31 bits, and, not in Kafka, at 64 segments: the
+As in Kafka, sizes are those before the cleaning, of the log and of each index. A group also ends
+where offsets would not fit into the index's 31 bits, and, unlike in Kafka, at 64 segments, as the
 swap of a group is one step of the event loop.
 """
 
@@ -43,6 +43,6 @@ def grouped(job: Job, end_offset: int) -> list[list[Source]]:
 
 
 def _fits(source: Source, group: Sequence[Source]) -> bool:
-    """A segment without bytes may begin anywhere: else one would be left every 2^31 offsets."""
+    """An empty segment fits anywhere: else one would be left every 2^31 offsets."""
     reach = source.end_offset - 1 - group[0].base_offset
     return source.sizes.log == 0 or reach <= MAX_RELATIVE_OFFSET

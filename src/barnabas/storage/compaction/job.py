@@ -1,7 +1,7 @@
-"""What a cleaner is asked to do, and what it answers: values that travel as lines of JSON.
+"""The job of a cleaner, and its events: values sent as lines of JSON.
 
 to the cleaner      the job; then, a thousand at a time, the producers of the log
-from the cleaner    how far it is, each group of segments that is done, and the end
+from the cleaner    its progress, each finished group of segments, and the end
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Source(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """What has to stay of a producer that is remembered: its last batch, or at least its epoch."""
+    """The last record to keep of a producer: its last batch, or at least its epoch."""
 
     producer_epoch: int
     last_offset: int
-    """Of its last batch of data; -1 if it has none, and then its marker has to stay."""
+    """Of its last batch of data; -1 if it has none, so that its marker has to stay."""
 
 
 class Job(NamedTuple):
@@ -41,7 +41,7 @@ class Job(NamedTuple):
     """From the first segment on; offsets rise."""
     first_dirty_offset: int
     aborted: tuple[Aborted, ...]
-    """Transactions with data in the sources, whose markers lie behind them."""
+    """Transactions with data in the sources and markers behind them."""
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
@@ -68,7 +68,7 @@ class Progress(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A group of segments is done: what replaces them is in files with the suffix `.cleaned`."""
+    """A finished group of segments; their replacement is in files with the suffix `.cleaned`."""
 
     replaced: tuple[int, ...]
     """Base offsets; the first is that of the new segment too."""
@@ -79,13 +79,13 @@ class Finished(NamedTuple):
     """The pass is over."""
 
     first_dirty_offset: int
-    """Of the next pass. Below the end of the sources, if their keys did not fit into the map."""
+    """Of the next pass: below the end of the sources, if their keys did not fit into the map."""
     bytes_read: int
     bytes_kept: int
     records_read: int
     records_kept: int
     unopened_batches: int
-    """Left as they are: they decompress to more than can be held in memory."""
+    """Left unchanged, as they are too large when decompressed."""
 
 
 class Failed(NamedTuple):
@@ -93,7 +93,7 @@ class Failed(NamedTuple):
 
     reason: str
     is_corrupt: bool
-    """It never will: the log itself is at fault."""
+    """The log itself is at fault, so that no pass can succeed."""
 
 
 Event = Progress | Replacement | Finished | Failed
@@ -108,7 +108,7 @@ _EVENTS: Mapping[str, type[Event]] = {
 
 
 def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
-    """The job in slices, none of which takes long to make."""
+    """The job in slices, none of which takes long."""
     yield _line(job._asdict() | {"producers": len(producers)})
     rows = [(producer_id, *last) for producer_id, last in producers.items()]
     for first in range(0, len(rows), _PRODUCERS_PER_LINE):
@@ -116,7 +116,7 @@ def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
 
 
 def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
-    """The next job; None at the end. Our own words come back here, so nothing is checked."""
+    """The next job; None at the end. Unchecked, as the broker has written it."""
     first = next(lines, None)
     if first is None:
         return None

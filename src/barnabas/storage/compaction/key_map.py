@@ -1,19 +1,19 @@
-"""The newest offset of each key: what compaction keeps of a log is decided by this map.
+"""The map of each key's newest offset, which decides what compaction keeps.
 
-Like Kafka's it takes 24 bytes for a key: two hashes of 64 bits, which stand for it, and the offset.
+Like Kafka's it takes 24 bytes for a key: two hashes of 64 bits, which represent it, and the offset.
 A log with more keys than fit into `log.cleaner.dedupe.buffer.size` takes more passes to clean.
 
     adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
                 which would cost a miss of every cache for each record
     thinning    of the entries of a key only the last one stays: part by part, in a small dict;
-                when a sample of them says that too many are out of date, and at the end
+                when a sample of them has too many obsolete ones, and at the end
     looking up  splits the parts into regions of a few dozen entries, which one call can search
 
-The hashes are Python's own of bytes, SipHash under a secret of the process: nobody can make two
-keys that have both in common, which would delete another's record (of Kafka's MD5 one can).
+The hashes are Python's own of bytes, SipHash under a secret of the process: no client can make two
+keys with both in common, which would delete another's record (possible with Kafka's MD5).
 
-When all keys are in it, what it says is spread over the offsets that it was made of, a byte each
-(`marks`), so that a batch of which all records stay, or none, need not be looked into again:
+When all keys are in it, the result is spread over the offsets, a byte each (`marks`), so that a
+batch of which all records stay, or none, need not be read again:
 
     bit 0    the newest of its key            bit 1    a tombstone
 """
@@ -42,7 +42,7 @@ _OFFSET = Struct("q")
 _MOST_REPEATED = 1.18  # entries per key, before they are thinned
 _LOOK_EVERY = 1.02  # times as many entries as at the last look, or later
 _SAMPLE_PARTS = 4
-_UNTHINNED = 700_000  # entries, 16 MiB: fewer may be as repeated as they like
+_UNTHINNED = 700_000  # entries, 16 MiB: fewer are not thinned before the end
 
 _SHORT_KEY_BYTES = 63  # the length of such a key is one byte in its record
 _SHORT = [bytes((2 * size,)) for size in range(_SHORT_KEY_BYTES + 1)]
@@ -53,8 +53,8 @@ UNKNOWN = -(2**63)
 
 
 def fold(key: bytes) -> tuple[int, int]:
-    """The two hashes that stand for a key: of itself, and with its length before it, as it lies in
-    a record if that is one byte."""
+    """The two hashes that represent a key: of itself, and with its length before it, as in a
+    record if that is one byte."""
     return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 
 
@@ -92,11 +92,11 @@ class KeyMap:
         self._mask = 0
         self.first_offset = first_offset
         self.latest_offset = first_offset - 1
-        """Every record up to here is in the map: behind it nothing is known, and all is kept."""
+        """Every record up to here is in the map; all records behind it are kept."""
         self.marks: bytearray | None = bytearray()
-        """From the first offset on; None if they would have taken too much."""
+        """From the first offset on; None if they would have taken too much memory."""
         self.unopened: set[int] = set()
-        """Base offsets of batches whose keys nobody knows: they are too large to be opened."""
+        """Base offsets of batches with unknown keys, which are too large to be opened."""
 
     def has_room(self, header: BatchHeader) -> bool:
         """Whether a batch may be added whole. The first one always may: a pass that adds nothing
@@ -107,8 +107,8 @@ class KeyMap:
         return not self._entries or self._entries <= most
 
     def add(self, words: Sequence[int]) -> None:
-        """The two hashes of a key, and an offset at which it was met, again and again. Offsets
-        count from the first of the map; those of a key rise from call to call."""
+        """Add keys: two hashes and an offset for each. Offsets count from the first of the map;
+        those of a key rise from call to call."""
         parts = self._parts
         for (entry,), first in zip(iter_unpack("24s", array("q", words)), words[::3], strict=True):
             part = parts[first & 0xFF]
@@ -140,7 +140,7 @@ class KeyMap:
         self._added = 0
 
     def make_marks(self, last_offset: int) -> bytearray | None:
-        """The marks, with those up to an offset."""
+        """Extend the marks up to an offset."""
         marks = self.marks
         if marks is not None:
             missing = last_offset + 1 - self.first_offset - len(marks)
@@ -151,7 +151,7 @@ class KeyMap:
         return marks
 
     def finish(self) -> None:
-        """All keys are in it."""
+        """Complete the map: all keys are in it."""
         self._thin()
         marks = self.marks
         if marks is not None:
@@ -160,7 +160,7 @@ class KeyMap:
                     marks[offset] |= NEWEST
 
     def marks_of(self, header: BatchHeader) -> bytearray | None:
-        """Of a batch's records, one behind the other; None if nobody knows which is which."""
+        """The marks of a batch's records in order; None if they cannot be assigned."""
         begin = header.base_offset - self.first_offset
         end = begin + header.last_offset_delta + 1
         is_whole = header.record_count == header.last_offset_delta + 1
@@ -171,8 +171,8 @@ class KeyMap:
         return self.marks[begin:end]
 
     def newest(self, words: Sequence[int]) -> list[int]:
-        """The newest offset of each key of which the two hashes are there; UNKNOWN for those that
-        are not in it. Offsets count from the first of the map."""
+        """The newest offset of each key, given by its two hashes; UNKNOWN for those that are not
+        in it. Offsets count from the first of the map."""
         if not self._entries:
             return [UNKNOWN] * (len(words) // 2)
         if not self._regions:
@@ -183,7 +183,7 @@ class KeyMap:
             region = regions[first & mask]
             at = region.find(tag)
             while at >= 0 and at % BYTES_PER_KEY:
-                at = region.find(tag, at + 1)  # it lay across two entries
+                at = region.find(tag, at + 1)  # it was across two entries
             if at >= 0:
                 found.append(_OFFSET.unpack_from(region, at + _TAG_BYTES)[0])
             else:
@@ -191,8 +191,8 @@ class KeyMap:
         return found
 
     def _split(self) -> None:
-        """From parts to regions: the parts are those of the first hash's last eight bits, and the
-        next ones tell regions apart. No more entries can be added."""
+        """Split parts into regions: parts are by the first hash's last eight bits, regions by the
+        next ones. No more entries can be added."""
         shares = 1
         while shares * _PARTS * _REGION_ENTRIES < self._entries:
             shares *= 2

@@ -23,7 +23,7 @@ class Stored(NamedTuple):
 
 
 def stored_batches(segment: Segment, position: int, read_bytes: int) -> Iterator[Stored]:
-    """From `position` on, where a batch begins, to the end; CorruptData names the place."""
+    """The batches from `position` on, where one begins; CorruptData names the position."""
     file = segment.open_file()
     end = segment.size_bytes
     wanted = max(read_bytes, HEADER_BYTES)
@@ -40,7 +40,7 @@ def stored_batches(segment: Segment, position: int, read_bytes: int) -> Iterator
                 raise CorruptData(f"{_place(segment, position + at)}: {cause}") from cause
             size = header.size_bytes
             if size > end - position - at:
-                raise CorruptData(f"{_place(segment, position + at)}: the batch is cut")
+                raise CorruptData(f"{_place(segment, position + at)}: the batch is truncated")
             if size > len(data) - at:
                 wanted = max(wanted, size)
                 break

@@ -1,13 +1,13 @@
-"""The records of one batch, looked at twice: which keys it has, and which of its records stay.
+"""The records of one batch in both steps of compaction: its keys, and which records stay.
 
-Both walks see every record of a log, so this is the loop that compaction spends its time in: nearly
-every varint has one byte or two and is read in place, and of a record only what is asked for is
-looked at. A record that stays is not decoded: where it begins and ends is all that is told.
+Both walks see every record of a log, so this is the loop where compaction spends its time: nearly
+every varint has one byte or two and is read in place, and of a record only the necessary fields are
+read. A record that stays is not decoded: only its begin and end are returned.
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint
         | key length varint (-1: null), key | value length varint (-1: null), value | headers
 
-A batch whose checksum is right may still be none: then it ends in `CorruptData` and nothing else.
+A batch with a valid checksum may still be malformed: that always ends in `CorruptData`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Sifted(NamedTuple):
     """What stays of a batch."""
 
     runs: list[tuple[int, int]]
-    """Where the records that stay begin and end in the data; neighbours are one run."""
+    """Begin and end of the records that stay, in the data; adjacent ones are one run."""
     kept: int
     """How many records stay."""
     first_delta: int
@@ -67,8 +67,8 @@ def note_keys(section: Section, key_map: KeyMap) -> None:
 
 
 def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[int]) -> int:
-    """Of the first `count` records; returns where the next one begins. IndexError if one is not
-    what the header says."""
+    """`note_keys` of the first `count` records; returns where the next one begins. IndexError if
+    one does not match the header."""
     header, data, at, end = section
     shift = header.base_offset - key_map.first_offset
     most = header.last_offset - key_map.first_offset
@@ -118,8 +118,8 @@ def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[i
 def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted:
     """Which records of a batch stay; CorruptData.
 
-    A record stays if its key has no newer one in the map, and if it is no tombstone whose time is
-    up. Whatever lies behind the map's end stays; a record without a key has no place in such a log.
+    A record stays if its key has no newer one in the map, and it is not an expired tombstone. All
+    records behind the map's end stay; records without a key do not belong in such a log.
     """
     base_offset = section.header.base_offset
     shift = base_offset - key_map.first_offset
@@ -157,7 +157,7 @@ def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted
 
 
 def sift_marked(section: Section, marks: bytearray) -> Sifted:
-    """The same by the marks of the records; none of their tombstones goes yet. CorruptData."""
+    """`sift` by the marks of the records; no tombstone goes yet. CorruptData."""
     data = section.data
     bounds = _bounds(*section)
     staying = [i for i, mark in enumerate(marks) if mark & NEWEST]
@@ -183,7 +183,7 @@ def sift_marked(section: Section, marks: bytearray) -> Sifted:
 
 
 def _bounds(header: BatchHeader, data: bytes, at: int, end: int) -> list[int]:
-    """Where each record begins, and the last one ends. Its fields were looked at before."""
+    """Where each record begins, and the last one ends. The fields were checked before."""
     bounds = [at]
     try:
         for _ in range(header.record_count):
@@ -205,8 +205,8 @@ def _bounds(header: BatchHeader, data: bytes, at: int, end: int) -> list[int]:
 def _walk(
     header: BatchHeader, data: bytes, at: int, end: int, hashes: list[int]
 ) -> Iterator[tuple[int, int, int, int, bool, bool]]:
-    """Of each record where it begins and ends, timestamp and offset delta, whether it has a key,
-    whether its value is null; the two hashes of its key are added to `hashes`."""
+    """For each record: begin and end, timestamp and offset delta, whether it has a key, and whether
+    its value is null; the two hashes of its key are added to `hashes`."""
     try:
         for _ in range(header.record_count):
             begin = at
@@ -249,5 +249,5 @@ def _walk(
 
 def _misfit(header: BatchHeader) -> CorruptData:
     return CorruptData(
-        f"the records of the batch at offset {header.base_offset} are not what its header says"
+        f"the records of the batch at offset {header.base_offset} do not match its header"
     )

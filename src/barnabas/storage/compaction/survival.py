@@ -1,14 +1,14 @@
-"""What stays of a batch, by the rules of Kafka 3.9's cleaner. Pure.
+"""The rules of compaction: what stays of a batch, as in Kafka 3.9's cleaner. Pure.
 
 aborted data            goes
-a marker                goes once its horizon is over; the horizon is set by the first pass that
+a marker                goes once its horizon has passed; the horizon is set by the first pass that
                         meets no data of its transaction
 a record                goes if its key has a newer one, or if it is a tombstone whose batch's
-                        horizon is over; the horizon is set when a tombstone is first met
-a producer's last       stays as an empty batch, where nothing else of it stays: else its next
-                        sequence, or an older epoch's, could not be judged after a restart
-too large to open       stays as it is, and then so do all tombstones behind it: one of its keys may
-                        be theirs, and its value would be back without them. Not in Kafka, whose
+                        horizon has passed; the horizon is set when a tombstone is first met
+a producer's last       stays as an empty batch, if nothing else of it stays: else its next
+                        sequence, or an older epoch's, could not be checked after a restart
+too large to open       stays unchanged, and so do all tombstones behind it: it may have one of
+                        their keys, whose value would be back without them. Unlike Kafka, whose
                         cleaner decompresses record by record
 """
 
@@ -30,7 +30,7 @@ _LAST_MS = 2**63 - 1
 _NO_KEYS = KeyMap(0)
 
 PLAIN_LIMIT_BYTES = DEFAULT_LIMIT_BYTES
-"""What a batch may decompress to, to be opened."""
+"""The decompressed size up to which a batch is opened."""
 
 
 def add_keys(stored: Stored, key_map: KeyMap) -> None:
@@ -90,13 +90,13 @@ class Survival:
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, _LAST_MS)
         self.to_index: Aborted | None = None
-        """Of the batch that was looked at last: a transaction that readers still have to skip."""
+        """Of the last batch given to `of`: a transaction that readers still have to skip."""
         self.records_kept = 0
         self.unopened = 0
-        """Batches that stay because they are too large."""
+        """How many batches stay because they are too large."""
 
     def of(self, stored: Stored) -> bytes | None:
-        """The batch as it stays; None if it goes. CorruptData."""
+        """What stays of the batch; None: nothing. CorruptData."""
         self.to_index = None
         try:
             return self._of(stored)
@@ -145,7 +145,7 @@ class Survival:
         marker = read_marker(stored.data, stored.at, header)
         if marker is None:
             self.records_kept += header.record_count
-            return stored.raw  # not of a transaction
+            return stored.raw  # not a transaction's
         is_over, self.to_index = self._transactions.end(header, marker)
         if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
             return self._nothing(header)
@@ -156,7 +156,7 @@ class Survival:
         return rebuild(section, sift(section, _NO_KEYS, drops_tombstones=False), self._horizon_ms)
 
     def _of_messages(self, stored: Stored) -> bytes | None:
-        """Magic 0 and 1. What cannot stay as it is becomes a batch of magic 2: see `batches`."""
+        """Magic 0 and 1. A changed set becomes a batch of magic 2: see `batches`."""
         records = list(records_of(stored.data, stored.at, stored.header, PLAIN_LIMIT_BYTES))
         kept = [record for record in records if self._stays(record)]
         self.records_kept += len(kept)
@@ -177,7 +177,7 @@ class Survival:
         return record.offset - key_map.first_offset >= key_map.newest(fold(record.key))[0]
 
     def _nothing(self, header: BatchHeader) -> bytes | None:
-        """No record stays: whether the batch does."""
+        """No record stays: the empty batch if that has to, else None."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return None

@@ -1,8 +1,8 @@
-"""Transactions as a cleaner meets them on its way through a log (KIP-98).
+"""The transactions under way at the cleaner's position in a log (KIP-98).
 
 Whether a transaction was aborted is known before its marker is met, from the `.txnindex`. Its data
-goes at once. Its marker stays as long as a reader may need it: until a pass has met no batch of the
-transaction any more, and the delete horizon that this pass wrote into the marker is over.
+goes at once. Its marker stays as long as a reader may need it: until a pass has met no more batches
+of the transaction, and the delete horizon that this pass wrote into the marker has passed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from barnabas.storage.transaction_index import Aborted
 
 
 class Transactions:
-    """Which transactions are going on where the cleaner is. Batches are told in their order."""
+    """The transactions at the cleaner's position. Batches have to be passed in their order."""
 
     __slots__ = ("_ahead", "_committing", "_going", "_met")
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
-        """`aborted`: those of the log that is going to be walked."""
+        """`aborted`: those of the log."""
         self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._going: dict[int, Aborted] = {}  # aborted ones that have begun, by producer
         self._met: set[int] = set()  # their producers, if data of them was met
@@ -38,8 +38,8 @@ class Transactions:
         return False
 
     def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, Aborted | None]:
-        """A marker: whether no data of its transaction was met, and else the entry of the aborted
-        transaction, which the index has to keep. None: a control batch that has been emptied."""
+        """Note a marker; returns whether no data of its transaction was met, and else the aborted
+        transaction's entry, which the index has to keep. None: an emptied control batch."""
         self._begin_up_to(header.last_offset)
         producer_id = header.producer_id
         if marker is None:

@@ -12,13 +12,14 @@ import pytest
 from barnabas.broker.configs.config_edit import Change, Operation, increments, replacement
 from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.configs.effective_config import Source, topic_configs
-from barnabas.broker.seams import this_machine
+from barnabas.broker.node import Node
+from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.clock import SystemClock
 from barnabas.cluster import config_changes, layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.loading import children
-from barnabas.cluster.store import Create, Delete, SessionState, Set, Znode
+from barnabas.cluster.store import Create, Delete, MetadataStore, SessionState, Set, Znode
 from barnabas.cluster.store import Operation as StoreOperation
 from barnabas.config import TOPIC_KEYS, BrokerConfig, key_of
 from barnabas.controller.topics import NewTopic
@@ -29,8 +30,8 @@ from barnabas.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from tests.unit.broker.brokers import delete_topic
-from tests.waiting import until
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.waiting import until
 
 CHANGES = "/config/changes"
 
@@ -83,12 +84,24 @@ class Beset:
         await self._store.close()
 
 
+def dynamic_of(node: Node, store: MetadataStore) -> DynamicConfig:
+    """One more, on another store."""
+    return DynamicConfig(
+        store,
+        node.view,
+        node.current_config,
+        node.clock,
+        node.replicas,
+        node.controller,
+        (node.replicas.broker_config_changed,),
+    )
+
+
 class Running:
     """A server, its metadata store and what tests ask of them."""
 
     def __init__(self, server: Server, clock: LateClock) -> None:
-        assert server._metadata is not None
-        self.server, self.clock, self.store = server, clock, server._metadata
+        self.server, self.clock, self.store = server, clock, server.node.store
         self.node = server.node
         self.dynamic = server.node.dynamic_config
 
@@ -108,7 +121,7 @@ def run(directory: Path, scenario: Callable[[Running], Awaitable[None]], **setti
         config = BrokerConfig(
             {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), **named}
         )
-        server = Server(config, this_machine()._replace(clock=clock))
+        server = Server(config, system_seams()._replace(clock=clock))
         await server.start()
         try:
             await scenario(Running(server, clock))
@@ -185,7 +198,7 @@ def test_what_is_only_validated_or_refused_leaves_no_trace(tmp_path: Path) -> No
         (0, "sasl.jaas.config", "hush", InvalidConfig, "is a secret"),
         (0, "ssl.client.auth", "required", InvalidConfig, "promises that clients show"),
         (0, "listener.name.x.sasl.enabled.mechanisms", "PLAIN", InvalidConfig, "clients log in"),
-        (0, "principal.builder.class", "a.B", InvalidConfig, "users are told apart"),
+        (0, "principal.builder.class", "a.B", InvalidConfig, "users are distinguished"),
         (0, "listener.name.plaintext.ssl.key.password", "hush", InvalidConfig, "is a secret"),
     ],
 )
@@ -235,14 +248,11 @@ def test_a_brokers_settings_are_obeyed_and_outlive_it(tmp_path: Path) -> None:
     async def change(running: Running) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
         (replica,) = running.node.replicas
-        told: list[BrokerConfig] = []
-        running.node.config_listeners.append(told.append)
         await running.dynamic.alter_broker(None, replacement([("message.max.bytes", "3000")]))
         assert replica.log.config.max_message_bytes == 3000
         await running.dynamic.alter_broker(0, replacement([("message.max.bytes", "2000")]))
         assert replica.log.config.max_message_bytes == 2000
-        assert [config.int("message.max.bytes") for config in told] == [3000, 2000]
-        assert running.node.config is told[-1]
+        assert running.node.config.int("message.max.bytes") == 2000
         written = b'{"version":1,"config":{"message.max.bytes":"%d"}}'
         assert await running.data("/config/brokers/0") == written % 2000
         assert await running.data("/config/brokers/<default>") == written % 3000
@@ -316,8 +326,8 @@ def test_what_somebody_else_wrote_meanwhile_is_kept(tmp_path: Path) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
         (replica,) = running.node.replicas
         rival = Set("/config/topics/t", layout.encode_config({"segment.bytes": "700"}))
-        dynamic = DynamicConfig(
-            Beset(running.store, lambda: running.store.commit([rival])), running.node
+        dynamic = dynamic_of(
+            running.node, Beset(running.store, lambda: running.store.commit([rival]))
         )
         await dynamic.start()
         try:
@@ -339,7 +349,7 @@ def test_without_a_session_nothing_is_changed_and_the_client_is_told(tmp_path: P
         await running.node.controller.create_topic(NewTopic("t"))
         store = EmbeddedStore()
         session = store.session()
-        dynamic = DynamicConfig(session, running.node)
+        dynamic = dynamic_of(running.node, session)
         await dynamic.start()
         session.expire()
         try:
@@ -358,8 +368,8 @@ def test_a_topic_that_goes_meanwhile_gets_no_settings(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
         await running.store.commit([Delete("/config/topics/t")])  # as of an old topic
-        dynamic = DynamicConfig(
-            Beset(running.store, lambda: delete_topic(running.node.controller, "t")), running.node
+        dynamic = dynamic_of(
+            running.node, Beset(running.store, lambda: delete_topic(running.node.controller, "t"))
         )
         await dynamic.start()
         try:
@@ -527,7 +537,8 @@ def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_miss
     said = [each for each in caplog.records if each.name.endswith("dynamic_config")]
     warnings = [each.getMessage() for each in said if each.levelno >= logging.WARNING]
     assert warnings == [
-        "changes of configs are taken up in the next session: /config/changes: the session is over"
+        "changes of configs are taken up in the next session: "
+        "/config/changes: the session has expired"
     ]
     assert not any(each.exc_info for each in said)
 

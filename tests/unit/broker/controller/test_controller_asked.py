@@ -23,8 +23,7 @@ from barnabas.errors import (
     StaleBrokerEpoch,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.unit.broker.brokers import (
+from tests.kit.broker.brokers import (
     T0,
     Brokers,
     SomeBroker,
@@ -33,7 +32,8 @@ from tests.unit.broker.brokers import (
     made,
     scenario,
 )
-from tests.waiting import until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 
 # --- deletion --------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ def test_a_topic_with_a_replica_on_a_dead_broker_goes_when_that_is_back() -> Non
         async with asyncio.timeout(PATIENCE_S):
             while await them.store.read(layout.topic_path("t")) is not None:
                 await asyncio.sleep(0.01)
-        assert not [path for path in them.store._tree.nodes if "/t" in path[-3:]]
+        assert not [path for path in them.store.tree.nodes if "/t" in path[-3:]]
 
     scenario(play)
 

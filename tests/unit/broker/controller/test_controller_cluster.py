@@ -31,7 +31,7 @@ from barnabas.errors import (
     NotController,
     TopicAlreadyExists,
 )
-from tests.unit.broker.brokers import (
+from tests.kit.broker.brokers import (
     T0,
     Brokers,
     SomeBroker,
@@ -41,7 +41,7 @@ from tests.unit.broker.brokers import (
     made,
     scenario,
 )
-from tests.waiting import until
+from tests.kit.waiting import until
 
 # --- what brokers hear -----------------------------------------------------------------------
 
@@ -418,7 +418,7 @@ def test_everybody_hears_of_isrs_that_were_announced(caplog: pytest.LogCaptureFi
             )
         )
         assert {type(each) for one in them.all.values() for each in one.told} == {UpdateMetadata}
-        await until(lambda: not them.store._tree.nodes[layout.ISR_CHANGES].children)
+        await until(lambda: not them.store.tree.nodes[layout.ISR_CHANGES].children)
         assert "resigned" not in caplog.text
 
     scenario(play)
@@ -433,7 +433,7 @@ def test_a_new_controller_reads_and_removes_what_was_announced_before() -> None:
         await _write_isr(them, 2)
         await isr_notifications.announce(them.store, [T0])
         await until(lambda: them[3].image.topics["t"].partitions[0].isr == (2,))
-        await until(lambda: not them.store._tree.nodes[layout.ISR_CHANGES].children)
+        await until(lambda: not them.store.tree.nodes[layout.ISR_CHANGES].children)
 
     scenario(play)
 

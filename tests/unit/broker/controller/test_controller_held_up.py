@@ -10,8 +10,8 @@ import pytest
 from barnabas.cluster import layout
 from barnabas.cluster.store import Operation, Set
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import T0, Brokers, alive, assigned, made, scenario
-from tests.waiting import until
+from tests.kit.broker.brokers import T0, Brokers, alive, assigned, made, scenario
+from tests.kit.waiting import until
 
 
 def test_re_10_who_asks_again_and_again_holds_up_no_election() -> None:
@@ -55,7 +55,7 @@ def test_a_config_that_cannot_be_read_keeps_nobody_from_the_office(
         await them.store.commit([Set(layout.topic_config_path("t"), b"by hand")])
         await them[1].die()
         await until(lambda: all(each.hosted[T0].leader == 2 for each in alive(them)))
-        assert "topic t has the broker's own settings: /config/topics/t cannot" in caplog.text
+        assert "topic t falls back to the broker's configs: /config/topics/t cannot" in caplog.text
 
     scenario(play)
 

@@ -32,8 +32,8 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import delete_topic
-from tests.unit.broker.controller.test_runner import BROKER, Host, run, runner_of
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.broker.controller_host import BROKER, Host, run, runner_of
 
 
 class CountingStore(EmbeddedStore):
@@ -124,12 +124,12 @@ def test_growth_that_cannot_be(
         await host.runner.replicas_offline([*host.lost])
         with pytest.raises(RequestTimedOut):
             await delete_topic(host.runner, "going")
-        before = {path: node.data for path, node in host.store._tree.nodes.items()}
+        before = {path: node.data for path, node in host.store.tree.nodes.items()}
         with pytest.raises(error):
             await host.runner.create_partitions(
                 topic, total, assignment, validate_only=validate_only
             )
-        assert {path: node.data for path, node in host.store._tree.nodes.items()} == before
+        assert {path: node.data for path, node in host.store.tree.nodes.items()} == before
 
     run(scenario)
 

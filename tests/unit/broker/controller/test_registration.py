@@ -36,11 +36,11 @@ def test_the_base_is_made_once() -> None:
         store = EmbeddedStore()
         first = await ensure_base(store, None, SystemRandom())
         await store.commit([Delete("/config/ips")])  # an older release knew less
-        zxid = store._tree.zxid
+        zxid = store.tree.zxid
         assert await ensure_base(store, first, SystemRandom()) == first
         assert await store.read("/config/ips") is not None
         assert await ensure_base(store, None, SystemRandom()) == first
-        assert store._tree.zxid == zxid + 1
+        assert store.tree.zxid == zxid + 1
         await store.close()
 
     asyncio.run(scenario())

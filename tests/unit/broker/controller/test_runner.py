@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from barnabas.broker.cluster_view import ClusterView
-from barnabas.broker.controller.broker_channels import Deliver
-from barnabas.broker.controller.event_loop import ControllerSettings
-from barnabas.broker.controller.runner import ControllerRunner
-from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import (
     ControlRequest,
@@ -22,13 +17,11 @@ from barnabas.cluster.controller_requests import (
     UpdateMetadata,
 )
 from barnabas.cluster.embedded import EmbeddedStore
-from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
-from barnabas.cluster.loading import LatestEpochOf, load_configs_of, no_log
+from barnabas.cluster.loading import load_configs_of
 from barnabas.cluster.store import Check, Create, Delete, Set
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
-    NONE,
     ConfigError,
     InvalidConfig,
     InvalidPartitions,
@@ -36,77 +29,14 @@ from barnabas.errors import (
     InvalidReplicationFactor,
     InvalidTopic,
     KafkaError,
-    KafkaStorageError,
     NotController,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import delete_topic
-from tests.waiting import until
-
-BROKER = BrokerImage(0, (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), None, 0)
-
-
-def runner_of(
-    store: EmbeddedStore,
-    view: ClusterView,
-    deliver: Deliver,
-    latest_epoch_of: LatestEpochOf = no_log,
-) -> ControllerRunner:
-    """Of a broker that is alone."""
-    clock, random, settings = SystemClock(), SystemRandom(), ControllerSettings()
-    return ControllerRunner(store, view, clock, random, settings, deliver, latest_epoch_of)
-
-
-class Host:
-    """A broker's side of it: what it hosts, what it knows, what it was told, in order."""
-
-    def __init__(self, store: EmbeddedStore) -> None:
-        self.store = store
-        self.view = ClusterView(0)
-        self.hosted: dict[TopicPartition, int] = {}  # leader epochs
-        self.told: list[ControlRequest] = []
-        self.lost: set[TopicPartition] = set()  # with a directory, which it says when told to stop
-        self.runner = runner_of(store, self.view, self._deliver)
-
-    @property
-    def image(self) -> ClusterImage:
-        return self.view.image
-
-    async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
-        self.told.append(request)
-        if isinstance(request, UpdateMetadata):
-            self.view.update(self.image.apply(request))
-        elif isinstance(request, LeaderAndIsr):
-            for state in request.partitions:
-                self.hosted[state.topic_partition] = state.partition.leader_epoch
-        else:
-            for topic_partition in request.partitions:
-                self.hosted.pop(topic_partition, None)
-            return {
-                name: KafkaStorageError.code if name in self.lost else NONE
-                for name in request.partitions
-            }
-        return None
-
-    def paths(self) -> set[str]:
-        return set(self.store._tree.nodes)
-
-
-def run(
-    scenario: Callable[[Host], Awaitable[None]], store: Callable[[], EmbeddedStore] = EmbeddedStore
-) -> None:
-    async def whole() -> None:
-        host = Host(store())
-        await host.runner.start(BROKER)
-        try:
-            await scenario(host)
-        finally:
-            await host.runner.stop()
-            await host.store.close()
-
-    asyncio.run(whole())
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.broker.controller_host import BROKER, Host, run, runner_of
+from tests.kit.waiting import until
 
 
 def test_a_start_leaves_the_tree_of_a_real_broker() -> None:

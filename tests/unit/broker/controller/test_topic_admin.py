@@ -16,7 +16,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.raw_client import RawClient, once_found
+from tests.kit.raw_client import RawClient, once_found
 
 NOT_CONTROLLER = 41
 

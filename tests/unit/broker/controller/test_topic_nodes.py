@@ -14,7 +14,7 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.layout import StateNode, TopicNode
 from barnabas.cluster.store import BadVersion, Create, Delete, Set
 from barnabas.types import TopicPartition
-from tests.unit.cluster.whole_tree import load_topics
+from tests.kit.whole_tree import load_topics
 
 ID = b"\1" * 16
 
@@ -119,17 +119,17 @@ def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() ->
         names = [f"{'old' * 30}{number}" for number in range(3000)]
         for name in names:
             await store.commit([Create(layout.topic_path(name), old)])
-        zxid = store._tree.zxid
+        zxid = store.tree.zxid
         nodes = _nodes(store, [])
         topics = await nodes.unknown(("t",))
         assert {topic.topic_id for topic in topics.values()}.isdisjoint({None, bytes(16)})
         assert set(nodes.versions.values()) == {1}
         written = sum(
             len(node.data or b"") + len(path)
-            for path, node in store._tree.nodes.items()
+            for path, node in store.tree.nodes.items()
             if path.startswith("/brokers/topics/old")
         )
-        assert store._tree.zxid - zxid >= written / 500_000
+        assert store.tree.zxid - zxid >= written / 500_000
         assert (await load_topics(store))[names[-1]].topic_id == topics[names[-1]].topic_id
         await store.close()
 
@@ -142,12 +142,12 @@ def test_the_paths_of_a_topic_can_be_deleted_in_their_order() -> None:
     async def scenario() -> None:
         store = await _store()
         await store.commit([Create("/admin/delete_topics/t"), Create("/admin/delete_topics/u")])
-        before = set(store._tree.nodes)
+        before = set(store.tree.nodes)
         paths = await _nodes(store, []).paths_of(["t", "u"])
         assert paths[-1].startswith("/admin/delete_topics/")
         assert len(paths) == 7
         await store.commit([Delete(path) for path in paths])
-        assert before - set(store._tree.nodes) == set(paths)
+        assert before - set(store.tree.nodes) == set(paths)
         await store.close()
 
     asyncio.run(scenario())

@@ -29,16 +29,17 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, once_found
-from tests.unit.broker.conftest import create
-from tests.unit.broker.transactional import (
+from tests.kit.broker.replicated import meet
+from tests.kit.broker.topics import create
+from tests.kit.broker.transactional import (
     TransactionalProducer,
     running,
     status_of,
     talk,
     write_marker,
 )
-from tests.waiting import until, wait_until
+from tests.kit.raw_client import RawClient, once_found
+from tests.kit.waiting import until, wait_until
 
 STUCK = TopicPartition("t", 1)
 
@@ -52,14 +53,16 @@ def commit_with_one_partition_stuck(client: RawClient) -> None:
 
 def stop_hosting(server: Server, partition: TopicPartition) -> None:
     """As if its disk were out of reach: the cluster knows it, this broker has not got it."""
-    server.node.replicas.apply_stop_replica(StopReplica(0, 1, (partition,), delete=False))
+    server.parts.partitions.role_changes.apply_stop_replica(
+        StopReplica(0, 1, (partition,), delete=False)
+    )
 
 
 def host_again(server: Server, partition: TopicPartition) -> None:
     topic = server.node.image.topics[partition.topic]
     image = topic.partitions[partition.partition]
     state = PartitionState(partition, topic.topic_id, image, {}, is_new=False)
-    server.node.replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+    server.parts.partitions.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
 
 
 def test_what_cannot_be_written_is_tried_until_it_can(tmp_path: Path) -> None:
@@ -217,15 +220,14 @@ GROUP = "g"
 
 def set_isr(server: Server, partition: TopicPartition, *isr: int) -> None:
     """As the controller says it; of broker 5, if it has a replica too, nothing is ever heard."""
-    replicas = server.node.replicas
-    replicas.live = {server.broker_id: -1, 5: 1}
-    known = replicas.leader_of(partition).partition
+    meet(server.parts, {server.broker_id: server.node.view.broker_epoch, 5: 1})
+    known = server.node.replicas.leader_of(partition).partition
     image = PartitionImage(
         server.broker_id, known.leader_epoch, isr, isr, known.partition_epoch + 1, 1
     )
     topic_id = server.node.image.topics[partition.topic].topic_id
     state = PartitionState(partition, topic_id, image, {}, is_new=False)
-    replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+    server.parts.partitions.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
 
 
 def commit_in_transaction(server: Server, producer_id: int) -> GroupOffsets:
@@ -285,7 +287,7 @@ def test_a_marker_counts_whatever_becomes_of_its_request(tmp_path: Path, has_gon
             assert offsets.pending
             if has_gone:
                 writer.close()
-                await until(lambda: not len(server._routers[0]._connections))
+                await until(lambda: not len(server.parts.network.routers[0]._connections))
             set_isr(server, TopicPartition(GROUP_TOPIC, 0), server.broker_id)
             await until(lambda: not offsets.pending)
             assert offsets.committed[("t", 0)][0] == 42

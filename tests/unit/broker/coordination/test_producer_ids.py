@@ -14,8 +14,8 @@ from barnabas.cluster.store import SessionExpired, Znode
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.api import INIT_PRODUCER_ID
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.raw_client import PATIENCE_S, RawClient
-from tests.unit.broker.transactional import TransactionalProducer, running, talk
+from tests.kit.broker.transactional import TransactionalProducer, running, talk
+from tests.kit.raw_client import PATIENCE_S, RawClient
 
 
 class FarStore(EmbeddedStore):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.coordinator.decision import Decision
-from tests.unit.broker.coordination.test_shards import NAME, record, run, started
-from tests.waiting import until
+from tests.kit.broker.tallies import NAME, record, run, started
+from tests.kit.waiting import until
 
 
 def test_a_deadline_of_the_machine_is_kept(tmp_path: Path) -> None:

@@ -9,193 +9,38 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from barnabas.broker.cluster_view import ClusterView
-from barnabas.broker.coordination.pending_reply import joined, settled
-from barnabas.broker.coordination.shard import Shard, Surroundings
-from barnabas.broker.coordination.shards import Shards
-from barnabas.broker.network.channel import Outcome, Staged
-from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.runtime.watched_clock import WatchedClock
-from barnabas.clock import SystemClock
-from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
-from barnabas.cluster.image import PartitionImage
+from barnabas.broker.coordination.pending_reply import joined
+from barnabas.broker.network.outcome import Staged
+from barnabas.cluster.controller_requests import StopReplica
 from barnabas.cluster.layout import GROUP_TOPIC
-from barnabas.config import BrokerConfig
 from barnabas.coordinator.decision import (
-    NOTHING,
     Decision,
     Markers,
-    Reply,
     StateRecord,
     TransactionalBatch,
 )
-from barnabas.coordinator.placing import partition_of
 from barnabas.coordinator.records import (
     GroupMetadataKey,
     GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    decode_group_record,
     encode_record,
 )
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
-    KafkaError,
     NotCoordinator,
 )
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorResponse
 from barnabas.records.batch import iterate_batches
 from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
-from barnabas.storage.files import OsFiles
-from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.waiting import until
-
-PARTITIONS = 2
-TOPIC_ID = bytes(15) + b"\x09"
-
-
-class Tally:
-    """Keeps a number by name; a name can be asked for before it is there, and waits then."""
-
-    def __init__(self, partition: int, epoch: int) -> None:
-        self.partition, self.epoch = partition, epoch
-        self.numbers: dict[str, int] = {}
-        self.ended: list[tuple[int, bool]] = []
-        self.is_loaded = False
-        self.deadline: int | None = None
-        self.expired = 0
-        self._waiting: dict[str, list[int]] = {}
-
-    def put(self, ticket: int, name: str, number: int) -> Decision:
-        waiting = [ticket, *self._waiting.pop(name, [])]
-        return Decision((record(name, number),), tuple(Reply(t, told(number)) for t in waiting))
-
-    def forget(self, ticket: int) -> Decision:
-        tombstones = tuple(record(name, 0)._replace(value=None) for name in self.numbers)
-        return Decision(tombstones, (Reply(ticket, told(len(tombstones))),))
-
-    def get(self, ticket: int, name: str) -> Decision:
-        if name in self.numbers:
-            return Decision(replies=(Reply(ticket, told(self.numbers[name])),))
-        self._waiting.setdefault(name, []).append(ticket)
-        return NOTHING
-
-    def apply(self, record: StateRecord, offset: int, producer_id: int = -1) -> None:
-        assert isinstance(record.key, OffsetCommitKey)
-        if record.value is None:
-            del self.numbers[record.key.group]
-            return
-        assert isinstance(record.value, OffsetCommitValue)
-        self.numbers[record.key.group] = record.value.offset
-
-    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        self.ended.append((producer_id, is_commit))
-
-    def loaded(self, now: object) -> Decision:
-        self.is_loaded = True
-        return NOTHING
-
-    def deadline_ms(self) -> int | None:
-        return self.deadline
-
-    def expire(self, now: object, *, may_forget: bool = True) -> list[Decision]:
-        self.deadline = None
-        self.expired += 1
-        return [Decision((record("expired", self.expired),))]
-
-
-def record(name: str, number: int) -> StateRecord:
-    key = OffsetCommitKey(group=name, topic="t", partition=0)
-    value = OffsetCommitValue(offset=number, leader_epoch=-1, metadata="", commit_timestamp=0)
-    return StateRecord(key, value)
-
-
-def told(number: int) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(node_id=number)
-
-
-def failed(error: KafkaError) -> Message:
-    return FindCoordinatorResponse(error_code=error.code)
-
-
-class Node:
-    """A broker's logs and replicas, and a coordinator above them."""
-
-    def __init__(self, directory: Path, settings: dict[str, str] | None = None) -> None:
-        self.config = BrokerConfig({"log.dirs": str(directory), **(settings or {})})
-        self.clock = WatchedClock(SystemClock())
-        self.store = LogStore(OsFiles(), 0, 86_400_000)
-        self.store.begin([directory], self.config.log_config(), self.clock.wall_ms())
-        self.replicas = Replicas(ClusterView(0), self.store, self.config, self.clock)
-        self.markers: list[Markers] = []
-        self.machines: list[Tally] = []
-        around = Surroundings(self.clock, self.replicas, 0, 200, 1 << 20, self.send_markers)
-        self.shards: Shards[Tally] = Shards(
-            GROUP_TOPIC, self.make, decode_group_record, around, lambda: PARTITIONS
-        )
-        self.replicas.on_leading = self.shards.taken
-        self.replicas.on_left = lambda replica: self.shards.dropped(
-            replica.topic_partition.partition
-        )
-
-    def make(self, partition: int, epoch: int) -> Tally:
-        self.machines.append(Tally(partition, epoch))
-        return self.machines[-1]
-
-    def send_markers(self, shard: Shard[Tally], markers: Markers) -> None:
-        self.markers.append(markers)
-
-    def lead(
-        self, partition: int, epoch: int, leader: int = 0, others: tuple[int, ...] = ()
-    ) -> None:
-        """`others` have a replica that is not in sync."""
-        image = PartitionImage(leader, epoch, (leader,), (leader, *others), epoch, 1)
-        name = TopicPartition(GROUP_TOPIC, partition)
-        state = PartitionState(name, TOPIC_ID, image, {}, is_new=False)
-        self.replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
-
-    def put(self, name: str, number: int) -> Outcome:
-        shard = self.shards.shard_of(name)
-        return shard.ask(lambda machine, ticket, _: machine.put(ticket, name, number), failed)
-
-    def get(self, name: str) -> Outcome:
-        shard = self.shards.shard_of(name)
-        return shard.ask(lambda machine, ticket, _: machine.get(ticket, name), failed)
-
-    async def answer(self, outcome: Outcome) -> FindCoordinatorResponse:
-        message = await asyncio.wait_for(settled(outcome, self.replicas), 60)
-        assert isinstance(message, FindCoordinatorResponse)
-        return message
-
-
-@asynccontextmanager
-async def started(directory: Path, settings: dict[str, str] | None = None) -> AsyncIterator[Node]:
-    node = Node(directory, settings)
-    try:
-        yield node
-    finally:
-        node.shards.close()
-        node.store.close()
-
-
-def run(test: Callable[[Path], Awaitable[None]], directory: Path) -> None:
-    async def whole() -> None:
-        await test(directory)
-
-    asyncio.run(whole())
-
-
-NAME = next(name for name in "abcdef" if partition_of(name, PARTITIONS) == 0)
+from tests.kit.broker.tallies import NAME, PARTITIONS, failed, record, run, started, told
+from tests.kit.waiting import until
 
 
 def test_what_was_asked_is_answered_when_the_log_has_it(tmp_path: Path) -> None:
@@ -298,13 +143,13 @@ def test_a_refused_append_has_changed_nothing(tmp_path: Path) -> None:
         async with started(directory, {"min.insync.replicas": "2"}) as node:
             node.lead(0, 1)
             shard = node.shards.shard_of(NAME)
-            shard.replica.partition.min_insync_replicas = 1
+            shard.replica.partition.configured(1)
             await node.answer(node.put(NAME, 1))
             end_offset = shard.replica.log.log_end_offset
             node.lead(0, 2, others=(5,))
             await until(lambda: not node.shards.is_loading)
             shard = node.shards.shard_of(NAME)
-            shard.replica.partition.min_insync_replicas = 2
+            shard.replica.partition.configured(2)
             parked = asyncio.create_task(node.answer(node.get("new" + NAME)))
             await asyncio.sleep(0)
             answer = await node.answer(node.put(NAME, 2))
@@ -329,7 +174,7 @@ def test_what_nobody_waits_to_see_forgotten_is_not_refused_below_the_minimum_gc_
             node.lead(0, 2, others=(5,))
             await until(lambda: not node.shards.is_loading)
             shard = node.shards.shard_of(NAME)
-            shard.replica.partition.min_insync_replicas = 2
+            shard.replica.partition.configured(2)
             shard.carry_out(Decision((record("other", 1),)))
             assert shard.machine.numbers == {NAME: 1}
             shard.carry_out(Decision((record(NAME, 1)._replace(value=None),)))
@@ -474,7 +319,7 @@ def test_the_disk_that_fails_answers_everybody(tmp_path: Path) -> None:
             replica = node.replicas.leader_of((GROUP_TOPIC, 0))
             outcome = node.put(NAME, 1)
             parked = asyncio.create_task(node.answer(node.get("new" + NAME)))
-            node.replicas.fail_directory(replica, OSError(5, "Input/output error"))
+            replica.fail(OSError(5, "Input/output error"))
             assert (await node.answer(outcome)).error_code == NotCoordinator.code
             parked.cancel()
             with pytest.raises(NotCoordinator):
@@ -529,7 +374,7 @@ def test_a_deleted_topic_leaves_no_shard(tmp_path: Path) -> None:
         async with started(directory) as node:
             node.lead(0, 1)
             names = (TopicPartition(GROUP_TOPIC, 0),)
-            node.replicas.apply_stop_replica(StopReplica(0, 1, names, delete=True))
+            node.role_changes.apply_stop_replica(StopReplica(0, 1, names, delete=True))
             with pytest.raises(NotCoordinator):
                 node.shards.shard_of(NAME)
 
@@ -546,7 +391,7 @@ def test_a_partition_deleted_before_it_was_written_hurts_nobody(tmp_path: Path) 
             names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
             lost, kept = node.put(names[0], 1), node.put(names[1], 2)
             gone = (TopicPartition(GROUP_TOPIC, 0),)
-            node.replicas.apply_stop_replica(StopReplica(0, 1, gone, delete=True))
+            node.role_changes.apply_stop_replica(StopReplica(0, 1, gone, delete=True))
             node.replicas.write_staged()
             assert (await node.answer(kept)).node_id == 2
             assert (await node.answer(lost)).error_code == NotCoordinator.code

@@ -27,10 +27,10 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.transactional import TransactionalProducer, running, talk, write_marker
-from tests.waiting import wait_until
+from tests.kit.broker.topics import create
+from tests.kit.broker.transactional import TransactionalProducer, running, talk, write_marker
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 
 def ends_of(client: RawClient, topic: str, partition: int = 0) -> tuple[int, int]:

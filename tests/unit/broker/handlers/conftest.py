@@ -4,13 +4,15 @@ takes itself for a broker of a cluster."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from barnabas import Broker
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.cluster_calls import Member, cluster_member
-from tests.unit.broker.handlers.group_calls import AT_ONCE, find_coordinator
+from tests.kit.broker.authorizers import authorized_by
+from tests.kit.broker.cluster_calls import Member, cluster_member
+from tests.kit.broker.group_calls import AT_ONCE, find_coordinator
+from tests.kit.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +46,30 @@ def other(group_node: Broker) -> Iterator[RawClient]:
 def group(request: pytest.FixtureRequest) -> str:
     """A group id of the test's own."""
     return str(request.node.name)
+
+
+@pytest.fixture
+def offsets_topic(client: RawClient) -> None:
+    """`__consumer_offsets`, which is created by the first request for a coordinator."""
+    find_coordinator(client)
+
+
+class Denying:
+    """An authorizer that lets everything pass but for these names."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def allows(self, principal: object, address: str, needs: object, name: str) -> bool:
+        return name not in self.names
+
+
+@pytest.fixture
+def deny(node: Broker) -> Iterator[object]:
+    """Deny these names to everybody, until the test is over."""
+    with ExitStack() as denied:
+
+        def replace(*names: str) -> None:
+            denied.enter_context(authorized_by(Denying(*names)))
+
+        yield replace

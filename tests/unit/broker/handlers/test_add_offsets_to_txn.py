@@ -10,9 +10,9 @@ from barnabas import Broker
 from barnabas.errors import InvalidProducerEpoch, InvalidRequest, ProducerFenced
 from barnabas.protocol.api import ADD_OFFSETS_TO_TXN, DESCRIBE_TRANSACTIONS
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.transactional import TransactionalProducer
-from tests.waiting import wait_until
+from tests.kit.broker.transactional import TransactionalProducer
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 
 @pytest.mark.parametrize("version", range(ADD_OFFSETS_TO_TXN.max_version + 1))

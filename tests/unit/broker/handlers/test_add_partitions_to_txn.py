@@ -22,8 +22,8 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from tests.raw_client import RawClient
-from tests.unit.broker.transactional import TransactionalProducer
+from tests.kit.broker.transactional import TransactionalProducer
+from tests.kit.raw_client import RawClient
 
 
 @pytest.mark.parametrize("version", range(4))

@@ -7,9 +7,9 @@ from barnabas.errors import BrokerIdNotRegistered, ClusterAuthorizationFailed, S
 from barnabas.protocol.api import ALLOCATE_PRODUCER_IDS, INIT_PRODUCER_ID
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.cluster_calls import Member
-from tests.unit.broker.handlers.group_calls import allowing
+from tests.kit.broker.cluster_calls import Member
+from tests.kit.broker.group_calls import allowing
+from tests.kit.raw_client import RawClient
 
 
 def ask(broker_id: int, broker_epoch: int) -> AllocateProducerIdsRequest:

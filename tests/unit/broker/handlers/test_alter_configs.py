@@ -12,8 +12,8 @@ from barnabas.protocol.messages.alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
 )
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.test_incremental_alter_configs import BROKER, TOPIC, value_of
+from tests.kit.broker.configs import BROKER, TOPIC, value_of
+from tests.kit.raw_client import RawClient
 
 
 def alter(

@@ -16,10 +16,10 @@ from barnabas.errors import (
 from barnabas.protocol.api import ALTER_PARTITION
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.cluster_calls import Member
-from tests.unit.broker.handlers.group_calls import allowing
+from tests.kit.broker.cluster_calls import Member
+from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from barnabas.errors import InvalidRequest, UnsupportedVersion
 from barnabas.protocol.api import API_VERSIONS, APIS, PRODUCE
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 
 @pytest.mark.parametrize("version", range(API_VERSIONS.max_version + 1))

@@ -23,10 +23,10 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.storage.files import Bytes, File, OsFile, OsFiles
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import only, request, values
-from tests.unit.broker.handlers.test_fetch_cold import log_of, on_loop
-from tests.unit.broker.handlers.test_produce import produce
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.loops import inside, log_of
+from tests.kit.broker.produces import produce
+from tests.kit.raw_client import RawClient, batch
 
 SEGMENTS = 60
 T0 = 1_700_000_000_000
@@ -55,11 +55,11 @@ class SlowFile(OsFile):
 class SlowDisk(OsFiles):
     """Every file is cold until a thread has opened it."""
 
-    __slots__ = ("on_loop", "warm")
+    __slots__ = ("inside", "warm")
 
     def __init__(self) -> None:
         self.warm: set[Path] = set()
-        self.on_loop: list[Path] = []
+        self.inside: list[Path] = []
         """Cold files that the loop has waited for."""
 
     def open(self, path: Path, *, create: bool = False) -> File:
@@ -74,7 +74,7 @@ class SlowDisk(OsFiles):
         if threading.current_thread().name != LOOP:
             self.warm.add(path)
         elif path not in self.warm:
-            self.on_loop.append(path)
+            self.inside.append(path)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def cold(node: Broker, client: RawClient) -> Iterator[SlowDisk]:
             segment.time_index._last = segment.offset_index._last = None
         return len(log.segments)
 
-    assert on_loop(node, forget) == SEGMENTS
+    assert inside(node, forget) == SEGMENTS
     yield disk
 
 
@@ -131,7 +131,7 @@ def test_a_search_by_time_is_a_threads(client: RawClient, cold: SlowDisk) -> Non
     assert find(client, -3) == (SEGMENTS - 1, T0 + 10 * (SEGMENTS - 1))
     find(client, T0, version=0)
     assert len(cold.warm) >= SEGMENTS
-    assert not cold.on_loop
+    assert not cold.inside
 
 
 @pytest.mark.parametrize("isolation_level", [0, 1])
@@ -140,14 +140,14 @@ def test_a_fetch_opens_nothing_cold_on_the_loop(
     client: RawClient, cold: SlowDisk, max_bytes: int, isolation_level: int
 ) -> None:
     for offset in (0, 37, SEGMENTS - 1):
-        wanted = request(
+        wanted = fetch_request(
             "t", offset, max_bytes=max_bytes, isolation_level=isolation_level, max_wait_ms=0
         )
         wanted.topics[0].partitions[0].partition_max_bytes = max_bytes
         found = values(only(client.call(FETCH, 11, wanted)))
         assert found[0] == b"%d" % offset
         assert len(found) == (1 if max_bytes == 1 else min(len(found), SEGMENTS - offset))
-    assert not cold.on_loop
+    assert not cold.inside
 
 
 def test_what_went_meanwhile_is_looked_for_again(node: Broker, client: RawClient) -> None:
@@ -163,8 +163,7 @@ def test_what_went_meanwhile_is_looked_for_again(node: Broker, client: RawClient
         produce(client, "shrinking", batch(b"%d" % i, timestamp_ms=T0 + i))
 
     def search() -> tuple[bool, bool, Any]:
-        assert node._server is not None
-        log = node._server.node.replicas.leader_of(("shrinking", 0)).log
+        log = node.server.node.replicas.leader_of(("shrinking", 0)).log
         from barnabas.storage.cold import timestamp_lookup
 
         stale = timestamp_lookup(log, T0 + 3)
@@ -174,6 +173,6 @@ def test_what_went_meanwhile_is_looked_for_again(node: Broker, client: RawClient
         fresh.run()
         return stale.is_of(log), fresh.is_of(log), fresh.found
 
-    was_of, is_of, found = on_loop(node, search)
+    was_of, is_of, found = inside(node, search)
     assert (was_of, is_of) == (False, True)
     assert found.offset == 8

@@ -10,10 +10,10 @@ from barnabas import Broker
 from barnabas.errors import BrokerIdNotRegistered, ClusterAuthorizationFailed, StaleBrokerEpoch
 from barnabas.protocol.api import CONTROLLED_SHUTDOWN
 from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.cluster_calls import Member, cluster_member, rewrite_topic
-from tests.unit.broker.handlers.group_calls import allowing
+from tests.kit.broker.cluster_calls import Member, cluster_member, rewrite_topic
+from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
 
 
 def ask(broker_epoch: int = -1, broker_id: int = 0) -> ControlledShutdownRequest:

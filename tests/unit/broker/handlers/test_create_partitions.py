@@ -19,10 +19,10 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill, only, values
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.produces import fill
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
 
 LATEST = CREATE_PARTITIONS.max_version
 

@@ -26,8 +26,9 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
-from tests.raw_client import RawClient
-from tests.waiting import wait_until
+from tests.kit.broker.topics import exists
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 
 def create(
@@ -46,11 +47,6 @@ def create(
     if version >= 1:
         request.validate_only = validate_only
     return client.call(CREATE_TOPICS, version, request).topics[0]
-
-
-def exists(client: RawClient, name: str) -> bool:
-    answer = client.call(METADATA, 1, MetadataRequest(topics=None))
-    return name in [topic.name for topic in answer.topics]
 
 
 @pytest.mark.parametrize("version", range(CREATE_TOPICS.min_version, CREATE_TOPICS.max_version + 1))

@@ -13,10 +13,10 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import DELETE_GROUPS
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.group_calls import allowing, describe, leave, loading, settle
-from tests.unit.broker.handlers.test_offset_commit import commit
+from tests.kit.broker.group_calls import allowing, describe, leave, loading, settle
+from tests.kit.broker.offsets import commit
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
 
 LATEST = DELETE_GROUPS.max_version
 

@@ -28,11 +28,12 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.raw_client import PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of, values
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.replicated import EPOCHS, Follower, Shared, inside, replicas_of
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.loops import inside
+from tests.kit.broker.produces import fill
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, meet, parts_of
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 
 LATEST = DELETE_RECORDS.max_version
 
@@ -169,7 +170,7 @@ def test_st_10_who_is_dead_is_not_waited_for(
     with RawClient(node.bootstrap_servers) as raw:
         Follower(raw, shared).fetch(3)
     _send(client, shared.name.topic, 2)
-    inside(node, lambda: setattr(replicas_of(node), "live", {0: EPOCHS[0]}))
+    inside(node, lambda: meet(parts_of(node), {0: EPOCHS[0]}))
     assert _received(client) == (0, 2)
 
 

@@ -14,11 +14,10 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import DELETE_TOPICS, FETCH
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_create_topics import exists
-from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
+from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.produces import fill
+from tests.kit.broker.topics import create, exists, topic_id_of
+from tests.kit.raw_client import RawClient, batch
 
 
 def delete(client: RawClient, name: str | None, version: int, topic_id: bytes = bytes(16)) -> int:

@@ -7,7 +7,7 @@ import pytest
 from barnabas.errors import UnsupportedEndpointType
 from barnabas.protocol.api import DESCRIBE_CLUSTER
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 
 @pytest.mark.parametrize("version", range(DESCRIBE_CLUSTER.max_version + 1))

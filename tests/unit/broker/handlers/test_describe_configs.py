@@ -16,27 +16,11 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
-    DescribeConfigsResult,
 )
-from tests.raw_client import RawClient
+from tests.kit.broker.configs import describe
+from tests.kit.raw_client import RawClient
 
 TOPIC, BROKER = 2, 4
-
-
-def describe(
-    client: RawClient,
-    kind: int,
-    name: str,
-    keys: list[str] | None = None,
-    version: int = DESCRIBE_CONFIGS.max_version,
-) -> DescribeConfigsResult:
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=keys
-    )
-    request = DescribeConfigsRequest(resources=[resource])
-    if version >= 3:
-        request.include_documentation = True
-    return client.call(DESCRIBE_CONFIGS, version, request).results[0]
 
 
 @pytest.mark.parametrize(

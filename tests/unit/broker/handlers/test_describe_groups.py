@@ -7,8 +7,7 @@ import pytest
 from barnabas import Broker
 from barnabas.errors import CoordinatorLoadInProgress, GroupAuthorizationFailed
 from barnabas.protocol.api import DESCRIBE_GROUPS
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.group_calls import (
+from tests.kit.broker.group_calls import (
     allowing,
     describe,
     join,
@@ -17,6 +16,7 @@ from tests.unit.broker.handlers.group_calls import (
     settle,
     sync,
 )
+from tests.kit.raw_client import RawClient
 
 NOT_TOLD = -(1 << 31)
 

@@ -15,9 +15,9 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill
+from tests.kit.broker.produces import fill
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
 
 LATEST = DESCRIBE_LOG_DIRS.max_version
 
@@ -74,7 +74,7 @@ def test_several_directories_and_one_that_fails(tmp_path: Path) -> None:
         results = {each.log_dir: each for each in ask(client, None)}
         assert set(results) == {str(first), str(second)}
         assert [len(sizes(each)) for each in results.values()] == [2, 2]
-        store = broker._server.node.replicas.store  # type: ignore[union-attr]
+        store = broker.server.node.replicas.store
         store.fail_directory(second, OSError(5, "Input/output error"))
         results = {each.log_dir: each for each in ask(client, None)}
         failed = results[str(second)]

@@ -15,8 +15,8 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.transactional import write_marker
+from tests.kit.broker.transactional import write_marker
+from tests.kit.raw_client import RawClient, batch
 
 
 def ask(client: RawClient, topic: str, *partitions: int) -> Any:

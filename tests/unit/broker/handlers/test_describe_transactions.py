@@ -7,8 +7,8 @@ from typing import Any
 from barnabas.errors import InvalidRequest, TransactionalIdNotFound
 from barnabas.protocol.api import DESCRIBE_TRANSACTIONS
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.transactional import TransactionalProducer
+from tests.kit.broker.transactional import TransactionalProducer
+from tests.kit.raw_client import RawClient
 
 
 def test_each_id_is_answered_once(client: RawClient, topic: str) -> None:

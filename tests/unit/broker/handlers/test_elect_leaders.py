@@ -17,10 +17,10 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import ELECT_LEADERS
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.cluster_calls import rewrite_topic
-from tests.unit.broker.handlers.group_calls import allowing
+from tests.kit.broker.cluster_calls import rewrite_topic
+from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
 
 LATEST = ELECT_LEADERS.max_version
 

@@ -12,9 +12,9 @@ from barnabas.errors import (
     ProducerFenced,
 )
 from barnabas.protocol.api import END_TXN
-from tests.raw_client import RawClient
-from tests.unit.broker.transactional import TransactionalProducer
-from tests.waiting import wait_until
+from tests.kit.broker.transactional import TransactionalProducer
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 
 @pytest.mark.parametrize("version", range(END_TXN.max_version + 1))

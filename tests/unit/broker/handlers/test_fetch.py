@@ -17,54 +17,16 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from barnabas.protocol.api import DELETE_TOPICS, FETCH, METADATA, PRODUCE
+from barnabas.protocol.api import DELETE_TOPICS, FETCH, PRODUCE
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.fetch import (
     FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
     PartitionData,
 )
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.records.record import iterate_records
-from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_produce import request as produce_request
-
-
-def topic_id_of(client: RawClient, topic: str) -> bytes:
-    answer = client.call(METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))
-    return answer.topics[0].topic_id
-
-
-def request(topic: str | bytes, offset: int = 0, partition: int = 0, **fields: int) -> FetchRequest:
-    own = {
-        name: fields.pop(name)
-        for name in ("partition_max_bytes", "current_leader_epoch")
-        if name in fields
-    }
-    own.setdefault("partition_max_bytes", 1 << 20)
-    wanted = FetchPartition(partition=partition, fetch_offset=offset, **own)
-    named = {"topic": topic} if isinstance(topic, str) else {"topic_id": topic}
-    base = {"replica_id": -1, "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
-    return FetchRequest(
-        topics=[FetchTopic(partitions=[wanted], **named)], session_epoch=-1, **(base | fields)
-    )
-
-
-def only(response: FetchResponse):  # type: ignore[no-untyped-def]
-    return response.responses[0].partitions[0]
-
-
-def values(partition) -> list[bytes | None]:  # type: ignore[no-untyped-def]
-    return [record.value for record in iterate_records(bytes(partition.records or b""))]
-
-
-def fill(client: RawClient, topic: str, *batches: bytes) -> None:
-    for each in batches:
-        answer = client.call(PRODUCE, 9, produce_request(topic, {0: each}))
-        assert answer.responses[0].partition_responses[0].error_code == 0
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.produces import fill, produce_request
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 
 
 @pytest.mark.parametrize("version", range(4, FETCH.max_version + 1))
@@ -73,7 +35,7 @@ def test_what_was_produced_comes_back_in_every_version(
 ) -> None:
     fill(client, topic, batch(b"a", b"b"), batch(b"c"))
     name = topic_id_of(client, topic) if version >= 13 else topic
-    partition = only(client.call(FETCH, version, request(name)))
+    partition = only(client.call(FETCH, version, fetch_request(name)))
     assert partition.error_code == 0
     assert values(partition) == [b"a", b"b", b"c"]
     assert partition.high_watermark == partition.last_stable_offset == 3
@@ -81,9 +43,9 @@ def test_what_was_produced_comes_back_in_every_version(
 
 def test_from_the_middle_of_a_batch_the_whole_batch_comes(client: RawClient, topic: str) -> None:
     fill(client, topic, batch(b"a", b"b", b"c"), batch(b"d"))
-    assert values(only(client.call(FETCH, 11, request(topic, 1)))) == [b"a", b"b", b"c", b"d"]
-    assert values(only(client.call(FETCH, 11, request(topic, 3)))) == [b"d"]
-    assert values(only(client.call(FETCH, 11, request(topic, 4)))) == []
+    assert values(only(client.call(FETCH, 11, fetch_request(topic, 1)))) == [b"a", b"b", b"c", b"d"]
+    assert values(only(client.call(FETCH, 11, fetch_request(topic, 3)))) == [b"d"]
+    assert values(only(client.call(FETCH, 11, fetch_request(topic, 4)))) == []
 
 
 def test_a_first_batch_above_every_limit_is_returned_all_the_same(
@@ -91,7 +53,7 @@ def test_a_first_batch_above_every_limit_is_returned_all_the_same(
 ) -> None:
     """CO-1"""
     fill(client, topic, batch(bytes(5000)), batch(b"next"))
-    limited = request(topic, max_bytes=100, partition_max_bytes=100)
+    limited = fetch_request(topic, max_bytes=100, partition_max_bytes=100)
     assert values(only(client.call(FETCH, 11, limited))) == [bytes(5000)]
 
 
@@ -99,14 +61,14 @@ def test_limits_cut_between_batches(client: RawClient, topic: str) -> None:
     """CO-1: partition and request limits, whole batches only."""
     one = batch(bytes(1000))
     fill(client, topic, *[one] * 5)
-    limited = request(topic, partition_max_bytes=len(one) * 2 + 10)
+    limited = fetch_request(topic, partition_max_bytes=len(one) * 2 + 10)
     assert len(values(only(client.call(FETCH, 11, limited)))) == 2
 
 
 def test_an_empty_fetch_waits_and_returns_empty(client: RawClient, topic: str) -> None:
     """CO-1"""
     began = time.monotonic()
-    partition = only(client.call(FETCH, 11, request(topic, max_wait_ms=200)))
+    partition = only(client.call(FETCH, 11, fetch_request(topic, max_wait_ms=200)))
     assert values(partition) == []
     assert time.monotonic() - began >= 0.19
 
@@ -114,7 +76,7 @@ def test_an_empty_fetch_waits_and_returns_empty(client: RawClient, topic: str) -
 def test_a_long_poll_ends_when_a_record_is_there(node, client: RawClient, topic: str) -> None:
     """CO-1: a poll of seven days returns as soon as there is data."""
     seven_days_ms = 7 * 24 * 3600 * 1000
-    sent = client.send(FETCH, 11, request(topic, max_wait_ms=seven_days_ms))
+    sent = client.send(FETCH, 11, fetch_request(topic, max_wait_ms=seven_days_ms))
     with RawClient(node.bootstrap_servers) as other:
         fill(other, topic, batch(b"now"))
     got, response = client.receive(FETCH, 11)
@@ -125,7 +87,7 @@ def test_a_long_poll_ends_when_a_record_is_there(node, client: RawClient, topic:
 def test_a_long_poll_waits_for_min_bytes(node, client: RawClient, topic: str) -> None:
     """CO-1: fetch.min.bytes"""
     one = batch(bytes(1000))
-    client.send(FETCH, 11, request(topic, max_wait_ms=AN_HOUR_MS, min_bytes=2 * len(one)))
+    client.send(FETCH, 11, fetch_request(topic, max_wait_ms=AN_HOUR_MS, min_bytes=2 * len(one)))
     with RawClient(node.bootstrap_servers) as other:
         fill(other, topic, one)
         client.socket.settimeout(0.2)
@@ -139,14 +101,14 @@ def test_a_long_poll_waits_for_min_bytes(node, client: RawClient, topic: str) ->
 def test_answers_keep_the_order_of_the_requests(client: RawClient, topic: str) -> None:
     """A parked fetch does not let the answers behind it pass."""
     fill(client, topic, batch(b"a"))
-    waiting = client.send(FETCH, 11, request(topic, 1, max_wait_ms=150))
-    ready = client.send(FETCH, 11, request(topic, 0))
+    waiting = client.send(FETCH, 11, fetch_request(topic, 1, max_wait_ms=150))
+    ready = client.send(FETCH, 11, fetch_request(topic, 0))
     assert client.receive(FETCH, 11)[0] == waiting
     assert client.receive(FETCH, 11)[0] == ready
 
 
 def test_a_deleted_topic_wakes_its_readers(node, client: RawClient, topic: str) -> None:
-    client.send(FETCH, 11, request(topic, max_wait_ms=20_000))
+    client.send(FETCH, 11, fetch_request(topic, max_wait_ms=20_000))
     with RawClient(node.bootstrap_servers) as other:
         other.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000))
     assert only(client.receive(FETCH, 11)[1]).error_code == UnknownTopicOrPartition.code
@@ -155,7 +117,7 @@ def test_a_deleted_topic_wakes_its_readers(node, client: RawClient, topic: str) 
 @pytest.mark.parametrize("offset", [-1, 2, 1 << 40])
 def test_offsets_outside_the_log_are_refused(client: RawClient, topic: str, offset: int) -> None:
     fill(client, topic, batch(b"a"))
-    partition = only(client.call(FETCH, 11, request(topic, offset, max_wait_ms=10_000)))
+    partition = only(client.call(FETCH, 11, fetch_request(topic, offset, max_wait_ms=10_000)))
     assert partition.error_code == OffsetOutOfRange.code
     assert partition.high_watermark == -1
 
@@ -165,13 +127,13 @@ def test_old_versions_get_an_error_per_partition(
     client: RawClient, topic: str, version: int
 ) -> None:
     """ST-5: nothing is converted down."""
-    partition = only(client.call(FETCH, version, request(topic)))
+    partition = only(client.call(FETCH, version, fetch_request(topic)))
     assert partition.error_code == UnsupportedVersion.code
 
 
 def test_unknown_partitions_topics_and_ids(client: RawClient, topic: str) -> None:
     def error_of(version: int, name: str | bytes, partition: int = 0) -> int:
-        wanted = request(name, partition=partition, max_wait_ms=10_000)
+        wanted = fetch_request(name, partition=partition, max_wait_ms=10_000)
         return only(client.call(FETCH, version, wanted)).error_code
 
     assert error_of(11, topic, 9) == UnknownTopicOrPartition.code
@@ -189,8 +151,8 @@ def test_nothing_above_the_broker_s_own_limit_is_sent(node, client: RawClient, t
     ):
         create(reader, "t")
         fill(reader, "t", *[one] * 12)
-        assert len(values(only(reader.call(FETCH, 11, request("t", max_bytes=1 << 30))))) == 3
-    assert len(values(only(client.call(FETCH, 11, request(topic, max_bytes=1 << 30))))) == 10
+        assert len(values(only(reader.call(FETCH, 11, fetch_request("t", max_bytes=1 << 30))))) == 3
+    assert len(values(only(client.call(FETCH, 11, fetch_request(topic, max_bytes=1 << 30))))) == 10
 
 
 def test_partitions_behind_the_limit_are_told_without_records(
@@ -198,7 +160,7 @@ def test_partitions_behind_the_limit_are_told_without_records(
 ) -> None:
     for index in (0, 1):
         client.call(PRODUCE, 9, produce_request(topic, {index: batch(bytes(1000))}))
-    both = request(topic, max_bytes=1000)
+    both = fetch_request(topic, max_bytes=1000)
     both.topics[0].partitions.append(
         FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1 << 20)
     )
@@ -216,7 +178,7 @@ def test_a_reader_from_another_branch_is_told_where_its_log_left_ours(
     """KIP-595, KIP-320: the answer does not wait."""
 
     def asked(offset: int, last_epoch: int) -> PartitionData:
-        wanted = request(topic, offset, max_wait_ms=AN_HOUR_MS)
+        wanted = fetch_request(topic, offset, max_wait_ms=AN_HOUR_MS)
         wanted.topics[0].partitions[0].last_fetched_epoch = last_epoch
         return only(client.call(FETCH, 12, wanted))
 
@@ -233,15 +195,15 @@ def test_committed_readers_get_a_list_of_aborted_transactions(
 ) -> None:
     """CO-6: empty without transactions; those who read everything get none at all."""
     fill(client, topic, batch(b"a"))
-    assert only(client.call(FETCH, 11, request(topic))).aborted_transactions is None
+    assert only(client.call(FETCH, 11, fetch_request(topic))).aborted_transactions is None
     for offset in (0, 1):
-        committed = request(topic, offset, isolation_level=1)
+        committed = fetch_request(topic, offset, isolation_level=1)
         assert only(client.call(FETCH, 11, committed)).aborted_transactions == []
 
 
 def test_leader_epochs_are_fenced(client: RawClient, topic: str) -> None:
     """KIP-320"""
-    newer = request(topic, current_leader_epoch=5)
+    newer = fetch_request(topic, current_leader_epoch=5)
     assert only(client.call(FETCH, 11, newer)).error_code == UnknownLeaderEpoch.code
     assert FencedLeaderEpoch.code != UnknownLeaderEpoch.code
 
@@ -252,7 +214,7 @@ def test_many_readers_wait_at_once(node, client: RawClient, topic: str) -> None:
 
     def read() -> None:
         with RawClient(node.bootstrap_servers) as reader:
-            answer = reader.call(FETCH, 11, request(topic, max_wait_ms=AN_HOUR_MS))
+            answer = reader.call(FETCH, 11, fetch_request(topic, max_wait_ms=AN_HOUR_MS))
             got.append(values(only(answer)))
 
     readers = [threading.Thread(target=read) for _ in range(8)]
@@ -274,6 +236,6 @@ def test_a_damaged_batch_is_an_error_of_its_partition(node, client: RawClient, t
         for index in range(39):
             file.seek(index * one + 16)
             file.write(b"\x63")  # no such magic
-    partition = only(client.call(FETCH, 11, request(topic, 20)))
+    partition = only(client.call(FETCH, 11, fetch_request(topic, 20)))
     assert partition.error_code == KafkaStorageError.code
     fill(client, topic, batch(b"goes on"))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,12 +15,12 @@ from barnabas.errors import KafkaStorageError
 from barnabas.protocol.api import FETCH, METADATA, PRODUCE
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.storage.files import OsFile
-from tests.raw_client import PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import only, request, values
-from tests.unit.broker.handlers.test_produce import produce, with_configs
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.waiting import wait_until
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.loops import inside, log_of
+from tests.kit.broker.produces import produce, produce_request
+from tests.kit.broker.topics import create, with_configs
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.waiting import wait_until
 
 
 class ColdFile(OsFile):
@@ -75,31 +73,16 @@ def cold(node: Broker, client: RawClient) -> Iterator[ColdFile]:
         segment._file = ColdFile(os.dup(segment.open_file().fileno()))
         return segment._file
 
-    file = on_loop(node, replace)
+    file = inside(node, replace)
     yield file
     file.may_go_on.set()
 
 
-def log_of(node: Broker, topic: str = "t") -> Any:
-    assert node._server is not None
-    return node._server.node.replicas.leader_of((topic, 0)).log
-
-
-def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
-    """On the broker's own loop, between two requests."""
-
-    async def run() -> Any:
-        return action()
-
-    assert node._loop is not None
-    return asyncio.run_coroutine_threadsafe(run(), node._loop).result(PATIENCE_S)
-
-
 def test_cold_bytes_are_read_by_a_thread_first(client: RawClient, cold: ColdFile) -> None:
-    answer = only(client.call(FETCH, 11, request("t")))
+    answer = only(client.call(FETCH, 11, fetch_request("t")))
     assert values(answer) == [b"from the disk"]
     assert cold.warmed == [(0, len(batch(b"from the disk")))]
-    client.call(FETCH, 11, request("t"))
+    client.call(FETCH, 11, fetch_request("t"))
     assert len(cold.warmed) == 1, "warm bytes are sent at once"
 
 
@@ -114,10 +97,10 @@ def test_st_10_without_a_descriptor_bytes_take_the_long_way(
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(os, "dup", refuse)
-    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+    assert values(only(client.call(FETCH, 11, fetch_request("t")))) == [b"from the disk"]
     assert asked
     monkeypatch.undo()
-    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+    assert values(only(client.call(FETCH, 11, fetch_request("t")))) == [b"from the disk"]
 
 
 def test_pr_4_consumers_that_wait_for_the_disk_hold_up_no_flush(
@@ -129,7 +112,7 @@ def test_pr_4_consumers_that_wait_for_the_disk_hold_up_no_flush(
     readers = [RawClient(node.bootstrap_servers) for _ in range(20)]
     try:
         for each in readers:
-            each.send(FETCH, 11, request("t"))
+            each.send(FETCH, 11, fetch_request("t"))
         wait_until(lambda: len(set(cold.asked)) >= 6)
         assert produce(client, "safe", batch(b"a")).error_code == 0
         assert log_of(node, "safe").recovery_point == 1
@@ -144,7 +127,7 @@ def test_nobody_waits_for_another_ones_disk(
     node: Broker, client: RawClient, cold: ColdFile
 ) -> None:
     cold.may_go_on.clear()
-    client.send(FETCH, 11, request("t"))
+    client.send(FETCH, 11, fetch_request("t"))
     assert cold.warming.wait(PATIENCE_S)
     with RawClient(node.bootstrap_servers) as other:
         assert other.call(METADATA, 9, MetadataRequest(topics=[])).brokers
@@ -159,10 +142,10 @@ def test_st_10_a_disk_that_fails_meanwhile_is_told(
 ) -> None:
     log = log_of(node)
     cold.failure = OSError(errno.EIO, "Input/output error")
-    answer = only(client.call(FETCH, 11, request("t")))
+    answer = only(client.call(FETCH, 11, fetch_request("t")))
     assert (answer.error_code, bytes(answer.records)) == (KafkaStorageError.code, b"")
     assert log.is_failed, "the directory went offline with it"
-    again = only(client.call(FETCH, 11, request("t")))
+    again = only(client.call(FETCH, 11, fetch_request("t")))
     assert again.error_code == KafkaStorageError.code
     wait_until(lambda: cold._holders == 0)
 
@@ -171,9 +154,9 @@ def test_too_many_open_files_are_no_fault_of_the_disk(
     node: Broker, client: RawClient, cold: ColdFile
 ) -> None:
     cold.failure = OSError(errno.EMFILE, "Too many open files")
-    assert only(client.call(FETCH, 11, request("t"))).error_code == KafkaStorageError.code
+    assert only(client.call(FETCH, 11, fetch_request("t"))).error_code == KafkaStorageError.code
     cold.failure = None
-    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+    assert values(only(client.call(FETCH, 11, fetch_request("t")))) == [b"from the disk"]
     assert not log_of(node).is_failed
 
 
@@ -181,7 +164,7 @@ def test_what_cannot_even_be_asked_about_is_left_to_the_thread(
     client: RawClient, cold: ColdFile
 ) -> None:
     cold.probe_failure = OSError(errno.EIO, "Input/output error")
-    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+    assert values(only(client.call(FETCH, 11, fetch_request("t")))) == [b"from the disk"]
     assert cold.warmed, "the thread was asked, and the disk did not fail it"
 
 
@@ -197,12 +180,11 @@ def test_a_reader_that_leaves_does_not_close_the_file_under_the_thread(
     cold.may_go_on.clear()
     cold.failure = failure
     with RawClient(node.bootstrap_servers) as leaving:
-        leaving.send(FETCH, 11, request("t"))
+        leaving.send(FETCH, 11, fetch_request("t"))
         assert cold.warming.wait(PATIENCE_S)
-    assert node._server is not None
-    router = node._server._routers[0]
-    wait_until(lambda: len(router._channels) <= 1)
-    on_loop(node, lambda: None)
+    router = node.server.parts.network.routers[0]
+    wait_until(lambda: len(router._queues) <= 1)
+    inside(node, lambda: None)
     assert cold._holders == held + 1, "the thread's"
     cold.may_go_on.set()
     wait_until(lambda: cold._holders == held)

@@ -24,12 +24,12 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.group_calls import node_of
-from tests.unit.broker.handlers.test_fetch import topic_id_of, values
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.waiting import wait_until
+from tests.kit.broker.fetches import values
+from tests.kit.broker.group_calls import node_of
+from tests.kit.broker.produces import produce_request
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
+from tests.kit.waiting import wait_until
 
 VERSIONS = [7, 11, 12, 13, FETCH.max_version]
 

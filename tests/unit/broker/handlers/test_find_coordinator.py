@@ -14,7 +14,7 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
@@ -116,7 +116,7 @@ def test_a_log_that_could_never_be_written_is_not_made_and_says_why_tp_8(
     with Cluster(brokers=1) as cluster:
         config = cluster.server(1).config
         of_cluster = {"log.dirs": "d", "zookeeper.connect": "zk:2181"}
-        cluster.server(1).node.config = BrokerConfig({**of_cluster, **settings})
+        cluster.server(1).node.current_config.replace(BrokerConfig({**of_cluster, **settings}))
         with RawClient(cluster.bootstrap_servers) as client:
             request = FindCoordinatorRequest(key="k", key_type=1)
             for _ in range(2):
@@ -124,7 +124,7 @@ def test_a_log_that_could_never_be_written_is_not_made_and_says_why_tp_8(
                 assert answer.error_code == CoordinatorNotAvailable.code
                 assert complaint in answer.error_message
             assert caplog.text.count(complaint) == 1
-        cluster.server(1).node.config = config
+        cluster.server(1).node.current_config.replace(config)
 
 
 def test_kafkas_default_for_three_brokers_is_named_where_fewer_live_tp_8(
@@ -134,7 +134,7 @@ def test_kafkas_default_for_three_brokers_is_named_where_fewer_live_tp_8(
     with Cluster(brokers=1) as cluster:
         config = cluster.server(1).config
         unset = {"log.dirs": "d", "zookeeper.connect": "zk:2181"}
-        cluster.server(1).node.config = BrokerConfig(unset)
+        cluster.server(1).node.current_config.replace(BrokerConfig(unset))
         with RawClient(cluster.bootstrap_servers) as client:
             for key_type, setting in (
                 (0, "offsets.topic.replication.factor"),
@@ -145,4 +145,4 @@ def test_kafkas_default_for_three_brokers_is_named_where_fewer_live_tp_8(
                 assert answer.error_code == CoordinatorNotAvailable.code
                 assert f"{setting} is 3, its default: " in answer.error_message
                 assert answer.error_message in caplog.text
-        cluster.server(1).node.config = config
+        cluster.server(1).node.current_config.replace(config)

@@ -14,8 +14,8 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import HEARTBEAT
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.group_calls import allowing, join_as_well, loading, settle
+from tests.kit.broker.group_calls import allowing, join_as_well, loading, settle
+from tests.kit.raw_client import RawClient
 
 LATEST = HEARTBEAT.max_version
 

@@ -24,12 +24,11 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_describe_configs import describe
-from tests.waiting import wait_until
+from tests.kit.broker.configs import BROKER, TOPIC, value_of
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
-TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 Operation = tuple[str, int, str | None]
@@ -60,11 +59,6 @@ def alter(
     (answer,) = client.call(INCREMENTAL_ALTER_CONFIGS, version, request).responses
     assert (answer.resource_type, answer.resource_name) == (kind, name)
     return answer
-
-
-def value_of(client: RawClient, kind: int, name: str, config: str) -> tuple[str | None, int]:
-    (entry,) = describe(client, kind, name, [config]).configs
-    return entry.value, entry.config_source
 
 
 def produce(client: RawClient, topic: str, size: int) -> int:

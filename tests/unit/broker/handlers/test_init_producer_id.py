@@ -17,9 +17,9 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import INIT_PRODUCER_ID
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.transactional import TransactionalProducer, find_coordinator
-from tests.waiting import wait_until
+from tests.kit.broker.transactional import TransactionalProducer, find_coordinator
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 
 def ask(  # type: ignore[no-untyped-def]

@@ -14,8 +14,7 @@ from barnabas.errors import (
     UnknownMemberId,
 )
 from barnabas.protocol.api import JOIN_GROUP
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.group_calls import (
+from tests.kit.broker.group_calls import (
     allowing,
     describe,
     join,
@@ -24,6 +23,7 @@ from tests.unit.broker.handlers.group_calls import (
     loading,
     settle,
 )
+from tests.kit.raw_client import RawClient
 
 VERSIONS = range(JOIN_GROUP.max_version + 1)
 

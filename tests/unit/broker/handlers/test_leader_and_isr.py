@@ -23,17 +23,17 @@ from barnabas.protocol.api import LEADER_AND_ISR, PRODUCE, STOP_REPLICA
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.cluster_calls import (
+from tests.kit.broker.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
     Member,
     cluster_member,
     led,
+    stop,
 )
-from tests.unit.broker.handlers.group_calls import allowing
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.unit.broker.handlers.test_stop_replica import stop
+from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.produces import produce_request
+from tests.kit.raw_client import RawClient, batch
 
 
 def tell(

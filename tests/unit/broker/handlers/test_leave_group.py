@@ -8,8 +8,8 @@ from barnabas import Broker
 from barnabas.errors import GroupAuthorizationFailed, InvalidGroupId, UnknownMemberId
 from barnabas.protocol.api import LEAVE_GROUP
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.group_calls import allowing, describe, join, leave, settle
+from tests.kit.broker.group_calls import allowing, describe, join, leave, settle
+from tests.kit.raw_client import RawClient
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -8,8 +8,8 @@ from barnabas import Broker
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.api import LIST_GROUPS
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.group_calls import allowing, leave, loading, settle
+from tests.kit.broker.group_calls import allowing, leave, loading, settle
+from tests.kit.raw_client import RawClient
 
 LATEST = LIST_GROUPS.max_version
 

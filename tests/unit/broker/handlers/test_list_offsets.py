@@ -22,10 +22,11 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
-from tests.unit.broker.replicated import Follower, Shared
-from tests.unit.broker.replicated import fill as fill_leader
+from tests.kit.broker.produces import fill
+from tests.kit.broker.replicated import Follower, Shared
+from tests.kit.broker.replicated import fill as fill_leader
+from tests.kit.broker.topics import topic_id_of
+from tests.kit.raw_client import RawClient, batch
 
 T0 = 1_700_000_000_000
 
@@ -81,7 +82,7 @@ def test_version_0_lists_segments(node: Broker, client: RawClient, topic: str) -
 
 
 def leader(node: Broker, topic: str):  # type: ignore[no-untyped-def]
-    return node._server.node.replicas.leader_of(TopicPartition(topic, 0))  # type: ignore[union-attr]
+    return node.server.node.replicas.leader_of(TopicPartition(topic, 0))
 
 
 def test_by_timestamp(client: RawClient, topic: str) -> None:

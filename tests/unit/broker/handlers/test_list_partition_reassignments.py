@@ -13,12 +13,11 @@ from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.cluster_calls import rewrite_topic
-from tests.unit.broker.handlers.group_calls import allowing
-from tests.unit.broker.handlers.test_alter_partition_reassignments import ask as alter
-from tests.unit.broker.handlers.test_alter_partition_reassignments import codes
+from tests.kit.broker.cluster_calls import rewrite_topic
+from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.reassignments import alter, codes
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
 
 
 def ask(client: RawClient, topics: dict[str, list[int]] | None) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from barnabas import Broker
 from barnabas.protocol.api import LIST_TRANSACTIONS
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.transactional import TransactionalProducer
+from tests.kit.broker.transactional import TransactionalProducer
+from tests.kit.raw_client import RawClient
 
 
 def ask(client: RawClient, version: int = 1, **filters: Any) -> Any:

@@ -22,7 +22,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 
 def ask(
@@ -174,7 +174,7 @@ def test_leaders_that_cannot_be_reached(topic: str) -> None:
     """A dead broker, one without this listener, a directory that is offline."""
     with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
         ask(client, [topic], create=True)
-        node = broker._server.node  # type: ignore[union-attr]
+        node = broker.server.node
         image = node.image
         elsewhere = Endpoint("OTHER", "h", 1, "PLAINTEXT")
         states = {

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.context import Node
 from barnabas.errors import (
     GroupAuthorizationFailed,
     IllegalGeneration,
@@ -18,84 +15,13 @@ from barnabas.errors import (
     UnsupportedVersion,
 )
 from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
-from barnabas.protocol.messages.offset_commit import (
-    OffsetCommitPartition,
-    OffsetCommitRequest,
-    OffsetCommitTopic,
-)
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
-from tests.raw_client import RawClient, once_loaded
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.group_calls import find_coordinator
+from tests.kit.broker.group_calls import find_coordinator
+from tests.kit.broker.offsets import commit, committed
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
 
-
-@pytest.fixture(autouse=True)
-def _coordinator(client: RawClient) -> None:
-    """The offsets topic is made when somebody looks for a coordinator."""
-    find_coordinator(client)
-
-
-def commit(
-    client: RawClient,
-    group_id: str,
-    offsets: dict[tuple[str, int], int],
-    version: int = 9,
-    metadata: str | None = "",
-    **fields: object,
-) -> dict[tuple[str, int], int]:
-    """The error codes of a commit, by partition; -1 leaves out the generation."""
-    topics = {}
-    for (topic, partition), offset in offsets.items():
-        one = OffsetCommitPartition(
-            partition_index=partition, committed_offset=offset, committed_metadata=metadata
-        )
-        topics.setdefault(topic, OffsetCommitTopic(name=topic)).partitions.append(one)
-    request = OffsetCommitRequest(group_id=group_id, topics=list(topics.values()), **fields)
-    answer = client.call(OFFSET_COMMIT, version, request)
-    names = [topic.name for topic in answer.topics]
-    assert len(set(names)) == len(names)
-    return {
-        (topic.name, told.partition_index): told.error_code
-        for topic in answer.topics
-        for told in topic.partitions
-    }
-
-
-def committed(client: RawClient, group_id: str, topic: str, *numbers: int) -> list[int]:
-    """What OffsetFetch tells of these partitions."""
-    wanted = [OffsetFetchTopic(name=topic, partition_indexes=list(numbers))]
-    request = OffsetFetchRequest(group_id=group_id, topics=wanted)
-    answer = once_loaded(
-        lambda: client.call(OFFSET_FETCH, 5, request), lambda told: int(told.error_code)
-    )
-    assert answer.error_code == 0
-    return [told.committed_offset for told in answer.topics[0].partitions]
-
-
-def node_of(broker: Broker) -> Node:
-    return broker._server.node  # type: ignore[union-attr]
-
-
-class Denying:
-    """An authorizer that lets everything pass but for these names."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def allows(self, principal: object, address: str, needs: object, name: str) -> bool:
-        return name not in self.names
-
-
-@pytest.fixture
-def deny(node: Broker) -> Iterator[object]:
-    """Deny these names to everybody, until the test is over."""
-    before = node_of(node).authorizer
-
-    def replace(*names: str) -> None:
-        node_of(node).authorizer = Denying(*names)  # type: ignore[assignment]
-
-    yield replace
-    node_of(node).authorizer = before
+pytestmark = pytest.mark.usefixtures("offsets_topic")
 
 
 @pytest.mark.parametrize("version", range(1, OFFSET_COMMIT.max_version + 1))

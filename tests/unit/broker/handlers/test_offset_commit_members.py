@@ -22,12 +22,11 @@ from barnabas.protocol.consumer_protocol import (
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.group_calls import AT_ONCE, find_coordinator
-from tests.unit.broker.handlers.test_offset_commit import commit, committed
-from tests.unit.broker.handlers.test_offset_delete import delete
-from tests.unit.broker.handlers.test_txn_offset_commit import Producer, eventually
+from tests.kit.broker.group_calls import AT_ONCE, find_coordinator
+from tests.kit.broker.offsets import commit, committed, delete
+from tests.kit.broker.topics import create
+from tests.kit.broker.transactional_offsets import Producer, eventually
+from tests.kit.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")

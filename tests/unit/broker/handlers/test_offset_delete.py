@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from barnabas.errors import (
     GroupAuthorizationFailed,
     GroupIdNotFound,
@@ -9,37 +11,11 @@ from barnabas.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
-from barnabas.protocol.api import OFFSET_DELETE
-from barnabas.protocol.messages.offset_delete import (
-    OffsetDeletePartition,
-    OffsetDeleteRequest,
-    OffsetDeleteTopic,
-)
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixtures)
-    _coordinator,
-    commit,
-    committed,
-    deny,
-)
+from tests.kit.broker.offsets import commit, committed, delete
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
 
-
-def delete(
-    client: RawClient, group_id: str, *places: tuple[str, int]
-) -> tuple[int, dict[tuple[str, int], int]]:
-    """The error code of the request, and those of the partitions."""
-    topics: dict[str, OffsetDeleteTopic] = {}
-    for topic, partition in places:
-        listed = topics.setdefault(topic, OffsetDeleteTopic(name=topic)).partitions
-        listed.append(OffsetDeletePartition(partition_index=partition))
-    request = OffsetDeleteRequest(group_id=group_id, topics=list(topics.values()))
-    answer = client.call(OFFSET_DELETE, 0, request)
-    return answer.error_code, {
-        (topic.name, told.partition_index): told.error_code
-        for topic in answer.topics
-        for told in topic.partitions
-    }
+pytestmark = pytest.mark.usefixtures("offsets_topic")
 
 
 def test_deleted_offsets_are_gone_and_others_are_not(client: RawClient, topic: str) -> None:
@@ -67,7 +43,7 @@ def test_what_does_not_exist(client: RawClient, topic: str) -> None:
     assert delete(client, "", (topic, 0)) == (InvalidGroupId.code, {})
 
 
-def test_what_the_caller_may_not(client: RawClient, topic: str, deny) -> None:  # type: ignore[no-untyped-def] # noqa: F811
+def test_what_the_caller_may_not(client: RawClient, topic: str, deny) -> None:  # type: ignore[no-untyped-def]
     """SE-1."""
     hidden = f"{topic}-hidden"
     create(client, hidden)

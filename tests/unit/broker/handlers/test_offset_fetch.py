@@ -24,13 +24,11 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchTopic,
 )
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixtures)
-    _coordinator,
-    commit,
-    deny,
-)
+from tests.kit.broker.offsets import commit
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
+
+pytestmark = pytest.mark.usefixtures("offsets_topic")
 
 BATCHED = 8
 
@@ -114,7 +112,7 @@ def test_several_groups_at_once(client: RawClient, topic: str) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 9])
-def test_what_the_caller_may_not(client: RawClient, topic: str, deny, version: int) -> None:  # type: ignore[no-untyped-def] # noqa: F811
+def test_what_the_caller_may_not(client: RawClient, topic: str, deny, version: int) -> None:  # type: ignore[no-untyped-def]
     """SE-1: hidden topics are not among all offsets; a version has its own place for errors."""
     hidden = f"{topic}-hidden"
     create(client, hidden)

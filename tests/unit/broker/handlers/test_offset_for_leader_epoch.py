@@ -14,8 +14,8 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import fill
+from tests.kit.broker.produces import fill
+from tests.kit.raw_client import RawClient, batch
 
 LATEST = OFFSET_FOR_LEADER_EPOCH.max_version
 
@@ -50,7 +50,7 @@ def test_the_present_epoch_ends_with_the_log(client: RawClient, topic: str, vers
 def test_epochs_that_were(node: Broker, client: RawClient, topic: str) -> None:
     """KIP-279: the answer is the greatest epoch that is not above the asked one."""
     fill(client, topic, batch(b"a", b"b"))
-    log = node._server.node.replicas.leader_of(TopicPartition(topic, 0)).log  # type: ignore[union-attr]
+    log = node.server.node.replicas.leader_of(TopicPartition(topic, 0)).log
     log.epochs.assign(4, 2)  # as a leader of epoch 4 would
     assert (ask(client, topic, 0).leader_epoch, ask(client, topic, 0).end_offset) == (0, 2)
     assert (ask(client, topic, 3).leader_epoch, ask(client, topic, 3).end_offset) == (0, 2)
@@ -70,7 +70,7 @@ def test_who_takes_another_epoch_for_the_present_one_is_told(client: RawClient, 
 
 
 def test_who_lives_in_the_past_is_fenced(node: Broker, client: RawClient, topic: str) -> None:
-    replica = node._server.node.replicas.leader_of(TopicPartition(topic, 0))  # type: ignore[union-attr]
+    replica = node.server.node.replicas.leader_of(TopicPartition(topic, 0))
     replica.partition.leader_epoch = 3
     try:
         assert ask(client, topic, 0, current=1).error_code == FencedLeaderEpoch.code

@@ -16,39 +16,16 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
     UnsupportedCompressionType,
 )
-from barnabas.protocol.api import CREATE_TOPICS, FETCH, PRODUCE
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
+from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    TopicProduceData,
-)
 from barnabas.records.batch import TRANSACTIONAL, BatchHeader, iterate_batches
 from barnabas.records.compression import ZSTD
 from barnabas.records.crc32c import crc32c
-from tests.raw_client import RawClient, batch
+from tests.kit.broker.produces import produce, produce_request
+from tests.kit.broker.topics import with_configs
+from tests.kit.raw_client import RawClient, batch
 
 VERSIONS = range(3, PRODUCE.max_version + 1)
-
-
-def request(topic: str, records: dict[int, bytes], acks: int = -1) -> ProduceRequest:
-    data = [PartitionProduceData(index=index, records=each) for index, each in records.items()]
-    return ProduceRequest(
-        acks=acks, timeout_ms=60_000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
-    )
-
-
-def produce(
-    client: RawClient, topic: str, records: bytes, acks: int = -1, version: int = 9
-) -> PartitionProduceResponse:
-    answer = client.call(PRODUCE, version, request(topic, {0: records}, acks))
-    return answer.responses[0].partition_responses[0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -75,17 +52,17 @@ def test_versions_before_magic_2_close_the_connection(client: RawClient, version
 
 def test_acks_0_is_not_answered_and_is_written(client: RawClient, topic: str) -> None:
     """PR-4: the next answer on the connection belongs to the next request."""
-    client.send(PRODUCE, 9, request(topic, {0: batch(b"a")}, acks=0))
+    client.send(PRODUCE, 9, produce_request(topic, {0: batch(b"a")}, acks=0))
     assert produce(client, topic, batch(b"b")).base_offset == 1
 
 
 def test_acks_0_that_fails_closes_the_connection(client: RawClient) -> None:
-    client.send(PRODUCE, 9, request("no-such-topic", {0: batch(b"a")}, acks=0))
+    client.send(PRODUCE, 9, produce_request("no-such-topic", {0: batch(b"a")}, acks=0))
     assert client.is_closed_by_peer()
 
 
 def test_a_failed_partition_leaves_its_neighbour_alone(client: RawClient, topic: str) -> None:
-    answer = client.call(PRODUCE, 9, request(topic, {0: batch(b"a"), 7: batch(b"b")}))
+    answer = client.call(PRODUCE, 9, produce_request(topic, {0: batch(b"a"), 7: batch(b"b")}))
     good, bad = answer.responses[0].partition_responses
     assert (good.index, good.error_code, good.base_offset) == (0, 0, 0)
     assert (bad.index, bad.error_code) == (7, UnknownTopicOrPartition.code)
@@ -151,16 +128,6 @@ def test_clients_cannot_write_to_internal_topics(client: RawClient) -> None:
     assert answer.error_code == InvalidTopic.code
 
 
-def with_configs(client: RawClient, name: str, **configs: str) -> None:
-    settings = [
-        CreatableTopicConfig(name=key.replace("_", "."), value=text)
-        for key, text in configs.items()
-    ]
-    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=settings)
-    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
-    assert answer.topics[0].error_code == 0, answer
-
-
 def stored(client: RawClient, topic: str) -> list[BatchHeader]:
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10**8)
     asked = FetchRequest(
@@ -185,7 +152,7 @@ def test_a_topic_keeps_its_own_codec(client: RawClient) -> None:
     with_configs(client, "zipped", compression_type="zstd")
     large = batch(*[bytes([number]) * 9000 for number in range(100)])
     sent = [
-        client.send(PRODUCE, 9, request("zipped", {0: records}))
+        client.send(PRODUCE, 9, produce_request("zipped", {0: records}))
         for records in (large, batch(b"small"), batch(b"same", codec=ZSTD), large)
     ]
     offsets = []

@@ -19,12 +19,12 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.records.batch import BatchHeader, iterate_batches
 from barnabas.records.plausible import AHEAD_MS
 from barnabas.records.record import Record, iterate_records
-from tests.effort import examples
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_produce import produce, request
-from tests.unit.records.test_plausible import lying, of_count
-from tests.unit.storage.disk import T0, batch
+from tests.kit.broker.produces import produce, produce_request
+from tests.kit.broker.topics import create
+from tests.kit.effort import examples
+from tests.kit.raw_client import RawClient
+from tests.kit.storage.batches import lying, of_count
+from tests.kit.storage.disk import T0, batch
 
 HOUR_MS = 3_600_000
 _NUMBERS = count()
@@ -75,7 +75,7 @@ def test_many_records_in_doubt_keep_their_place(client: RawClient, topic: str) -
     """PR-6: what is walked in pieces is not overtaken by what the connection sends next."""
     large = lying(batch(20_000, step_ms=1), max_timestamp=1 << 62)
     for records in (large, batch(1), of_count(batch(20_000), 19_999), batch(2)):
-        client.send(PRODUCE, 9, request(topic, {0: bytes(records)}))
+        client.send(PRODUCE, 9, produce_request(topic, {0: bytes(records)}))
     answers = [client.receive(PRODUCE, 9)[1].responses[0].partition_responses[0] for _ in range(4)]
     assert [each.error_code for each in answers] == [0, 0, InvalidRecord.code, 0]
     assert [each.base_offset for each in answers] == [0, 20_000, -1, 20_001]

@@ -12,15 +12,16 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_produce import produce, request
-from tests.unit.broker.replicated import Follower, Shared, inside
-from tests.waiting import wait_until
+from tests.kit.broker.loops import inside
+from tests.kit.broker.produces import produce, produce_request
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, meet, parts_of
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 
 def _need(replicated: Shared, min_insync_replicas: int) -> None:
     def change() -> None:
-        replicated.replica.partition.min_insync_replicas = min_insync_replicas
+        replicated.replica.partition.configured(min_insync_replicas)
 
     inside(replicated.broker, change)
 
@@ -31,7 +32,7 @@ def _received(client: RawClient, version: int = 9) -> PartitionProduceResponse:
 
 
 def _request(topic: str, timeout_ms: int = 5000) -> ProduceRequest:
-    sent = request(topic, {0: batch(b"a")})
+    sent = produce_request(topic, {0: batch(b"a")})
     sent.timeout_ms = timeout_ms
     return sent
 
@@ -74,10 +75,8 @@ def test_pr_4_a_smaller_isr_that_is_large_enough_is_waited_for_no_longer(
 
 
 def _forget(replicated: Shared, broker_id: int) -> None:
-    from tests.unit.broker.replicated import EPOCHS, replicas_of
-
     live = {broker: epoch for broker, epoch in EPOCHS.items() if broker != broker_id}
-    replicas_of(replicated.broker).live = live
+    meet(parts_of(replicated.broker), live)
 
 
 def test_who_waits_learns_of_a_new_leader(replicated: Shared, parked: RawClient) -> None:

@@ -29,21 +29,14 @@ from barnabas.protocol.messages.stop_replica import (
     StopReplicaTopicV1,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.cluster_calls import (
+from tests.kit.broker.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
     Member,
     led,
+    stop,
 )
-
-
-def stop(
-    topic: str, numbers: list[int], *, delete: bool, controller_epoch: int = CONTROLLER_EPOCH
-) -> tuple[StopReplicaRequest, int]:
-    names = tuple(TopicPartition(topic, number) for number in numbers)
-    value = StopReplica(7, controller_epoch, names, delete)
-    return stop_replica_request(value, BROKER_EPOCH)
+from tests.kit.raw_client import RawClient
 
 
 def host(peer: Member, topic: str, numbers: list[int]) -> None:

@@ -15,8 +15,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import JOIN_GROUP, SYNC_GROUP
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.group_calls import (
+from tests.kit.broker.group_calls import (
     allowing,
     join,
     join_as_well,
@@ -24,6 +23,7 @@ from tests.unit.broker.handlers.group_calls import (
     settle,
     sync,
 )
+from tests.kit.raw_client import RawClient
 
 
 @pytest.mark.parametrize("version", range(SYNC_GROUP.max_version + 1))

@@ -21,13 +21,13 @@ from barnabas.protocol.api import METADATA, UPDATE_METADATA
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.types import FileSlice
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.cluster_calls import (
+from tests.kit.broker.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
     Member,
     topic_id,
 )
+from tests.kit.raw_client import RawClient
 
 LED = PartitionImage(7, 3, (7,), (7, 0), 2, CONTROLLER_EPOCH)
 BROKERS = tuple(

@@ -22,8 +22,8 @@ from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.raw_client import RawClient
-from tests.unit.broker.transactional import write_marker
+from tests.kit.broker.transactional import write_marker
+from tests.kit.raw_client import RawClient
 
 
 def end_of(client: RawClient, topic: str) -> int:

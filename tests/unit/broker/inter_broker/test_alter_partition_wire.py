@@ -31,7 +31,7 @@ from barnabas.protocol.messages.alter_partition import (
     TopicData,
 )
 from barnabas.types import TopicPartition
-from tests.unit.broker.inter_broker.test_control_plane_wire import recorded, travelled
+from tests.kit.broker.recordings import recorded, travelled
 
 T_ID, U_ID, GONE_ID = (bytes([number] * 16) for number in (1, 2, 3))
 T0, T1, U0, GONE = (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
@@ -36,10 +34,7 @@ from barnabas.errors import (
     StaleControllerEpoch,
     UnsupportedVersion,
 )
-from barnabas.protocol.api import APIS, LEADER_AND_ISR, STOP_REPLICA, Api
-from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.frame import decode_request_header, decode_response
-from barnabas.protocol.message import Message
+from barnabas.protocol.api import LEADER_AND_ISR, STOP_REPLICA
 from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from barnabas.protocol.messages.stop_replica import (
     StopReplicaPartitionState,
@@ -50,38 +45,11 @@ from barnabas.protocol.messages.stop_replica import (
     StopReplicaTopicV1,
 )
 from barnabas.types import TopicPartition
-from tests.request import decode_request
+from tests.kit.broker.recordings import recorded, travelled
 
 ID = bytes(range(16))
 OTHER_ID = bytes(range(16, 32))
 LED = PartitionImage(1, 5, (1, 2), (1, 2, 3), 9, 4, adding=(3,), removing=(2,))
-
-M = TypeVar("M", bound=Message)
-
-
-def travelled(message: M, version: int) -> M:
-    """The message as the other side decodes it."""
-    return decode(type(message), b"".join(encode(message, version)), version)  # type: ignore[arg-type]
-
-
-def recorded(shared: Path, api: Api, file_name: str = "interbroker") -> list[tuple[int, Any, Any]]:
-    """What brokers of Kafka 3.9 said to each other: version, request and answer."""
-    exchanges = []
-    file = shared / "fixtures" / "kafka-3.9" / "wire" / f"{file_name}.jsonl"
-    for exchange in map(json.loads, file.read_text().splitlines()):
-        if exchange["api_key"] == api.key:
-            version = exchange["version"]
-            request = bytes.fromhex(exchange["request_hex"])
-            response = bytes.fromhex(exchange["response_hex"])
-            exchanges.append(
-                (
-                    version,
-                    decode_request(decode_request_header(memoryview(request))),
-                    decode_response(APIS[api.key], version, memoryview(response))[1],
-                )
-            )
-    assert len(exchanges) >= 2
-    return exchanges
 
 
 def broker(broker_id: int, port: int) -> BrokerImage:

@@ -15,8 +15,8 @@ from barnabas.broker.server import Server
 from barnabas.cluster import layout
 from barnabas.cluster.store import Delete, MetadataStore, SessionState
 from barnabas.controller.topics import NewTopic
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 
 @pytest.fixture
@@ -33,12 +33,14 @@ def make(cluster: Cluster, topic: NewTopic) -> None:
     (controller,) = [
         cluster.server(n) for n in (1, 2, 3) if cluster.server(n).node.controller.is_active
     ]
-    cluster._running().run(controller.node.controller.create_topic(topic))
+    cluster.thread.run(controller.node.controller.create_topic(topic))
 
 
 def make_alone(cluster: Cluster, leader: int, outsider: int) -> None:
     """A partition with a replica that copies nothing, so it is out of sync by now."""
-    cluster.server(outsider).node.replicas.on_following = lambda replica, leader: None
+    others = cluster.server(outsider).parts.partitions.others
+    assert others is not None
+    cluster.thread.run(others.fetchers.stop())
     make(cluster, NewTopic("t", assignment={0: [leader, outsider]}))
     node = cluster.server(leader).node
     wait_until(lambda: "t" in node.image.topics)
@@ -65,7 +67,7 @@ def test_its_partitions_have_other_leaders_when_it_is_gone(
     caplog.set_level("INFO")
     make(cluster, NewTopic("t", assignment={0: [3, 1], 1: [3, 2], 2: [2, 3]}))
     cluster.stop_broker(3)
-    assert "this broker leads nothing any more" in caplog.text
+    assert "this broker leads no partition any more" in caplog.text
     until_led(cluster.server(1), [1, 2, 2])
     until_led(cluster.server(2), [1, 2, 2])
     until_said(caplog, "broker 3 has failed: 0 partitions have a new leader, 0 have none")
@@ -115,8 +117,8 @@ def test_nobody_is_waited_for_who_could_not_take_over(
             each.join(PATIENCE_S)
             assert not each.is_alive()
         until_led(cluster.server(1), [-1, -1])
-        assert "this broker leads nothing any more" in caplog.text, "the first one had an heir"
-        assert caplog.text.count("no other broker that runs has a replica of what") == 1
+        assert "this broker leads no partition any more" in caplog.text, "the first one had an heir"
+        assert caplog.text.count("no other live broker has a replica of what") == 1
 
 
 def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluster) -> None:
@@ -126,7 +128,7 @@ def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluste
         await cluster.server(3).node.store.commit([Delete(layout.CONTROLLER)])
         await asyncio.sleep(0)
 
-    cluster._running().run(remove())
+    cluster.thread.run(remove())
     cluster.stop_broker(3)
     until_led(cluster.server(2), [2])
 
@@ -144,7 +146,7 @@ def test_the_last_one_waits_for_nobody(caplog: pytest.LogCaptureFixture) -> None
         cluster.stop_broker(1)
         stopping.join(PATIENCE_S)
         assert not stopping.is_alive()
-    assert "no other broker is left that could lead anything" in caplog.text
+    assert "no other broker is live that could lead anything" in caplog.text
 
 
 class CutOff:
@@ -164,11 +166,11 @@ def test_nobody_is_asked_who_could_not_write_it(
 ) -> None:
     """Without the metadata store nobody can be elected: it stops all the same, and soon."""
     make(cluster, NewTopic("t", assignment={0: [3, 2]}))
-    node = cluster.server(3).node
-    store = node.store
-    node.store = CutOff(store)
+    shutdown = cluster.server(3).parts.control.shutdown
+    assert shutdown is not None
+    cut_off = shutdown._replace(store=CutOff(shutdown.store))
     began_at = time.monotonic()
-    cluster.stop_broker(3)
+    cluster.thread.run(cut_off.run())
     assert time.monotonic() - began_at < 25, "controller.socket.timeout.ms is 30 s"
     assert caplog.text.count("the metadata store does not answer") == 3
     assert "stops all the same, after 3 attempts" in caplog.text

@@ -14,7 +14,7 @@ from barnabas.cluster.layout import StateNode
 from barnabas.cluster.store import BadVersion, Check, Create, Delete, Set
 from barnabas.controller.isr import Written
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import empty_tree
+from tests.kit.broker.brokers import empty_tree
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 STATE = StateNode(1, 3, (1, 2), 7)

@@ -17,7 +17,7 @@ from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, To
 from barnabas.cluster.store import BadVersion, Create
 from barnabas.errors import RequestTimedOut
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import (
+from tests.kit.broker.brokers import (
     T0,
     Brokers,
     assigned,
@@ -26,7 +26,7 @@ from tests.unit.broker.brokers import (
     made,
     scenario,
 )
-from tests.waiting import until
+from tests.kit.waiting import until
 
 
 def test_what_was_announced_is_taken_once(caplog: pytest.LogCaptureFixture) -> None:

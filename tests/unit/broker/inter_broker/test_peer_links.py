@@ -14,8 +14,8 @@ from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint
 from barnabas.protocol.api import CONTROLLED_SHUTDOWN
 from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest
-from tests.unit.broker.following import WITHIN_S, Site, run, running
-from tests.waiting import until
+from tests.kit.broker.following import WITHIN_S, Site, run, running
+from tests.kit.waiting import until
 
 SILENT = 9
 """A broker that takes connections and says nothing."""
@@ -41,9 +41,8 @@ def test_who_waits_for_a_registration_that_is_over_asks_again(tmp_path: Path) ->
         port = silent.sockets[0].getsockname()[1]
         async with running(tmp_path, 1) as site, asyncio.timeout(WITHIN_S):
             server = site.server
-            links = PeerLinks(
-                server.node, Peers(server.config, server.clock, server.random), "test"
-            )
+            peers = Peers(server.config, server.clock, server.node.random)
+            links = PeerLinks(server.node.view, peers, "test")
 
             def ask() -> asyncio.Task[object]:
                 request = ControlledShutdownRequest(broker_id=1, broker_epoch=1)
@@ -90,10 +89,8 @@ def test_who_asked_a_broker_that_lost_its_power_hears_of_it_by_the_controller(
         port = silent.sockets[0].getsockname()[1]
         async with running(tmp_path, 1) as site, asyncio.timeout(WITHIN_S):
             server = site.server
-            links = PeerLinks(
-                server.node, Peers(server.config, server.clock, server.random), "test"
-            )
-            server.node.brokers_listeners.append(links.drop_old)
+            peers = Peers(server.config, server.clock, server.node.random)
+            links = PeerLinks(server.node.view, peers, "test")
 
             async def asked(epoch: int) -> asyncio.Task[object]:
                 _registered(site, port, epoch)
@@ -111,6 +108,7 @@ def test_who_asked_a_broker_that_lost_its_power_hears_of_it_by_the_controller(
                 brokers = tuple(image.brokers.values())
                 control = server.node.control
                 control.carry_out(UpdateMetadata(1, control.controller_epoch, cluster_id, brokers))
+                links.drop_old()
 
             first = await asked(epoch=1)
             heard()

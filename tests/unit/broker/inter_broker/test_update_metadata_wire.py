@@ -28,7 +28,7 @@ from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.unit.broker.inter_broker.test_control_plane_wire import recorded, travelled
+from tests.kit.broker.recordings import recorded, travelled
 
 ID = bytes(range(16))
 OTHER_ID = bytes(range(16, 32))

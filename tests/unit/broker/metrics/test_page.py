@@ -19,12 +19,12 @@ from barnabas.cluster.image import PartitionImage
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.following import NAME, led, run, running, topic
-from tests.unit.broker.handlers.test_fetch import topic_id_of
-from tests.unit.broker.replicated import Follower, Shared, fill, inside, replicas_of
-from tests.waiting import until, wait_until
+from tests.kit.broker.following import NAME, led, run, running, topic
+from tests.kit.broker.loops import inside, replicas_of
+from tests.kit.broker.replicated import Follower, Shared, fill, parts_of
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.waiting import until, wait_until
 
 REPLICAS = "kafka_server_replicamanager_"
 CONTROLLER = "kafka_controller_kafkacontroller_"
@@ -65,12 +65,13 @@ def told(text: bytes) -> dict[str, float]:
 
 def told_by(server: Server) -> dict[str, float]:
     """On the broker's own loop."""
-    neighbours = server._neighbours
-    return told(page(server.node, None if neighbours is None else neighbours.fetchers))
+    others = server.parts.partitions.others
+    fetchers = None if others is None else others.fetchers
+    return told(page(server.node, server.parts.partitions.proposals, fetchers))
 
 
 def told_alone(broker: Broker) -> dict[str, float]:
-    server = broker._server
+    server = broker.server
     assert server is not None
     return inside(broker, lambda: told_by(server))
 
@@ -95,9 +96,9 @@ def _exported(bean: str) -> tuple[str, str]:
 
 def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker) -> None:
     """RE-14: and the MBean is in the help, for who looks for that."""
-    server = node._server
+    server = node.server
     assert server is not None
-    text = inside(node, lambda: page(server.node, None)).decode()
+    text = inside(node, lambda: page(server.node, server.parts.partitions.proposals, None)).decode()
     helps = re.findall(r"^# HELP (\w+) .+ \((\S+)\)$", text, re.MULTILINE)
     types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     beans = [f"{prefix}{name}" for prefix, names in KAFKAS.items() for name in names]
@@ -137,7 +138,10 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         create(client, "t", 6)
         replicas = replicas_of(broker)
         failed = OSError("gone")
-        inside(broker, lambda: replicas.directory_failed(directories[1], failed))
+        inside(
+            broker,
+            lambda: parts_of(broker).partitions.removal.directory_failed(directories[1], failed),
+        )
         lost = len(replicas.offline)
         assert 0 < lost < 6
         offline = f"{CONTROLLER}offlinepartitionscount"
@@ -193,7 +197,7 @@ def test_a_replica_that_is_being_made_is_not_missed(node: Broker, shared: Shared
         )
         state = PartitionState(shared.name, shared.topic_id, image, {}, is_new=False)
         request = LeaderAndIsr(0, 1, (state,))
-        inside(node, lambda: replicas_of(node).apply_leader_and_isr(request))
+        inside(node, lambda: parts_of(node).partitions.role_changes.apply_leader_and_isr(request))
 
     moved((0, 1), adding=(2,))
     assert _of_isrs(node) == (0, 0)
@@ -218,16 +222,12 @@ def test_what_leaders_had_agreed_to_and_refused(
     fill(client, shared.name.topic, batch(b"a"))
     later_ms = SystemClock().monotonic_ms() + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
-    (proposal,) = shared.proposals
+    assert len(shared.proposals) == 1
     assert _of_updates(node) == (shrinks, expands, failed)
 
     shared.agree()
     assert _of_updates(node) == (shrinks + 1, expands, failed)
-    answer = IsrAnswer(0, 0, shared.leader_epoch, (0,), shared.partition_epoch)
-    inside(node, lambda: replicas_of(node).isr_answered(proposal, answer))
     refusal = IsrAnswer(InvalidUpdateVersion.code)
-    inside(node, lambda: replicas_of(node).isr_answered(proposal, refusal))
-    assert _of_updates(node) == (shrinks + 1, expands, failed)
 
     with RawClient(node.bootstrap_servers) as raw:
         Follower(raw, shared).fetch(1)
@@ -237,8 +237,7 @@ def test_what_leaders_had_agreed_to_and_refused(
 
     fill(client, shared.name.topic, batch(b"b"))
     inside(node, lambda: replicas_of(node).check_isr(later_ms + 31_000))
-    refused = shared.proposals[-1]
-    inside(node, lambda: replicas_of(node).isr_answered(refused, refusal))
+    shared.answer(refusal)
     assert _of_updates(node) == (shrinks + 1, expands + 1, failed + 1)
 
 
@@ -259,7 +258,9 @@ def test_how_far_a_follower_is_behind_is_told_by_partition(tmp_path: Path) -> No
             key = f'{LAG}{{clientId="ReplicaFetcherThread-0-1",topic="t",partition="0"}}'
 
             def lag() -> float:
-                found = told(page(two.server.node, two.fetchers))
+                found = told(
+                    page(two.server.node, two.server.parts.partitions.proposals, two.fetchers)
+                )
                 assert [name for name in found if name.startswith(LAG)] == [key]
                 # Before the first answer it knows of nothing that it lacks.
                 assert found[key] in (0, 300 - two.end(NAME))
@@ -267,7 +268,7 @@ def test_how_far_a_follower_is_behind_is_told_by_partition(tmp_path: Path) -> No
 
             await until(lambda: lag() > 0)
             await until(lambda: two.end(NAME) == 300 and lag() == 0)
-            two.fetchers.unfollow(two.replica(NAME))
+            two.fetchers.unfollowing(two.replica(NAME))
             assert not [name for name in told_by(two.server) if name.startswith(LAG)]
 
     run(test)
@@ -286,11 +287,11 @@ def cluster() -> Iterator[Cluster]:
 
 def _play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
     """On the loop of the brokers, within bounds."""
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
+    cluster.thread.run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def _total(cluster: Cluster, name: str) -> float:
-    return sum(told_by(server)[name] for server in cluster._servers.values())
+    return sum(told_by(server)[name] for server in cluster.servers)
 
 
 def test_what_only_the_controller_knows(cluster: Cluster) -> None:
@@ -300,7 +301,7 @@ def test_what_only_the_controller_knows(cluster: Cluster) -> None:
     async def begin() -> None:
         assignment = {0: [2, 3], 1: [3, 1]}
         await cluster.server(1).node.controller.create_topic(NewTopic("t", assignment=assignment))
-        for server in cluster._servers.values():
+        for server in cluster.servers:
             await until(lambda server=server: "t" in server.node.image.topics)  # type: ignore[misc]
         await until(lambda: told_by(cluster.server(2))[f"{REPLICAS}leadercount"] == 1)
         await until(lambda: told_by(cluster.server(3))[f"{REPLICAS}partitioncount"] == 2)
@@ -332,7 +333,7 @@ def test_what_only_the_controller_knows(cluster: Cluster) -> None:
         assert (now[UNCLEAN], now[f"{CONTROLLER}offlinepartitionscount"]) == (1, 0)
         assert told_by(cluster.server(3))[UNCLEAN] == 0
         # Other defaults for all topics: the controller takes office anew, and goes on counting.
-        node.set_config(node.config.with_dynamic({}, {"min.insync.replicas": "2"}))
+        node.dynamic_config.put_in_force(node.config.with_dynamic({}, {"min.insync.replicas": "2"}))
         await node.controller.create_topic(NewTopic("u", assignment={0: [1]}))
         now = told_by(cluster.server(1))
         assert (now[UNCLEAN], now[f"{CONTROLLER}globalpartitioncount"]) == (1, 3)

@@ -11,9 +11,9 @@ from barnabas import Broker
 from barnabas.protocol.api import API_VERSIONS, FETCH
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.raw_client import PATIENCE_S, RawClient
-from tests.unit.broker.conftest import create
-from tests.waiting import wait_until
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import PATIENCE_S, RawClient
+from tests.kit.waiting import wait_until
 
 
 def is_answered(client: RawClient, within_s: float = PATIENCE_S) -> bool:
@@ -102,8 +102,7 @@ def test_many_connections_at_once_are_all_accepted(count: int) -> None:
         try:
             with RawClient(broker.bootstrap_servers) as last:
                 assert is_answered(last)
-            assert broker._server is not None
-            assert len(broker._server._routers[0]._channels) >= count
+            assert len(broker.server.parts.network.routers[0]._queues) >= count
         finally:
             for each in sockets:
                 each.close()

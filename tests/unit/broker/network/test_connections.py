@@ -2,34 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from barnabas.broker.network.connections import UNTIL_ONE_CLOSES, Connections
-from barnabas.broker.runtime.descriptors import Descriptors, plenty
+from barnabas.broker.network.connections import UNTIL_ONE_CLOSES
 from barnabas.config import BrokerConfig
-
-NOW_MS = 1_700_000_000_000
-
-
-class FakeClock:
-    """Time that stands still until it is moved: the clock seam."""
-
-    def __init__(self) -> None:
-        self.at_ms = NOW_MS
-
-    def monotonic_ms(self) -> int:
-        return self.at_ms
-
-    wall_ms = monotonic_ms
-
-
-def limited(
-    clock: FakeClock | None = None,
-    descriptors: Callable[[], Descriptors] = plenty,
-    **settings: str,
-) -> Connections:
-    properties = {name.replace("_", "."): value for name, value in settings.items()}
-    return Connections(BrokerConfig(properties), clock or FakeClock(), descriptors)
+from tests.kit.broker.connections import FakeClock, limited
 
 
 def test_without_limits_nobody_waits_and_nobody_is_refused() -> None:

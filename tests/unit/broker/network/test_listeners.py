@@ -20,7 +20,7 @@ from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 
 def config(**properties: str) -> BrokerConfig:
@@ -60,9 +60,9 @@ def test_several_listeners_and_ipv6() -> None:
         ("localhost:9092", "NAME://HOST:PORT"),
         ("PLAINTEXT://localhost", "NAME://HOST:PORT"),
         ("PLAINTEXT://localhost:99999", "NAME://HOST:PORT"),
-        ("PLAINTEXT://:1,PLAINTEXT://:2", "a name of its own"),
+        ("PLAINTEXT://:1,PLAINTEXT://:2", "have the same name"),
         ("INNER://:9092", "listener.security.protocol.map"),
-        ("SSL://:9092", "not served yet"),
+        ("SSL://:9092", "not supported yet"),
     ],
 )
 def test_a_bad_listener_is_refused_with_its_text(text: str, says: str) -> None:
@@ -132,8 +132,7 @@ def test_each_listener_tells_its_own_address() -> None:
         "inter.broker.listener.name": "INNER",
     }
     with Broker(config=settings) as broker:
-        assert broker._server is not None
-        inner, outer = (f"127.0.0.1:{each.port}" for each in broker._server.listeners)
+        inner, outer = (f"127.0.0.1:{each.port}" for each in broker.server.listeners)
         with RawClient(inner) as client:
             told = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
             assert f"{told.host}:{told.port}" == inner

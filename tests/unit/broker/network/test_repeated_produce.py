@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 from collections.abc import Callable, Coroutine, Sequence
@@ -26,8 +25,8 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.storage.files import Bytes, OsFile
 from barnabas.types import FileSlice
-from tests.raw_client import PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 
 
 def request(topic: str, index: int = 0, acks: int = -1, timeout_ms: int = 5000) -> ProduceRequest:
@@ -47,13 +46,11 @@ def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
         return action()
 
     coroutine: Coroutine[Any, Any, Any] = run()
-    assert node._loop is not None
-    return asyncio.run_coroutine_threadsafe(coroutine, node._loop).result(PATIENCE_S)
+    return node.thread.run(coroutine, PATIENCE_S)
 
 
 def replica_of(node: Broker, topic: str) -> Any:
-    assert node._server is not None
-    return node._server.node.replicas.leader_of((topic, 0))
+    return node.server.node.replicas.leader_of((topic, 0))
 
 
 def led_by(leader: int, leader_epoch: int) -> PartitionImage:

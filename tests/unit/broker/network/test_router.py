@@ -11,7 +11,7 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.network.outcome import Hold, Outcome
 from barnabas.broker.network.router import Route
 from barnabas.broker.security.authorization import REQUIRED
 from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA
@@ -24,7 +24,8 @@ from barnabas.protocol.messages.join_group import (
     JoinGroupResponse,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.raw_client import RawClient
+from tests.kit.broker.authorizers import authorized_by
+from tests.kit.raw_client import RawClient
 
 
 def framed(body: bytes) -> bytes:
@@ -104,27 +105,21 @@ def test_requests_carry_who_asks(node: Broker) -> None:
             asked.append((str(principal), client_address, needs.operation.name, resource_name))
             return resource_name != "hidden"
 
-    assert node._server is not None
-    allow_all, node._server.node.authorizer = node._server.node.authorizer, Recording()
-    try:
-        with RawClient(node.bootstrap_servers) as client:
-            from barnabas.errors import TopicAuthorizationFailed
-            from barnabas.protocol.messages.metadata import MetadataRequestTopic
+    with authorized_by(Recording()), RawClient(node.bootstrap_servers) as client:
+        from barnabas.errors import TopicAuthorizationFailed
+        from barnabas.protocol.messages.metadata import MetadataRequestTopic
 
-            wanted = [MetadataRequestTopic(name="hidden")]
-            answer = client.call(
-                METADATA, 9, MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-            )
-            assert answer.topics[0].error_code == TopicAuthorizationFailed.code
-    finally:
-        node._server.node.authorizer = allow_all
+        wanted = [MetadataRequestTopic(name="hidden")]
+        answer = client.call(
+            METADATA, 9, MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        )
+        assert answer.topics[0].error_code == TopicAuthorizationFailed.code
     assert ("User:ANONYMOUS", "127.0.0.1", "DESCRIBE", "hidden") in asked
 
 
 def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> None:
     """What is awaited before an append must not be overtaken by the next one."""
-    assert node._server is not None and node._loop is not None
-    routes = node._server._routers[0]._routes
+    routes = node.server.parts.network.routers[0]._routes
     order: list[str] = []
     may_go_on = threading.Event()
 
@@ -165,8 +160,7 @@ def test_a_wait_that_never_begins_leaves_nothing_that_nobody_awaited(
     node: Broker, recwarn: pytest.WarningsRecorder
 ) -> None:
     """The connection closes in the turn of the loop in which the waiting was to begin."""
-    assert node._server is not None
-    routes = node._server._routers[0]._routes
+    routes = node.server.parts.network.routers[0]._routes
     begun: list[str] = []
 
     async def for_ever() -> MetadataResponse:
@@ -200,8 +194,7 @@ def test_only_produce_may_be_large(node: Broker) -> None:
 
 def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker) -> None:
     """A group keeps its members' subscriptions, which lay in a buffer of 256 KiB each."""
-    assert node._server is not None
-    routes = node._server._routers[0]._routes
+    routes = node.server.parts.network.routers[0]._routes
     kept: list[memoryview] = []
 
     def keep(context: Context, request: JoinGroupRequest) -> Outcome:

@@ -17,7 +17,7 @@ from barnabas.records.batch import read_header, seal
 from barnabas.records.compression import GZIP, ZSTD, compress
 from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.storage.batch_validation import Limits
-from tests.unit.storage.disk import T0, batch
+from tests.kit.storage.disk import T0, batch
 
 COMPACTED = Limits.of(LogConfig(cleanup_policy="compact"))
 BOUNDED = Limits.of(LogConfig(message_timestamp_before_max_ms=1 << 50))

@@ -2,142 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
-from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.partitions.cleaner_schedule import Cleaning
+from barnabas.broker.configs.current_config import CurrentConfig
+from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.log_cleaner import LogCleaner
 from barnabas.broker.runtime.watched_clock import WatchedClock
-from barnabas.broker.server import Server
-from barnabas.config import BrokerConfig
-from barnabas.protocol.api import CREATE_TOPICS, DELETE_TOPICS, FETCH, PRODUCE
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.records.control_records import ABORT, Marker, build_marker
-from barnabas.records.record import BatchBuilder, Record, iterate_records
+from barnabas.records.record import BatchBuilder
 from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
-from tests.clocks import SteppedClock
-from tests.raw_client import PATIENCE_S, RawClient
-from tests.unit.broker.handlers.test_fetch import only
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.waiting import wait_until
-
-T = TypeVar("T")
-
-COMPACTED = {
-    "cleanup.policy": "compact",
-    "segment.bytes": "300",
-    "min.cleanable.dirty.ratio": "0.01",
-}
+from tests.kit.broker.cleaned import Cleaned
+from tests.kit.clocks import SteppedClock
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 
-class Cleaned:
-    """A broker that does not clean by itself, and a cleaner for it."""
-
-    def __init__(self, broker: Broker, client: RawClient) -> None:
-        self.broker = broker
-        self.client = client
-
-    @property
-    def server(self) -> Server:
-        assert self.broker._server is not None
-        return self.broker._server
-
-    def config(self, settings: dict[str, str]) -> BrokerConfig:
-        names = {name.replace("_", "."): text for name, text in settings.items()}
-        return BrokerConfig(
-            {**self.server.config.properties, "log.cleaner.enable": "true", **names}
-        )
-
-    def cleaning(self, **settings: str) -> Cleaning:
-        """As it runs beside a broker; it has been started."""
-        replicas = self.server.node.replicas
-        cleaning = Cleaning(self.config(settings), self.server.clock, replicas, OsFiles())
-
-        async def start() -> None:
-            cleaning.start()
-
-        self.run(start())
-        return cleaning
-
-    def cleaner(self, *, inline: bool = True, **settings: str) -> LogCleaner:
-        replicas, clock = self.server.node.replicas, self.server.clock
-        return LogCleaner(self.config(settings), clock, replicas, OsFiles(), inline=inline)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """On the broker's loop."""
-        assert self.broker._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(PATIENCE_S)
-
-    def log(self, topic: str) -> Log:
-        return self.server.node.replicas.leader_of(TopicPartition(topic, 0)).log
-
-    def create(self, topic: str, **settings: str) -> None:
-        configs = COMPACTED | {name.replace("_", "."): text for name, text in settings.items()}
-        wanted = CreatableTopic(
-            name=topic,
-            num_partitions=1,
-            replication_factor=1,
-            configs=[CreatableTopicConfig(name=n, value=v) for n, v in configs.items()],
-        )
-        request = CreateTopicsRequest(topics=[wanted], timeout_ms=60_000)
-        assert self.client.call(CREATE_TOPICS, 5, request).topics[0].error_code == 0
-
-    def delete(self, topic: str) -> None:
-        request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000)
-        assert self.client.call(DELETE_TOPICS, 5, request).responses[0].error_code == 0
-
-    def produce(self, topic: str, *pairs: tuple[str, str | None]) -> None:
-        """A batch for each pair."""
-        for key, value in pairs:
-            batch = BatchBuilder()
-            batch.append(1_700_000_000_000, key.encode(), None if value is None else value.encode())
-            answer = self.client.call(PRODUCE, 9, produce_request(topic, {0: batch.build()}))
-            assert answer.responses[0].partition_responses[0].error_code == 0
-
-    def fill(self, topic: str, count: int = 40) -> None:
-        """Ten keys again and again, a few segments of them."""
-        self.produce(topic, *((f"k{i % 10}", f"value {i}") for i in range(count)))
-
-    def read(self, topic: str) -> list[Record]:
-        found: list[Record] = []
-        end = self.log(topic).log_end_offset
-        offset = 0
-        while offset < end:
-            answer = only(self.client.call(FETCH, 11, fetch_request(topic, offset)))
-            assert answer.error_code == 0
-            more = [r for r in iterate_records(answer.records or b"") if r.offset >= offset]
-            if not more:
-                break
-            found += more
-            offset = more[-1].offset + 1
-        return found
-
-
-@pytest.fixture
-def cleaned(tmp_path: Path) -> Iterator[Cleaned]:
-    config = {"log.cleaner.enable": "false"}
-    with Broker(tmp_path, config=config) as broker, RawClient(broker.bootstrap_servers) as client:
-        yield Cleaned(broker, client)
-
-
-def process_of(cleaning: Cleaning) -> int | None:
+def process_of(cleaning: CleanerSchedule) -> int | None:
     return None if cleaning.cleaner is None else cleaning.cleaner._process.pid
 
 
@@ -169,7 +58,14 @@ def test_st_6_nothing_is_compacted_while_nobody_knows_how_old_it_is(cleaned: Cle
     inner = SteppedClock()
     clock, replicas = WatchedClock(inner), cleaned.server.node.replicas
     assert clock.trusted_wall_ms() is not None
-    cleaner = LogCleaner(cleaned.config({}), clock, replicas, OsFiles(), inline=True)
+    cleaner = LogCleaner(
+        CurrentConfig(cleaned.config({})),
+        clock,
+        replicas,
+        cleaned.server.parts.partitions.removal,
+        OsFiles(),
+        inline=True,
+    )
     inner.step(30 * 86_400_000)
     assert cleaned.run(cleaner.clean_once()) is False
     inner.step(-30 * 86_400_000)
@@ -223,7 +119,7 @@ def test_a_topic_made_anew_is_not_taken_for_the_old_one(cleaned: Cleaned, tmp_pa
     assert cleaned.run(cleaner.clean_once()) is True
 
 
-def slowly(cleaned: Cleaned) -> Cleaning:
+def slowly(cleaned: Cleaned) -> CleanerSchedule:
     """A cleaner that needs minutes for any log; it is running."""
     return cleaned.cleaning(
         log_cleaner_backoff_ms="100",

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas import Cluster
-from barnabas.broker.server import Server
-from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.controller.topics import NewTopic
-from tests.unit.broker.brokers import delete_topic
-from tests.unit.broker.replication.test_alter_partition import play
-from tests.waiting import until
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.broker.scenes import play, session_of
+from tests.kit.waiting import until
 
 
 @pytest.fixture
@@ -21,12 +19,6 @@ def cluster() -> Iterator[Cluster]:
     """Broker 1 is the first controller."""
     with Cluster(3) as made:
         yield made
-
-
-def _session(server: Server) -> EmbeddedSession:
-    store = server.node.store
-    assert isinstance(store, EmbeddedSession)
-    return store
 
 
 @pytest.mark.parametrize("next_controller", [1, 3])
@@ -40,14 +32,14 @@ def test_zk_4_a_topic_that_went_while_a_broker_was_away_is_not_offered_for_ever(
         for topic in ("goes", "stays"):
             await controller.node.controller.create_topic(NewTopic(topic, assignment={0: [1, 2]}))
         await until(lambda: "stays" in away.node.image.topics)
-        _session(away).expire()
+        session_of(away).expire()
         await until(lambda: 3 not in controller.node.image.brokers)
         await delete_topic(controller.node.controller, "goes")
         assert "goes" in away.node.image.topics
         if next_controller == 3:
             for number in (1, 2):
-                _session(cluster.server(number)).expire()
-        _session(away).reconnect()
+                session_of(cluster.server(number)).expire()
+        session_of(away).reconnect()
         await until(lambda: away.node.controller.controller_id == next_controller)
         await until(lambda: 3 in cluster.server(next_controller).node.image.brokers)
         await until(lambda: "goes" not in away.node.image.topics)
@@ -55,7 +47,7 @@ def test_zk_4_a_topic_that_went_while_a_broker_was_away_is_not_offered_for_ever(
         assert list(away.node.image.topic_names.values()) == ["stays"]
         for number in (1, 2):
             if next_controller == 3:
-                _session(cluster.server(number)).reconnect()
+                session_of(cluster.server(number)).reconnect()
                 await until(lambda n=number: n in away.node.image.brokers)  # type: ignore[misc]
 
     play(cluster, scene)
@@ -72,8 +64,8 @@ def test_zk_4_whom_a_controller_had_not_told_yet_when_it_died_learns_of_a_deleti
         await delete_topic(controller.node.controller, "t")
         await until(lambda: "t" not in late.node.image.topics)
         late.node.view.update(image)  # as if what it was told had not arrived
-        _session(controller).expire()
-        _session(controller).reconnect()
+        session_of(controller).expire()
+        session_of(controller).reconnect()
         await until(lambda: late.node.image.controller_epoch == 2)
         await until(lambda: "t" not in late.node.image.topics)
         await asyncio.sleep(0)

@@ -12,11 +12,11 @@ import pytest
 from barnabas import Broker
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.storage.failures import LogAbandoned
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.hosting import HeldFiles, Hosted
-from tests.waiting import until
+from barnabas.storage.log import LogAbandoned
+from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import until
 
 OLD = {"segment_bytes": "1000", "retention_ms": "1"}
 
@@ -89,8 +89,8 @@ def test_st_10_whoever_holds_a_deleted_log_learns_that_it_is_gone(tmp_path: Path
     try:
         replica.log.flush()
     except OSError as error:
-        hosted.replicas.fail_directory(replica, error)
-    hosted.replicas.fail_directory(replica, OSError(5, "EIO"))
+        replica.fail(error)
+    replica.fail(OSError(5, "EIO"))
     assert not hosted.has_failed
     hosted.store.close()
 
@@ -104,7 +104,6 @@ def test_st_10_topics_come_and_go_while_retention_runs() -> None:
             create(client, "passing", 3)
             request = DeleteTopicsRequest(topic_names=["passing"], timeout_ms=60_000)
             assert client.call(DELETE_TOPICS, 5, request).responses[0].error_code == 0
-        assert broker._server is not None
-        assert not broker._server.node.replicas.store.failed_directories
-        assert broker._server.failure is not None
-        assert not broker._server.failure.done()
+        assert not broker.server.node.replicas.store.failed_directories
+        assert broker.server.failure is not None
+        assert not broker.server.failure.done()

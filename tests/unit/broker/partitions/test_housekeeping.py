@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.housekeeping import Housekeeping
-from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.clock import SystemClock
-from barnabas.cluster.controller_requests import IsrProposal, LeaderAndIsr, PartitionState
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.config import BrokerConfig, LogConfig
 from barnabas.protocol.api import DELETE_TOPICS
@@ -25,14 +23,15 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.effort import count_delays
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
-from tests.unit.broker.hosting import HeldFiles, Hosted
-from tests.unit.broker.replicated import Shared
-from tests.unit.broker.replicated import fill as fill_leader
-from tests.waiting import until, wait_until
+from tests.kit.broker.hosted_parts import HostedParts
+from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.broker.produces import fill
+from tests.kit.broker.replicated import Shared
+from tests.kit.broker.replicated import fill as fill_leader
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.effort import count_delays
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import until, wait_until
 
 
 def line_of(checkpoint: Path, topic: str) -> str | None:
@@ -61,13 +60,14 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
     log.append(memoryview(bytearray(batch(b"c"))), 0, 0)
     log.write_staged()
     config, clock = BrokerConfig({}), WatchedClock(SystemClock())
-    replicas = Replicas(ClusterView(0), store, config, clock)
+    parts = HostedParts(store, config, clock)
+    replicas = parts.replicas
     image = PartitionImage(1, 1, (0, 1), (0, 1), 0, 1)
     state = PartitionState(name, bytes(range(16)), image, {}, is_new=False)
-    replicas.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))
+    parts.role_changes.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))
     replica = replicas.hosted(name)
     replica.partition.followed(3, 3)
-    housekeeping = Housekeeping(config, clock, store, replicas, [])
+    housekeeping = Housekeeping(parts.config, clock, store, replicas, parts.removal)
 
     async def cut_while_the_disk_is_busy() -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
@@ -140,16 +140,15 @@ def test_re_8_the_isr_is_looked_at_twice_in_the_time_of_a_lag() -> None:
     with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "lagging")
         shared = Shared(broker, "lagging", topic_id_of(client, "lagging"))
-        assert broker._loop is not None
         delays_s: list[float] = []
-        counting = asyncio.run_coroutine_threadsafe(count_delays(delays_s), broker._loop)
+        counting = asyncio.run_coroutine_threadsafe(count_delays(delays_s), broker.thread.loop)
         told = time.monotonic()
         shared.told(isr=(0, 1))
         fill_leader(client, "lagging", batch(b"a"))
         filled = time.monotonic()
         wait_until(lambda: shared.proposed() == [(0,)])
+        proposed = time.monotonic()
         counting.cancel()
-        (proposed,) = shared.proposed_at
         assert 1000 * (proposed - told) >= lag_ms - 100
         assert 1000 * (proposed - filled - sum(delays_s)) <= 1.5 * lag_ms + 300
 
@@ -166,8 +165,6 @@ def test_re_8_no_look_at_the_isr_waits_for_a_disk(tmp_path: Path) -> None:
         log_retention_check_interval_ms="100",
     )
     old = {"segment_bytes": "1000", "retention_ms": "1"}
-    proposals: list[IsrProposal] = []
-    hosted.replicas.on_propose = proposals.append
 
     async def with_a_slow_disk() -> None:
         rolled = hosted.host("rolled", segment_bytes="1000")
@@ -177,7 +174,7 @@ def test_re_8_no_look_at_the_isr_waits_for_a_disk(tmp_path: Path) -> None:
         await until(lambda: files.arrived == 1)
         shared = hosted.host("shared", replicas=(0, 1))
         hosted.append(shared)
-        await until(lambda: proposals)  # broker 1 has never fetched
+        await until(hosted.parts.proposals.take_now)  # broker 1 has never fetched
         aged = hosted.host("aged", **old)
         hosted.fill(aged)
         await until(lambda: aged.log.log_start_offset == 3)
@@ -195,7 +192,7 @@ def test_re_8_no_look_at_the_isr_waits_for_a_disk(tmp_path: Path) -> None:
 
 
 def test_retention_leaves_a_log_alone_whose_cut_is_not_on_disk(tmp_path: Path) -> None:
-    """ST-6: to have it there takes several syncs, which are for a lane and not for the loop."""
+    """ST-6: to have it there takes several syncs, which are for a thread and not for the loop."""
     hosted = Hosted(tmp_path)
     cut = hosted.host("cut", segment_bytes="1000", retention_ms="1")
     hosted.fill(cut)

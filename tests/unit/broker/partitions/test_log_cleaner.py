@@ -16,11 +16,8 @@ from barnabas.storage.gaps import FILE_NAME
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.broker.partitions import test_cleaner_schedule as test_cleaning
-from tests.unit.broker.partitions.test_cleaner_schedule import Cleaned
-from tests.unit.storage.disk import read
-
-cleaned = test_cleaning.cleaned
+from tests.kit.broker.cleaned import Cleaned
+from tests.kit.storage.disk import read
 
 NOW_MS = 1_700_000_000_000
 

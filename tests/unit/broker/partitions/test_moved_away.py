@@ -10,9 +10,8 @@ from barnabas import Cluster
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.types import TopicPartition
-from tests.unit.broker.partitions.test_deleted_topics import _session
-from tests.unit.broker.replication.test_alter_partition import append, play
-from tests.waiting import until
+from tests.kit.broker.scenes import append, play, session_of
+from tests.kit.waiting import until
 
 T0 = TopicPartition("t", 0)
 
@@ -35,12 +34,12 @@ def test_zk_5_who_led_what_was_moved_away_meanwhile_leads_it_no_more(cluster: Cl
         await until(lambda: "stays" in away.node.image.topics)
         append(away, [0])
         assert away.node.replicas.leader_of(T0).log.log_end_offset == 1
-        _session(away).expire()
+        session_of(away).expire()
         await until(lambda: 3 not in controller.node.image.brokers)
         await controller.node.controller.reassign({T0: (1, 2)})
         await until(lambda: controller.node.image.topics["t"].partitions[0].replicas == (1, 2))
         assert away.node.replicas.leader_of(T0), "it has not heard of anything"
-        _session(away).reconnect()
+        session_of(away).reconnect()
         await until(lambda: away.node.image.topics["t"].partitions[0].replicas == (1, 2))
         with pytest.raises(NotLeaderOrFollower):
             away.node.replicas.hosted(T0)

@@ -13,9 +13,9 @@ from random import Random
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.partitions.replicas import Codes, Replicas
+from barnabas.broker.partitions.replica_listener import ReplicaListener
+from barnabas.broker.partitions.role_changes import Codes
 from barnabas.broker.runtime.steps import Steps, in_turns
 from barnabas.clock import SystemClock
 from barnabas.cluster.controller_requests import (
@@ -30,70 +30,106 @@ from barnabas.errors import (
     InconsistentTopicId,
     InvalidUpdateVersion,
     KafkaStorageError,
-    NotLeaderOrFollower,
+    UnknownTopicOrPartition,
 )
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.raw_client import RawClient, batch
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.broker.replicated import EPOCHS, Follower, Shared, fill, inside, replicas_of
+from tests.kit.broker.hosted_parts import HostedParts
+from tests.kit.broker.loops import inside, replicas_of
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, fill, meet, parts_of
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.set_clock import SetClock
 
 News = list[tuple[str, str, int]]
 
 
-@pytest.fixture
-def news(node: Broker) -> Iterator[News]:
-    """What is told of replicas."""
-    found: News = []
-    replicas = replicas_of(node)
-    before = (replicas.on_following, replicas.on_stopped_following)
+class _Notified(ReplicaListener):
+    """Notes which replicas follow."""
 
-    def following(replica: Replica, leader: int) -> None:
+    __slots__ = ("news",)
+
+    def __init__(self) -> None:
+        self.news: News = []
+
+    def following(self, replica: Replica, leader_id: int) -> None:
         assert not replica.partition.is_leader
-        found.append(("follows", replica.topic_partition.topic, leader))
+        self.news.append(("follows", replica.topic_partition.topic, leader_id))
 
-    def stopped(replica: Replica) -> None:
-        found.append(("stopped", replica.topic_partition.topic, -1))
+    def unfollowing(self, replica: Replica) -> None:
+        self.news.append(("stopped", replica.topic_partition.topic, -1))
 
-    replicas.on_following, replicas.on_stopped_following = following, stopped
-    yield found
-    replicas.on_following, replicas.on_stopped_following = before
+
+class Roles:
+    """A partition with replicas on brokers 0, which is the one here, and 1."""
+
+    def __init__(self, directory: Path) -> None:
+        config = BrokerConfig({})
+        self.store = LogStore.open(
+            OsFiles(), [directory], config=config.log_config({}), broker_id=0, now_ms=0
+        )
+        listener = _Notified()
+        self.news = listener.news
+        self.parts = HostedParts(self.store, config, SystemClock(), lambda _: [listener])
+        self.name = TopicPartition("t", 0)
+        self._leader_epoch = self._partition_epoch = 10
+        self.told()
+
+    @property
+    def replica(self) -> Replica:
+        return self.parts.replicas.hosted(self.name)
+
+    def told(
+        self, leader: int = 0, isr: tuple[int, ...] = (0, 1), *, is_new_epoch: bool = True
+    ) -> None:
+        self._leader_epoch += is_new_epoch
+        self._partition_epoch += 1
+        image = PartitionImage(leader, self._leader_epoch, isr, (0, 1), self._partition_epoch, 1)
+        state = PartitionState(self.name, TOPIC_ID, image, {}, is_new=False)
+        codes = self.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+        assert codes == {self.name: 0}
+
+    def stop(self) -> None:
+        stop = StopReplica(0, 1, (self.name,), delete=True)
+        assert self.parts.role_changes.apply_stop_replica(stop) == {self.name: 0}
+
+
+@pytest.fixture
+def roles(tmp_path: Path) -> Iterator[Roles]:
+    made = Roles(tmp_path)
+    yield made
+    made.store.close()
 
 
 def _kinds(news: News) -> list[str | int]:
     return [leader if kind == "follows" else kind for kind, _, leader in news]
 
 
-def test_whom_a_replica_follows_is_told(replicated: Shared, news: News) -> None:
-    replicated.told(leader=1)
-    replicated.told(leader=1, isr=(1,), is_new_epoch=False)  # the same leader, in the same epoch
-    assert replicated.replica.partition.isr == (1,)
-    replicated.told(leader=1)
-    replicated.told(leader=-1)
-    replicated.told(leader=-1)
-    replicated.told(leader=2)
-    replicated.told(leader=0)
-    replicated.told(leader=0)
-    assert _kinds(news) == [1, 1, "stopped", 2, "stopped"]
+def test_whom_a_replica_follows_is_told(roles: Roles) -> None:
+    roles.told(leader=1)
+    roles.told(leader=1, isr=(1,), is_new_epoch=False)  # the same leader, in the same epoch
+    assert roles.replica.partition.isr == (1,)
+    roles.told(leader=1)
+    roles.told(leader=-1)
+    roles.told(leader=-1)
+    roles.told(leader=2)
+    roles.told(leader=0)
+    roles.told(leader=0)
+    assert _kinds(roles.news) == [1, 1, "stopped", 2, "stopped"]
 
 
-def test_who_is_hosted_no_longer_follows_nobody(
-    node: Broker, replicated: Shared, news: News
-) -> None:
-    stop = StopReplica(0, 1, (replicated.name,), delete=True)
-    replicated.told(leader=1)
-    inside(node, lambda: replicas_of(node).apply_stop_replica(stop))
-    assert _kinds(news) == [1, "stopped"]
-    with pytest.raises(NotLeaderOrFollower):
-        replicas_of(node).hosted(replicated.name)
+def test_who_is_hosted_no_longer_follows_nobody(roles: Roles) -> None:
+    roles.told(leader=1)
+    roles.stop()
+    assert _kinds(roles.news) == [1, "stopped"]
+    with pytest.raises(UnknownTopicOrPartition):
+        roles.parts.replicas.hosted(roles.name)
 
 
-def test_a_leader_that_stops_followed_nobody(node: Broker, replicated: Shared, news: News) -> None:
-    stop = StopReplica(0, 1, (replicated.name,), delete=True)
-    inside(node, lambda: replicas_of(node).apply_stop_replica(stop))
-    assert news == []
+def test_a_leader_that_stops_followed_nobody(roles: Roles) -> None:
+    roles.stop()
+    assert roles.news == []
 
 
 def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
@@ -108,7 +144,7 @@ def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
     assert replicated.replica.high_watermark == 0
     replicated.told(isr=(0, 1), is_new_epoch=False)
     assert replicated.replica.high_watermark == 0  # as far as is known here, 2 may still come back
-    inside(node, lambda: setattr(replicas_of(node), "live", {0: 100, 1: 101}))
+    inside(node, lambda: meet(parts_of(node), {0: 100, 1: 101}))
     assert replicated.replica.high_watermark == 1
     assert replicated.replica.partition.follower_end_offset(1) == 1
 
@@ -150,7 +186,7 @@ def test_a_refused_proposal_waits_for_the_controller(
     later_ms = SystemClock().monotonic_ms() + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     refused = IsrAnswer(InvalidUpdateVersion.code)
-    inside(node, lambda: replicas_of(node).isr_answered(replicated.proposals[0], refused))
+    replicated.answer(refused)
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     assert len(replicated.proposals) == 1
     replicated.told(isr=(0, 1), is_new_epoch=False)
@@ -169,16 +205,14 @@ def test_what_is_not_led_here_any_more_is_not_looked_at(
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     assert len(replicated.proposals) == 1
     answer = IsrAnswer(0, 0, proposal.leader_epoch, (0,), proposal.partition_epoch + 1)
-    inside(node, lambda: replicas_of(node).isr_answered(proposal, answer))
+    future = replicated.pending[-1].answer
+    assert future.cancelled(), f"nobody waits for {answer}"
     assert replicated.replica.partition.isr == (0, 1)
 
 
 def test_the_registration_is_known_to_every_partition(node: Broker, replicated: Shared) -> None:
-    replicas = replicas_of(node)
-
     def register() -> tuple[int, dict[int, int]]:
-        replicas.broker_epoch = 7
-        replicas.live = {0: 7}
+        meet(parts_of(node), {0: 7})
         partition = replicated.replica.partition
         return partition.broker_epoch, dict(partition.live)
 
@@ -201,9 +235,8 @@ class OnDisks:
             files or OsFiles(), directories, config=config.log_config({}), broker_id=0, now_ms=0
         )
         self.kept_count = 0
-        self.replicas = Replicas(
-            ClusterView(0), self.store, config, SystemClock(), keep_objects=self._keep_objects
-        )
+        self.parts = HostedParts(self.store, config, SystemClock(), keep_objects=self._keep_objects)
+        self.replicas = self.parts.replicas
 
     def _keep_objects(self) -> None:
         self.kept_count += 1
@@ -214,12 +247,14 @@ class OnDisks:
         states = tuple(PartitionState(name, topic_id, led, {}, is_new) for name in names)
 
         async def tell() -> int:
-            return max(self.replicas.apply_leader_and_isr(LeaderAndIsr(1, 1, states)).values())
+            return max(
+                self.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(1, 1, states)).values()
+            )
 
         return asyncio.run(tell())
 
     def stop(self, *names: TopicPartition, delete: bool = True) -> list[int]:
-        codes = self.replicas.apply_stop_replica(StopReplica(1, 1, names, delete))
+        codes = self.parts.role_changes.apply_stop_replica(StopReplica(1, 1, names, delete))
         assert codes.keys() == set(names)
         return [codes[name] for name in names]
 
@@ -269,7 +304,7 @@ def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delet
     assert disks.host(FIRST, SECOND) == 0
     home = disks.store.directory_of(FIRST)
     assert home != disks.store.directory_of(SECOND)
-    disks.replicas.directory_failed(home, OSError(5, "EIO"))
+    disks.parts.removal.directory_failed(home, OSError(5, "EIO"))
     for _ in range(2):
         assert disks.stop(FIRST, SECOND, delete=delete) == [KafkaStorageError.code, 0]
     assert disks.stop(FIRST) == [KafkaStorageError.code], "though it was told to stop before"
@@ -393,7 +428,7 @@ def test_zk_4_a_late_word_of_a_deleted_topic_does_not_take_its_namesake_s_log(
     assert disks.host(FIRST, topic_id=OTHER_ID) == InconsistentTopicId.code
     assert disks.replicas.leader_of(FIRST).log.log_end_offset == 1
     assert set_aside(home) == []
-    disks.replicas.broker_epoch = 7  # what is said to this registration, the other one never heard
+    disks.parts.view.registered(7)  # what is said to this registration, the other one never heard
     assert disks.host(FIRST, topic_id=OTHER_ID) == 0
     assert set_aside(home) == [f"t-0.{TOPIC_ID.hex()}-stray"]
     disks.store.close()
@@ -466,7 +501,7 @@ def test_the_files_of_new_logs_are_made_beside_the_loop(directories: list[Path])
     names = tuple(TopicPartition("t", number) for number in range(100))
     led = PartitionImage(0, 0, (0,), (0,), 0, 1)
     states = tuple(PartitionState(name, TOPIC_ID, led, {}, is_new=True) for name in names)
-    steps = disks.replicas.leader_and_isr(LeaderAndIsr(1, 1, states))
+    steps = disks.parts.role_changes.leader_and_isr(LeaderAndIsr(1, 1, states))
     assert set(asyncio.run(in_turns(steps)).values()) == {0}
     of_logs = [path for path in files.made_by if path.parent.name.startswith("t-")]
     assert len(of_logs) >= 500
@@ -492,7 +527,12 @@ def test_a_topic_of_many_partitions_does_not_keep_the_broker_from_its_clients(
         assert set(task.result().values()) == {0}
         return turns
 
-    assert asyncio.run(turns_during(disks.replicas.leader_and_isr(LeaderAndIsr(1, 1, states)))) > 20
+    assert (
+        asyncio.run(
+            turns_during(disks.parts.role_changes.leader_and_isr(LeaderAndIsr(1, 1, states)))
+        )
+        > 20
+    )
     stop = StopReplica(1, 1, names, delete=True)
-    assert asyncio.run(turns_during(disks.replicas.stop_replica(stop))) > 20
+    assert asyncio.run(turns_during(disks.parts.role_changes.stop_replica(stop))) > 20
     disks.store.close()

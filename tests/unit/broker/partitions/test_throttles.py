@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import NAME, Site, led, level, pair, run, topic
-from tests.waiting import until
+from tests.kit.broker.following import NAME, Site, led, level, pair, run, topic
+from tests.kit.waiting import until
 
 RATE = 400_000
 SMALL = {"replica.fetch.max.bytes": "50000", "replica.fetch.wait.max.ms": "50"}
@@ -26,7 +26,7 @@ def throttle(site: Site, side: str, listed: str, bytes_per_s: int = RATE) -> Non
 def limit(site: Site, side: str, bytes_per_s: int) -> None:
     node = site.server.node
     rate = {f"{side}.replication.throttled.rate": str(bytes_per_s)}
-    node.set_config(node.config.with_dynamic(rate, {}))
+    node.dynamic_config.put_in_force(node.config.with_dynamic(rate, {}))
 
 
 def fill(site: Site, name: TopicPartition, count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -14,10 +14,9 @@ from barnabas.cluster import layout
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.cluster.store import Create, Delete, MetadataStore, NodeExists, NoNode
 from barnabas.controller.topics import NewTopic
-from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until
+from tests.kit.broker.scenes import append, play
+from tests.kit.waiting import until
 
 LAG_MS = 1_500
 
@@ -28,11 +27,6 @@ def cluster() -> Iterator[Cluster]:
     config = {"replica.lag.time.max.ms": str(LAG_MS), "replica.fetch.wait.max.ms": "100"}
     with Cluster(3, config=config) as made:
         yield made
-
-
-def play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
-    """On the loop of the brokers, within bounds."""
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def seen(server: Server, number: int = 0, topic: str = "t") -> PartitionImage:
@@ -54,17 +48,8 @@ async def follow_no_more(controller: Server, leader: Server, follower: Server) -
     """A topic whose second follower has stopped to fetch."""
     await controller.node.controller.create_topic(NewTopic("t", assignment={0: [2, 3, 1]}))
     await until(lambda: all("t" in each.node.image.topics for each in (follower, leader)))
-    assert follower._neighbours is not None
-    await follower._neighbours.fetchers.stop()
-
-
-def append(leader: Server, numbers: Iterable[int], topic: str = "t") -> None:
-    """Something that the followers have not: who has everything is never too slow."""
-    for number in numbers:
-        marker = build_marker(Marker(0, leader.clock.wall_ms(), COMMIT, 0), 1, 0)
-        replica = leader.node.replicas.leader_of(TopicPartition(topic, number))
-        replica.append_control(memoryview(bytearray(marker)), leader.clock.wall_ms())
-    leader.node.replicas.write_staged()
+    assert follower.parts.partitions.others is not None
+    await follower.parts.partitions.others.fetchers.stop()
 
 
 def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: Cluster) -> None:
@@ -78,16 +63,15 @@ def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: 
         await controller.node.controller.create_topic(own)
         await until(lambda: "own" in follower.node.image.topics)  # and so it follows
         await until(lambda: "t" in leader.node.image.topics)
-        assert cluster._store is not None
-        zxid = cluster._store._tree.zxid
-        assert follower._neighbours is not None
-        await follower._neighbours.fetchers.stop()
+        zxid = cluster.store.tree.zxid
+        assert follower.parts.partitions.others is not None
+        await follower.parts.partitions.others.fetchers.stop()
         append(leader, range(30))
         append(controller, range(1), "own")
         await until(lambda: all(seen(controller, n).isr == (2, 1) for n in range(30)))
         await until(lambda: all(seen(leader, n).isr == (2, 1) for n in range(30)))
         await until(lambda: seen(leader, 0, "own").isr == (1, 2))
-        assert cluster._store._tree.zxid - zxid <= 15, "one commit for each request"
+        assert cluster.store.tree.zxid - zxid <= 15, "one commit for each request"
         state = await controller.node.store.read(layout.state_path("t", 7))
         assert state is not None
         assert layout.decode_state("t", 7, state.data).isr == (2, 1)
@@ -114,8 +98,8 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
         await follow_no_more(controller, leader, follower)
         append(leader, range(1))
         # Somebody has the office who does not answer, and then nobody has it.
-        assert cluster._store is not None
-        absent = cluster._store.session()
+        assert cluster.store is not None
+        absent = cluster.store.session()
         node = layout.encode_controller(99, leader.clock.wall_ms())
         await absent.commit(
             [Delete(layout.CONTROLLER), Create(layout.CONTROLLER, node, ephemeral=True)]
@@ -138,8 +122,8 @@ def test_a_proposal_outlasts_what_nobody_thought_of(cluster: Cluster) -> None:
     async def scene() -> None:
         controller, leader, follower = (cluster.server(n) for n in (1, 2, 3))
         await follow_no_more(controller, leader, follower)
-        assert cluster._store is not None
-        odd = cluster._store.session()
+        assert cluster.store is not None
+        odd = cluster.store.session()
         now_ms = leader.clock.wall_ms()
         endpoint = Endpoint("PLAINTEXT", "a..b", 9092, "PLAINTEXT")
         registration = layout.encode_broker(BrokerImage(99, (endpoint,), None, -1), now_ms)

@@ -14,9 +14,9 @@ import pytest
 from barnabas.cluster.image import Endpoint
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
-from tests.unit.storage.scarce import without_descriptors
-from tests.waiting import until
+from tests.kit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
+from tests.kit.storage.scarce import without_descriptors
+from tests.kit.waiting import until
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
@@ -157,7 +157,7 @@ def test_what_is_to_be_flushed_is_not_acknowledged_before(tmp_path: Path) -> Non
             disk_answers = threading.Event()
             executor = ThreadPoolExecutor(1)
             replicas = two.server.node.replicas
-            replicas.lanes = replicas.lanes._replace(flushes=executor)
+            replicas.threads = replicas.threads._replace(flushes=executor)
             busy = asyncio.get_running_loop().run_in_executor(executor, disk_answers.wait)
             try:
                 one.append(NAME, b"b")
@@ -278,7 +278,7 @@ def test_a_mistake_of_ours_elsewhere_does_not_end_the_fetcher(
             await asyncio.sleep(0.5)  # refused by now, and left out until its rest is over
             log = two.replica(TopicPartition("t", 1)).log
             epochs, log.epochs = log.epochs, None  # type: ignore[assignment]
-            await until(lambda: "has failed, and begins anew" in caplog.text)
+            await until(lambda: "has failed, and starts again" in caplog.text)
             log.epochs = epochs
             for _ in range(3):
                 one.append(NAME, b"a")

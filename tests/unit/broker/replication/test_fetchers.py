@@ -16,8 +16,7 @@ from barnabas.cluster.controller_requests import StopReplica
 from barnabas.config import BrokerConfig
 from barnabas.protocol.messages.fetch import PartitionData
 from barnabas.types import TopicPartition
-from tests.integration.broker_process import free_port
-from tests.unit.broker.following import (
+from tests.kit.broker.following import (
     CONTROLLER_EPOCH,
     NAME,
     WITHIN_S,
@@ -31,8 +30,9 @@ from tests.unit.broker.following import (
     running,
     topic,
 )
-from tests.unit.storage.disk import QuickFiles
-from tests.waiting import until
+from tests.kit.processes.broker_process import free_port
+from tests.kit.storage.disk import QuickFiles
+from tests.kit.waiting import until
 
 
 def test_a_follower_has_its_leaders_bytes(tmp_path: Path) -> None:

@@ -18,15 +18,16 @@ from barnabas.protocol.api import API_VERSIONS, FETCH, LIST_OFFSETS
 from barnabas.protocol.frame import decode_request_header, encode_response
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import Site, led, pair, run, running, topic
+from tests.kit.broker.following import Site, led, pair, run, running, topic
 
 NAME = TopicPartition("t", 0)
 
 
 def connection(site: Site, leader_id: int) -> LeaderConnection:
     server = site.server
-    peers = Peers(server.config, server.clock, server.random)
-    return LeaderConnection(server.node, peers, leader_id, 0)
+    node = server.node
+    peers = Peers(server.config, server.clock, node.random)
+    return LeaderConnection(node.view, node.current_config, peers, leader_id, 0)
 
 
 def knows(site: Site, broker_id: int, port: int) -> None:

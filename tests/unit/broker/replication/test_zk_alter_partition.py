@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 import pytest
 
 from barnabas import Cluster
-from barnabas.broker.replication.zk_alter_partition import IsrWrites, Pace
+from barnabas.broker.partitions.alter_partition_queue import PendingProposal
+from barnabas.broker.replication.zk_alter_partition import Pace, ZkAlterPartition
 from barnabas.broker.server import Server
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
@@ -23,8 +24,8 @@ from barnabas.cluster.store import (
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 
 SOON = Pace(check_every_ms=20, linger_ms=60, max_delay_ms=600)
 PARTITIONS = 4
@@ -53,7 +54,7 @@ def play(cluster: Cluster, scene: Callable[[Server], Awaitable[None]]) -> None:
         await until(lambda: "t" in leader.node.image.topics)
         await scene(leader)
 
-    cluster._running().run(asyncio.wait_for(whole(), 2 * PATIENCE_S))
+    cluster.thread.run(asyncio.wait_for(whole(), 2 * PATIENCE_S))
 
 
 def proposals(
@@ -71,6 +72,27 @@ def proposals(
     return made
 
 
+class Writes(ZkAlterPartition):
+    """Of the leader's partitions."""
+
+    __slots__ = ("_leader",)
+
+    def __init__(self, leader: Server, pace: Pace) -> None:
+        node = leader.node
+        super().__init__(node.view, node.store, node.clock, pace)
+        self._leader = leader
+
+    async def write(self, proposals: Sequence[IsrProposal]) -> dict[TopicPartition, IsrAnswer]:
+        leader_of = self._leader.node.replicas.leader_of
+        loop = asyncio.get_running_loop()
+        return await self(
+            [
+                PendingProposal(leader_of(NAMES[0]).partition, each, loop.create_future())
+                for each in proposals
+            ]
+        )
+
+
 async def states(leader: Server) -> list[PartitionImage | tuple[layout.StateNode, int]]:
     nodes = await leader.node.store.read_many([layout.state_path(*name) for name in NAMES])
     return [
@@ -81,8 +103,8 @@ async def states(leader: Server) -> list[PartitionImage | tuple[layout.StateNode
 
 
 def announced(cluster: Cluster) -> list[list[TopicPartition]]:
-    assert cluster._store is not None
-    nodes = cluster._store._tree.nodes
+    assert cluster.store is not None
+    nodes = cluster.store.tree.nodes
     return [
         layout.decode_isr_change(path, node.data)
         for path, node in sorted(nodes.items())
@@ -102,11 +124,10 @@ def test_it_is_written_as_kafka_writes_it(cluster: Cluster) -> None:
     """RE-9: all in one commit, on the versions that the leader knows."""
 
     async def scene(leader: Server) -> None:
-        assert cluster._store is not None
-        writes = IsrWrites(leader.node, SOON)
-        zxid = cluster._store._tree.zxid
+        writes = Writes(leader, SOON)
+        zxid = cluster.store.tree.zxid
         answers = await writes.write(proposals(leader, 2, 3))
-        assert cluster._store._tree.zxid == zxid + 1
+        assert cluster.store.tree.zxid == zxid + 1
         assert answers == dict.fromkeys(NAMES, IsrAnswer(0, 2, 0, (2, 3), 1))
         assert await states(leader) == [(layout.StateNode(2, 0, (2, 3), 1), 1)] * PARTITIONS
         node = await leader.node.store.read(layout.state_path(*NAMES[0]))
@@ -127,17 +148,14 @@ def test_what_others_have_written_is_not_written_over(cluster: Cluster) -> None:
 
     async def scene(leader: Server) -> None:
         store = leader.node.store
-        writes = IsrWrites(leader.node, SOON)
+        writes = Writes(leader, SOON)
         wished = proposals(leader, 2, 3)
-        ghost = wished[0]._replace(topic_partition=TopicPartition("t", 9))
         other = layout.encode_state(layout.StateNode(2, 0, (2, 1), 1))
         same = layout.encode_state(layout.StateNode(2, 0, (2, 3), 1))
         await store.commit(
             [Set(layout.state_path(*NAMES[1]), other), Set(layout.state_path(*NAMES[2]), same)]
         )
         await store.commit([Set(layout.state_path(*NAMES[3]), b"unreadable")])
-        with pytest.raises(UnknownTopicOrPartition):
-            await writes.write([ghost])
         answers = await writes.write(wished)
         done = IsrAnswer(0, 2, 0, (2, 3), 1)
         lost = IsrAnswer(InvalidUpdateVersion.code)
@@ -155,7 +173,7 @@ def test_a_write_whose_answer_is_lost_is_tried_again(cluster: Cluster, happens: 
     """RE-9: if it has happened it is found to be done."""
 
     async def scene(leader: Server) -> None:
-        writes = IsrWrites(leader.node, SOON)
+        writes = Writes(leader, SOON)
         commit, store = leader.node.store.commit, leader.node.store
 
         async def lossy(operations: Sequence[Operation]) -> list[str | int]:
@@ -177,11 +195,11 @@ def test_a_write_whose_answer_is_lost_is_tried_again(cluster: Cluster, happens: 
 
 def test_a_state_that_is_gone_is_of_a_partition_that_is_unknown(cluster: Cluster) -> None:
     async def scene(leader: Server) -> None:
-        writes = IsrWrites(leader.node, SOON)
+        writes = Writes(leader, SOON)
         wished = proposals(leader, 2, 3)
         missing = wished[0]._replace(topic_partition=NAMES[1])
-        assert cluster._store is not None
-        del cluster._store._tree.nodes[layout.state_path(*NAMES[0])]
+        assert cluster.store is not None
+        del cluster.store.tree.nodes[layout.state_path(*NAMES[0])]
         answers = await writes.write([wished[0], missing])
         assert answers[NAMES[0]] == IsrAnswer(UnknownTopicOrPartition.code)
         assert answers[NAMES[1]].error_code == 0
@@ -196,7 +214,7 @@ def test_it_is_announced_when_no_other_change_has_followed(cluster: Cluster) -> 
     async def scene(leader: Server) -> None:
         without_controllers(cluster)
         await asyncio.sleep(0)
-        writes = IsrWrites(leader.node, Pace(20, 150, 60_000))
+        writes = Writes(leader, Pace(20, 150, 60_000))
         for name in NAMES[:3]:
             await writes.write(proposals(leader, 2, 3, names=[name]))
             await asyncio.sleep(0.02)
@@ -228,7 +246,7 @@ def test_it_is_announced_although_changes_never_cease(cluster: Cluster) -> None:
 
     async def scene(leader: Server) -> None:
         without_controllers(cluster)
-        writes = IsrWrites(leader.node, Pace(20, 600_000, 300))
+        writes = Writes(leader, Pace(20, 600_000, 300))
 
         async def change() -> None:
             version = 0
@@ -248,7 +266,7 @@ def test_it_is_announced_although_changes_never_cease(cluster: Cluster) -> None:
 def test_whoever_closes_it_announces_nothing_more(cluster: Cluster) -> None:
     async def scene(leader: Server) -> None:
         without_controllers(cluster)
-        writes = IsrWrites(leader.node, SOON)
+        writes = Writes(leader, SOON)
         await writes.write(proposals(leader, 2, 3))
         writes.close()
         await asyncio.sleep(0.3)

@@ -18,12 +18,11 @@ from barnabas.cluster.controller_requests import StopReplica
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.errors import CoordinatorLoadInProgress, NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
-from tests.unit.broker.coordination.test_shards import NAME, run, started
-from tests.unit.broker.coordination.test_shards import told as stands_at
-from tests.unit.broker.hosting import Hosted
-from tests.unit.broker.network.test_connections import FakeClock, limited
-from tests.unit.storage.scarce import ScarceFiles, at_each_call, without_descriptors
-from tests.waiting import until
+from tests.kit.broker.connections import FakeClock, limited
+from tests.kit.broker.hosting import Hosted
+from tests.kit.broker.tallies import NAME, run, started, told
+from tests.kit.storage.scarce import ScarceFiles, at_each_call, without_descriptors
+from tests.kit.waiting import until
 
 T = TopicPartition("t", 0)
 
@@ -48,7 +47,7 @@ def append(hosted: Hosted, replica: Replica, size: int) -> None:
     try:
         hosted.append(replica, size)
     except OSError as error:
-        hosted.replicas.fail_directory(replica, error)
+        replica.fail(error)
         hosted.append(replica, size)
 
 
@@ -61,13 +60,13 @@ def test_st_10_nothing_goes_offline_whichever_call_is_refused(tmp_path: Path) ->
 
         async def live(hosted: Hosted = hosted) -> None:
             hosted.name("t", **settings)
-            await until(lambda: not hosted.replicas.postponed)
+            await until(lambda: not hosted.role_changes.deferred)
             replica = hosted.replicas.leader_of(T)
             for _ in range(3):
                 append(hosted, replica, 500)
                 await hosted.flushed(replica)
             hosted.told(replica, leader=0, replicas=(0,))
-            await until(lambda: not hosted.replicas.postponed)
+            await until(lambda: not hosted.role_changes.deferred)
             duties = hosted.housekeeping
             for duty in (
                 duties._enforce_retention,
@@ -104,7 +103,7 @@ def test_st_10_a_shortage_is_said_once(
     for _ in range(5):
         with pytest.raises(OSError, match="Too many open files") as caught:
             hosted.append(replica)
-        hosted.replicas.fail_directory(replica, caught.value)
+        replica.fail(caught.value)
     assert len(said(caplog)) == 1
     files.has_none = False
     assert hosted.append(replica) == 1
@@ -123,12 +122,12 @@ def test_st_10_a_partition_that_cannot_be_made_is_made_later(
         hosted.name("t")
         with pytest.raises((NotLeaderOrFollower, UnknownTopicOrPartition)):
             hosted.replicas.leader_of(T)
-        assert len(hosted.replicas.postponed) == 1
+        assert len(hosted.role_changes.deferred) == 1
         if is_stopped:
-            hosted.replicas.postponed.forget([T])
-            hosted.replicas.apply_stop_replica(StopReplica(1, 1, (T,), delete=True))
+            hosted.role_changes.deferred.forget([T])
+            hosted.role_changes.apply_stop_replica(StopReplica(1, 1, (T,), delete=True))
         files.has_none = False
-        await until(lambda: hosted.replicas.postponed._timer is None)
+        await until(lambda: hosted.role_changes.deferred._timer is None)
         assert [each.topic_partition for each in hosted.replicas] == ([] if is_stopped else [T])
 
     asyncio.run(make_later())
@@ -166,7 +165,7 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
     async def test(directory: Path) -> None:
         async with started(directory) as node:
             node.lead(0, 1)
-            assert await node.answer(node.put(NAME, 1)) == stands_at(1)
+            assert await node.answer(node.put(NAME, 1)) == told(1)
             files = without_descriptors(node.replicas.leader_of((GROUP_TOPIC, 0)).log)
             assert (await node.answer(node.put(NAME, 2))).error_code != 0
             assert not node.store.failed_directories
@@ -177,8 +176,8 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
                 node.shards.shard_of(NAME)
             files.has_none = False
             await until(lambda: node.shards.loaded)
-            assert await node.answer(node.get(NAME)) == stands_at(1)
-            assert await node.answer(node.put(NAME, 3)) == stands_at(3)
+            assert await node.answer(node.get(NAME)) == told(1)
+            assert await node.answer(node.put(NAME, 3)) == told(3)
 
     run(test, tmp_path)
 

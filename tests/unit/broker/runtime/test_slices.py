@@ -10,6 +10,7 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.context import Context
+from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, sliced
 from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.protocol.api import (
@@ -57,11 +58,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.handlers.test_produce import produce
-from tests.unit.broker.replicated import inside
-from tests.waiting import wait_until
+from tests.kit.broker.fetches import fetch_request
+from tests.kit.broker.loops import inside
+from tests.kit.broker.produces import produce
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 COUNT = 10_000
 NUMBERS = range(COUNT)
@@ -139,9 +140,8 @@ def carried_out(node: Broker, api: Api, version: int, request: Any) -> tuple[int
     handle = import_module(f"barnabas.broker.handlers.{api.stem}").handle
 
     def run() -> tuple[int, Any]:
-        assert node._server is not None
-        context = Context(node._server.node, "PLAINTEXT", ANONYMOUS, "127.0.0.1")
-        outcome = handle(context.for_request(api, version, "t"), request)
+        caller = ClientConnection("PLAINTEXT", ANONYMOUS, "127.0.0.1", "127.0.0.1")
+        outcome = handle(Context(node.server.node, caller, api, version, "t"), request)
         slices = 1
         try:
             while hasattr(outcome, "send"):
@@ -223,8 +223,9 @@ def test_unanswered_requests_count_by_their_bytes(
         client.send(FETCH, 11, wait)  # what is not read waits in the sockets' buffers
 
     def owed() -> tuple[int, int]:
-        assert node._server is not None
-        channels = [each for router in node._server._routers for each in router._channels.values()]
+        channels = [
+            each for router in node.server.parts.network.routers for each in router._queues.values()
+        ]
         fullest = max((each for each in channels if each), key=lambda each: each._kept_bytes)
         return fullest._kept_bytes, len(fullest._slots)
 

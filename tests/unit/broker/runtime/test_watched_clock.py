@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.broker.runtime.clock_jumps import LASTING_MS
 from barnabas.broker.runtime.watched_clock import WatchedClock
-from barnabas.broker.seams import this_machine
+from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.clock import SystemClock
 from barnabas.config import BrokerConfig
@@ -26,11 +26,11 @@ from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
 from simulation.whole.loop import VirtualLoop
 from simulation.whole.seams import VirtualClock
-from tests.clocks import SteppedClock
-from tests.raw_client import RawClient
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.broker.handlers.test_fetch import fill
-from tests.waiting import until
+from tests.kit.broker.produces import fill
+from tests.kit.clocks import SteppedClock
+from tests.kit.raw_client import RawClient
+from tests.kit.set_clock import SetClock
+from tests.kit.waiting import until
 
 DAY_MS = 86_400_000
 
@@ -113,7 +113,7 @@ def test_rounds_of_retention_pass_a_wrong_clock_by(tmp_path: Path) -> None:
 
     async def whole() -> None:
         inner = SteppedClock()
-        server = Server(BrokerConfig(settings), this_machine()._replace(clock=inner))
+        server = Server(BrokerConfig(settings), system_seams()._replace(clock=inner))
         await server.start()
 
         def begin(topic: str) -> int:

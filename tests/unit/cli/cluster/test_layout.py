@@ -20,7 +20,7 @@ from barnabas.cli.cluster.layout import (
 )
 from barnabas.cli.server.pid_file import claim, process_began_ticks
 from barnabas.config import BrokerConfig
-from tests.integration.broker_process import free_port
+from tests.kit.processes.broker_process import free_port
 
 
 def test_it_has_three_brokers_on_ports_that_nobody_has(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_it_may_grow_and_not_shrink(tmp_path: Path) -> None:
     grown = make_plan(tmp_path, 4, {}, plan.ports[1])
     assert {id_: grown.ports[id_] for id_ in (1, 2)} == plan.ports
     assert len({*grown.ports.values(), grown.zookeeper_port}) == 5
-    with pytest.raises(CannotRun, match=r"has 2 brokers, .* on 1: take another --dir"):
+    with pytest.raises(CannotRun, match=r"has 2 brokers, .* on 1: use another --dir"):
         make_plan(tmp_path, 1, {}, free_port())
 
 
@@ -91,7 +91,7 @@ def test_one_of_three_may_die(brokers: int, replicas: str, min_isr: str) -> None
 
 @pytest.mark.parametrize("key", ["broker.id", "listeners", "log.dirs", "zookeeper.connect"])
 def test_what_every_broker_has_for_itself_cannot_be_given(key: str, tmp_path: Path) -> None:
-    with pytest.raises(CannotRun, match=f"--override {key}: the cluster decides"):
+    with pytest.raises(CannotRun, match=f"--override {key}: the cluster sets it"):
         make_plan(tmp_path, 3, {key: "x"}, free_port())
 
 
@@ -99,10 +99,10 @@ def test_what_every_broker_has_for_itself_cannot_be_given(key: str, tmp_path: Pa
     ("stored", "complaint"),
     [
         ("{", "is not JSON"),
-        ("[]", "says nothing of a cluster"),
-        ('{"version": 2}', "of a version that is not known here: 2"),
-        ('{"version": 1, "zookeeper_port": "x"}', "says nothing of a cluster"),
-        ('{"version": 1, "zookeeper_port": 1, "ports": [], "overrides": {}}', "nothing of a"),
+        ("[]", "describes no cluster"),
+        ('{"version": 2}', "has an unknown version: 2"),
+        ('{"version": 1, "zookeeper_port": "x"}', "describes no cluster"),
+        ('{"version": 1, "zookeeper_port": 1, "ports": [], "overrides": {}}', "describes no"),
     ],
 )
 def test_a_file_that_is_not_ours_is_told_of(stored: str, complaint: str, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_file_that_is_not_ours_is_told_of(stored: str, complaint: str, tmp_pat
 
 
 def test_where_no_cluster_is_nothing_can_be_stopped(tmp_path: Path) -> None:
-    with pytest.raises(CannotRun, match=r"no cluster in .*: --dir says where"):
+    with pytest.raises(CannotRun, match=r"no cluster in .*: --dir names another"):
         existing_plan(tmp_path)
 
 

@@ -159,7 +159,7 @@ def test_a_file_that_is_no_plan_is_refused(text: str, problem: str) -> None:
 
 
 def test_lines_without_a_group_are_for_one_group() -> None:
-    with pytest.raises(BadReset, match="line 1 does not say for which group"):
+    with pytest.raises(BadReset, match="line 1 does not name its group"):
         read_plan("orders,0,5\n", ["gone", "live"])
 
 

@@ -25,13 +25,13 @@ from barnabas.client.admin.group_admin import (
     MemberDescription,
     RebalanceEvent,
 )
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.consumer.committed import OffsetAndMetadata
 from barnabas.types import TopicPartition
 
 BILLS = TopicPartition("bills", 0)
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
-COORDINATOR = Node(0, "127.0.0.1", 24608)
+COORDINATOR = BrokerAddress(0, "127.0.0.1", 24608)
 ONE = "one-dcde0a39-54e4-4315-8722-be39ea002c56"
 TOPICS = {"bills": [0], "orders": [0, 1, 2], "other": [0]}
 STARTS = dict.fromkeys([BILLS, *ORDERS], 2)

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.cli.main import EXIT_USAGE, main
 
-ONCE = "say what to do, once: --generate, --execute, --verify, --cancel or --list"
+ONCE = "choose one of --generate, --execute, --verify, --cancel and --list"
 
 
 @pytest.mark.parametrize("words", ["", "--execute --list", "--list --verify"])

@@ -87,7 +87,7 @@ def test_a_table_with_the_news_below_the_newest_first() -> None:
         "u-1 none 5 3 ? 3 ? ? 61.0 ? gone",
     ]
     assert lines[5:] == [
-        "what changed last:",
+        "last changes:",
         "01:29:40 t-0 leader broker 3 -> broker 1",
         "01:29:39 t-0 broker 3 left the ISR",
     ]
@@ -112,7 +112,7 @@ def test_nothing_is_shown_as_nothing() -> None:
 def test_a_table_that_is_old_says_so_above_everything() -> None:
     """UX-4: the last look shows leaders that may be dead."""
     lines = shown(WELL, [CHANGE] * 20, 24, CHANGE.at_ms)
-    assert lines[0] == "no broker has answered since 01:29:40: it was like this then"
+    assert lines[0] == "no broker has answered since 01:29:40: this is the state at that time"
     assert lines[1].startswith("partition leader ")
     assert len(lines) <= 24
 

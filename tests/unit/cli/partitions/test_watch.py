@@ -125,13 +125,13 @@ def test_a_log_that_was_cut_does_not_count_as_far_ahead() -> None:
             partition(1, (1,)),
             partition(-1, (1,), 1),
             {2, 3},
-            ["leader broker 1 -> nobody, epoch 1 (broker 1 is not registered)"],
+            ["leader broker 1 -> none, epoch 1 (broker 1 is not registered)"],
         ),
         (
             partition(-1, (1,), 1),
             partition(3, (3,), 2),
             {2, 3},
-            ["leader nobody -> broker 3, epoch 2", "ISR 1 -> 3 (broker 1 is not registered)"],
+            ["leader none -> broker 3, epoch 2", "ISR 1 -> 3 (broker 1 is not registered)"],
         ),
         (
             partition(),
@@ -175,11 +175,11 @@ def test_who_leaves_the_isr_is_told_with_what_it_lacks_now() -> None:
     look(watch, 1000, ends={1: 150, 2: 150, 3: 100})
     seen = look(watch, 2000, partition(isr=(1, 2)), ends={1: 200, 2: 200, 3: 130})
     assert [change.text for change in seen.changes] == [
-        "ISR 1,2,3 -> 1,2 (broker 3 lacks 70 records)"
+        "ISR 1,2,3 -> 1,2 (broker 3 is 70 records behind)"
     ]
     seen = look(watch, 3000, partition(isr=(1,)), ends={1: 200, 3: 130})
     assert [change.text for change in seen.changes] == [
-        "ISR 1,2 -> 1 (broker 2 does not say where its log ends)"
+        "ISR 1,2 -> 1 (broker 2 does not report where its log ends)"
     ]
 
 
@@ -187,5 +187,5 @@ def test_topics_come_and_go() -> None:
     watch = Watch()
     assert watch.look(1000, [], ALL, {}) == Look([], [])
     seen = look(watch, 2000)
-    assert [change.text for change in seen.changes] == ["is new, led by broker 1"]
+    assert [change.text for change in seen.changes] == ["is new, leader broker 1"]
     assert watch.look(3000, [], ALL, {}) == Look([], [Change(3000, T0, "is deleted")])

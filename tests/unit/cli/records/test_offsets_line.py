@@ -13,7 +13,7 @@ from barnabas.cli.records.offsets_line import group_line, offset_line
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.coordinator.records import OffsetCommitKey, OffsetCommitValue, encode_record
 from barnabas.errors import CorruptData
-from tests.unit.coordinator.test_records import (
+from tests.kit.coordinator_records import (
     GROUP_KEY,
     GROUP_VALUE,
     OFFSET_KEY,

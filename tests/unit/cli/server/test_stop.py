@@ -84,7 +84,9 @@ def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     assert choose(Selection(pid=4712), both) == second
     assert choose(Selection(port=9193), both) == second
     assert choose(Selection(directory=tmp_path / "a"), both) == first
-    with pytest.raises(CannotStop, match=r"several servers run, 4711 \(.*\) and 4712 .*--dir"):
+    with pytest.raises(
+        CannotStop, match=r"several servers are running, 4711 \(.*\) and 4712 .*--dir"
+    ):
         choose(Selection(), both)
     with pytest.raises(CannotStop, match=r"^no server to stop on port 9; there is 4711 "):
         choose(Selection(port=9), both)
@@ -106,7 +108,7 @@ def test_waiting_has_an_end() -> None:
     process = started(STUBBORN)
     try:
         server = ServerProcess(process.pid, "", ())
-        with pytest.raises(CannotStop, match="has not stopped within 50 ms"):
+        with pytest.raises(CannotStop, match="did not stop within 50 ms"):
             stop(Selection(), 50, lambda: [server])
     finally:
         assert ended(process) == -9

@@ -16,13 +16,13 @@ from barnabas.client.admin.transaction_admin import (
     TransactionDescription,
     TransactionListing,
 )
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.types import TopicPartition
 
 TXT = [TopicPartition("txt", 0), TopicPartition("txt", 1)]
 BEGAN_MS = 1_795_281_496_985
 OPEN = TransactionDescription(
-    "tx-open", "Ongoing", 0, 0, 60_000, BEGAN_MS, tuple(TXT), Node(0, "localhost", 9092)
+    "tx-open", "Ongoing", 0, 0, 60_000, BEGAN_MS, tuple(TXT), BrokerAddress(0, "localhost", 9092)
 )
 EMPTY = OPEN._replace(
     transactional_id="tx-empty", state="Empty", producer_id=2, started_at_ms=-1, partitions=()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from barnabas.client.consumer.assignors import ASSIGNORS, chosen_assignors, deal
-from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.consumer.group_member import GroupMember
 from barnabas.client.consumer.group_protocol import (
+    GroupMember,
     decode_assignment,
     decode_member,
     encode_assignment,

@@ -9,7 +9,7 @@ import pytest
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ConnectionLost, DeliveryTimedOut
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import CheckedRecord, ProducerBatch
+from barnabas.client.producer.batch import ProducerBatch
 from barnabas.errors import (
     InvalidRecord,
     NotLeaderOrFollower,
@@ -18,24 +18,12 @@ from barnabas.errors import (
 from barnabas.records.batch import iterate_batches, verify_crc
 from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
-
-T0 = TopicPartition("t", 0)
-SIZE = 100
-
-
-def record(text: str = "x", size_bytes: int = SIZE) -> CheckedRecord:
-    return CheckedRecord("t", text.encode(), None, None, None, (), size_bytes)
+from tests.kit.accumulators import SIZE, T0, identified, record
 
 
 def append(accumulator: Accumulator, text: str = "x", now_ms: int = 0) -> ProducerBatch:
     batch, _ = accumulator.append(T0, record(text), now_ms, 0)
     return batch
-
-
-def identified(**options: Any) -> Accumulator:
-    accumulator = Accumulator(ProducerConfig(batch_size=61 + 3 * SIZE)._replace(**options))
-    accumulator.identify(9, 0)
-    return accumulator
 
 
 def take(accumulator: Accumulator, now_ms: int = 0) -> ProducerBatch:
@@ -193,7 +181,7 @@ def test_a_sequence_that_nobody_knows_needs_another_producer_id() -> None:
     assert accumulator.expire(1_000) == [batch]
     assert isinstance(batch.error, DeliveryTimedOut)
     assert "t-0" in str(batch.error)
-    assert "sent 1 times, no answer came to the last one (gone)" in str(batch.error)
+    assert "sent 1 times, no answer to the last attempt (gone)" in str(batch.error)
     assert accumulator.needs_producer_id
     accumulator.identify(10, 0)
     younger = take(accumulator, 1_000)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from barnabas.pipeline.behaviour import access_line
 from barnabas.pipeline.behaviour.access_line import Fields, parse_line
 from barnabas.pipeline.behaviour.access_lines import FIELDS, matched_count, parse_lines
-from tests.pipeline.web_records import line
+from tests.kit.pipeline.web_records import line
 
 HEAD = "198.18.0.1 - - [17/May/2015:10:05:03 +0200] "
 

@@ -8,7 +8,7 @@ import pytest
 from barnabas.pipeline.behaviour import counts, lines
 from barnabas.pipeline.behaviour.agents import NO_AGENT, Agent, agent_of, described
 from barnabas.pipeline.behaviour.schemas import AGENTS, MISSING
-from tests.pipeline.web_records import line, record, table
+from tests.kit.pipeline.web_records import line, record, table
 
 MOZILLA = "Mozilla/5.0"
 CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/122.0.0.0"

@@ -16,7 +16,7 @@ from barnabas.pipeline.behaviour.schemas import SESSIONS
 from barnabas.pipeline.behaviour.sessions import described, joined, single_hits
 from barnabas.pipeline.places import Positions
 from barnabas.pipeline.schemas import DEAD_LETTERS
-from tests.pipeline.web_records import line, record, table
+from tests.kit.pipeline.web_records import line, record, table
 
 
 def test_robots_and_page_views() -> None:

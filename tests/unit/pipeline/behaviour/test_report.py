@@ -23,9 +23,9 @@ from barnabas.pipeline.behaviour.summary import summary
 from barnabas.pipeline.behaviour.timeline import Moment, Timeline
 from barnabas.pipeline.behaviour.visits import SessionFigures
 from barnabas.pipeline.page.page import PageOptions
-from tests.parsed_page import Page
-from tests.pipeline.table_batches import in_tasks, send_nothing, tables_in, taken
-from tests.pipeline.web_records import line, record, table
+from tests.kit.parsed_page import Page
+from tests.kit.pipeline.table_batches import in_tasks, send_nothing, tables_in, taken
+from tests.kit.pipeline.web_records import line, record, table
 
 OPTIONS = PageOptions(datetime.fromisoformat("2026-03-16T12:00:05+00:00"))
 DATA = "report-data"

@@ -34,15 +34,24 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("", "has to be a list of [[format]]"),
-        ("[format]\nname = 'x'", "has to be a list of [[format]]"),
-        ("[[format]]\nname = 'x'\n[other]", "and nothing else"),
+        ("", "must only have a list of [[format]]"),
+        ("[format]\nname = 'x'", "must only have a list of [[format]]"),
+        ("[[format]]\nname = 'x'\n[other]", "must only have a list"),
         ("[[format]]\nname = 'x'", "format 1: pattern is missing"),
-        ("[[format]]\nname = 3\npattern = '{message}'", "format 1: name is missing, or no text"),
-        ("[[format]]\nname = 'raw'\npattern = '{message}'", "is the name of lines that no format"),
-        ("[[format]]\nname = 'x'\npattern = '{message}'\nzone = 'Mars'", "'Mars' is no time zone"),
+        ("[[format]]\nname = 3\npattern = '{message}'", "format 1: name is missing, or not text"),
+        (
+            "[[format]]\nname = 'raw'\npattern = '{message}'",
+            "is the name of lines that match no format",
+        ),
+        (
+            "[[format]]\nname = 'x'\npattern = '{message}'\nzone = 'Mars'",
+            "'Mars' is not a time zone",
+        ),
         ("[[format]]\nname = 'x'\npattern = '{message}'\ncolour = 1", "colour: there are name"),
-        ("[[format]]\nname = 'x'\npattern = 'x'", "format 1: the pattern 'x': it has no {message}"),
+        (
+            "[[format]]\nname = 'x'\npattern = 'x'",
+            "format 1: the pattern 'x': {message} is missing",
+        ),
         ("[[format", "formats.toml: "),
     ],
 )

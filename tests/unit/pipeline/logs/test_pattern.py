@@ -48,10 +48,10 @@ def test_what_stands_for_itself() -> None:
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [
-        ("{time:%d %b %H:%M:%S}", "has no {message}"),
+        ("{time:%d %b %H:%M:%S}", "{message} is missing"),
         ("{message} {message}", "{message} is there twice"),
         ("{time} {message}", "{time} has no form"),
-        ("{time:%Q} {message}", "%Q is not known; there are %Y"),
+        ("{time:%Q} {message}", "%Q is unknown; use %Y"),
         ("{time:%H:%M} {message}", "at least month, day, %H, %M and %S"),
         ("{level:x} {message}", "only {time:...} has a form"),
         ("{Message} {message}", "belongs to no field"),

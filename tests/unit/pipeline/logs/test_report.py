@@ -19,9 +19,8 @@ from barnabas.pipeline.logs.sheets import sheets
 from barnabas.pipeline.logs.summary import summary
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.tables import Tables
-from tests.parsed_page import Page
-from tests.pipeline.log_records import records, write
-from tests.pipeline.test_logs_tables import send
+from tests.kit.parsed_page import Page
+from tests.kit.pipeline.log_records import records, send, write
 
 OPTIONS = PageOptions(datetime.fromisoformat("2026-03-16T12:00:05+00:00"))
 HOSTILE = "<script>alert(1)</script>"

@@ -21,13 +21,13 @@ from deltalake.exceptions import CommitFailedError
 from barnabas.errors import BarnabasError, ConfigError
 from pyspark_barnabas.delta import compaction
 from pyspark_barnabas.delta.compaction import CompactionLost, compact
-from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.table import CommitLost, Table
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.unit.pyspark_barnabas.delta.test_table import (
+from tests.kit.pipeline.delta_tables import (
     SCHEMA,
     commit,
     files,
+    many_files,
     of_batch,
     options_of,
     read,
@@ -242,7 +242,7 @@ def test_sp_3_a_compaction_fills_in_columns_that_older_files_lack(tmp_path: Path
 
 
 def test_sp_3_odd_partitions_survive_compaction_and_vacuum(tmp_path: Path) -> None:
-    from tests.unit.pyspark_barnabas.delta.test_table import ODD
+    from tests.kit.pipeline.delta_tables import ODD
 
     path = tmp_path / "t"
     options = options_of(path, partitionBy="day")
@@ -277,19 +277,13 @@ def test_sp_3_what_fails_behind_a_commit_does_not_undo_it(
 
 FULL = """
 import resource, sys
-from tests.unit.pyspark_barnabas.delta.test_faults import many_files
-from tests.unit.pyspark_barnabas.delta.test_table import commit, options_of
+from tests.kit.pipeline.delta_tables import commit, many_files, options_of
 
 options = options_of(sys.argv[1], partitionBy="day")
 found = many_files(options)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, 4_096))
 commit(options, int(sys.argv[2]), found)
 """
-
-
-def many_files(options: object) -> list[DataFile]:
-    given = [{"number": number, "day": f"d{number}"} for number in range(40)]
-    return files(options, given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("batch", [0, 1])

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 
 import deltalake
 
 from barnabas.cli.main import main
-from tests.unit.pyspark_barnabas.delta.test_table import commit, files, options_of, read, rows
-
-HOUR_S = 3_600
-
-
-def age(directory: Path, hours: float) -> None:
-    """As if everything that is there was written so long ago."""
-    then = time.time() - hours * HOUR_S
-    for path in directory.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))
+from tests.kit.pipeline.delta_tables import age, commit, files, options_of, read, rows
 
 
 def log_of(table: Path) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,48 +16,19 @@ import pyarrow.compute  # type: ignore[import-untyped]
 import pytest
 
 from barnabas.errors import ConfigError
-from pyspark_barnabas.delta.files import DataFile, FileWriter
-from pyspark_barnabas.delta.options import DeltaOptions, delta_options
-from pyspark_barnabas.delta.storage import filesystem
+from pyspark_barnabas.delta.options import delta_options
 from pyspark_barnabas.delta.table import Table
 from pyspark_barnabas.token import NotExactlyOnce
-
-SCHEMA = pa.schema([("number", pa.int64()), ("day", pa.string())])
-
-
-def options_of(path: Path, **options: str) -> DeltaOptions:
-    return delta_options({"path": str(path), **options})
-
-
-def of_batch(options: DeltaOptions, batch: int, query: str = "q") -> DeltaOptions:
-    return options._replace(app_id=options.app_id or query, version=batch)
-
-
-def files(
-    options: DeltaOptions, rows: Sequence[dict[str, Any]], schema: pa.Schema = SCHEMA
-) -> list[DataFile]:
-    table = Table(options).open()
-    of_table = options.partition_by if table is None else table.metadata().partition_columns
-    writer = FileWriter(filesystem(options), schema, tuple(of_table))
-    batch = pa.RecordBatch.from_pylist(list(rows), schema=schema)
-    writer.write(batch.slice(0, len(rows) // 2))
-    writer.write(batch.slice(len(rows) // 2))
-    return writer.finish()
-
-
-def rows(start: int, end: int) -> list[dict[str, Any]]:
-    return [{"number": number, "day": f"d{number % 3}"} for number in range(start, end)]
-
-
-def commit(options: DeltaOptions, batch: int, found: list[DataFile], query: str = "q") -> bool:
-    table = Table(of_batch(options, batch, query))
-    return table.commit(SCHEMA, found, overwrite=False, query=query)
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    table = deltalake.DeltaTable(str(path)).to_pyarrow_table()
-    found: list[dict[str, Any]] = table.to_pylist()
-    return sorted(found, key=lambda row: (row["number"] is None, row["number"]))
+from tests.kit.pipeline.delta_tables import (
+    ODD,
+    SCHEMA,
+    commit,
+    files,
+    of_batch,
+    options_of,
+    read,
+    rows,
+)
 
 
 @pytest.mark.parametrize("partition_by", ["", "day"])
@@ -189,9 +159,6 @@ def test_columns_are_checked_before_and_added_if_asked(tmp_path: Path) -> None:
     assert [row["site"] for row in read(path)] == [None, None, "a"]
     narrow = pa.schema([("number", pa.int64()), ("day", pa.string())])
     Table(options).check(narrow)
-
-
-ODD = ["", "a b", "ü/é", "100%", "=", "..", None, "x" * 200]
 
 
 def test_odd_partition_values_are_read_back_by_everybody(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -10,21 +9,16 @@ import deltalake
 import pytest
 
 from pyspark_barnabas.delta.compaction import compact
-from tests.unit.pyspark_barnabas.delta.test_table import commit, files, options_of, read, rows
-
-WEEK_S = 7 * 24 * 3_600
-LONG_AGO_S = WEEK_S + 3_600
-
-
-def age(directory: Path) -> None:
-    """Every file that is there now is older than a vacuum keeps."""
-    then_s = time.time() - LONG_AGO_S
-    for path in directory.rglob("*.parquet"):
-        os.utime(path, (then_s, then_s))
-
-
-def data(directory: Path) -> set[Path]:
-    return {each for each in directory.rglob("part-*.parquet") if "_delta_log" not in each.parts}
+from tests.kit.pipeline.delta_tables import (
+    LONG_AGO_S,
+    commit,
+    data_files,
+    files,
+    options_of,
+    outlive_retention,
+    read,
+    rows,
+)
 
 
 def test_sp_3_a_vacuum_beside_a_reader_a_writer_and_old_files(
@@ -40,22 +34,22 @@ def test_sp_3_a_vacuum_beside_a_reader_a_writer_and_old_files(
         then.setattr(time, "time", lambda: now_s() - LONG_AGO_S)
         for batch in range(3):
             commit(options, batch, files(options, rows(3 * batch, 3 * batch + 3)))
-        replaced = data(path)
+        replaced = data_files(path)
         assert compact(options).removed == len(replaced) == 9
-    orphans = data(path)
+    orphans = data_files(path)
     files(options, rows(90, 93))  # of a task that failed
-    orphans = data(path) - orphans
-    age(path)
+    orphans = data_files(path) - orphans
+    outlive_retention(path)
     commit(options, 3, files(options, rows(9, 12)))
-    age(path)  # what is live may be of any age
+    outlive_retention(path)  # what is live may be of any age
     pinned = deltalake.DeltaTable(str(path))
-    read_still = data(path) - replaced - orphans
+    read_still = data_files(path) - replaced - orphans
     assert compact(options).removed == len(read_still) == 6
     written = files(options, rows(12, 15))
-    before = data(path)
+    before = data_files(path)
     pinned_rows = pinned.to_pyarrow_dataset().scanner(columns=["number"]).to_reader()
     deltalake.DeltaTable(str(path)).vacuum(168, dry_run=False, full=True)
-    assert before - data(path) == replaced | orphans
+    assert before - data_files(path) == replaced | orphans
     assert sorted(pinned_rows.read_all()["number"].to_pylist()) == list(range(12))
     assert sorted(pinned.to_pyarrow_table()["number"].to_pylist()) == list(range(12))
     assert commit(options, 4, written)

@@ -1,5 +1,5 @@
 """ST-7: what is left is what Kafka 3.9.1 left of the same records: its fixtures' input, written
-again as their README tells it, and cleaned at the times that Kafka's delete horizons give away."""
+again by their README, and cleaned at the times that Kafka's delete horizons give away."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from barnabas.records.compression import GZIP
 from barnabas.records.control_records import ABORT, COMMIT
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.log import Log
-from tests.foreign import require_shared
-from tests.unit.storage.compaction.passes import clean, end, headers, keyed, write
-from tests.unit.storage.disk import T0, append, make_transactional, open_at, records
+from tests.kit.foreign import require_shared
+from tests.kit.storage.disk import T0, append, make_transactional, open_at, records
+from tests.kit.storage.passes import clean, end, headers, keyed, write
 
 pytestmark = pytest.mark.foreign
 

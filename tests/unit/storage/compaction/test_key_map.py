@@ -15,7 +15,7 @@ from barnabas.records.varint import append_varint
 from barnabas.storage.compaction import key_map as module
 from barnabas.storage.compaction.key_map import NEWEST, UNKNOWN, KeyMap, fold
 from barnabas.storage.compaction.sieve import Section, note_keys, sift
-from tests.effort import examples
+from tests.kit.effort import examples
 
 KEYS = st.one_of(
     st.integers(0, 40).map(lambda i: b"%d" % i),

@@ -16,7 +16,8 @@ from barnabas.storage.compaction.job import Finished, Replacement
 from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.files import File
 from barnabas.storage.log import Log
-from tests.unit.storage.compaction.passes import (
+from tests.kit.storage.disk import QuickFiles, append, open_at, records
+from tests.kit.storage.passes import (
     LIMITS,
     NOW,
     clean,
@@ -26,7 +27,6 @@ from tests.unit.storage.compaction.passes import (
     roll,
     write,
 )
-from tests.unit.storage.disk import QuickFiles, append, open_at, records
 
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=1000)
 VALUE = b"v" * 150

@@ -1,0 +1,39 @@
+"""The broker's configuration as it is now: read where it is used, replaced as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.config import BrokerConfig
+
+
+class CurrentConfig:
+    """Reads as a BrokerConfig; `replace` is for dynamic changes (KIP-226)."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: BrokerConfig) -> None:
+        self._value = value
+
+    @property
+    def value(self) -> BrokerConfig:
+        """The whole configuration, which does not change any more."""
+        return self._value
+
+    def replace(self, value: BrokerConfig) -> None:
+        """A dynamic setting has changed."""
+        self._value = value
+
+    def is_set(self, name: str) -> bool:
+        """Whether it was set, rather than left at its default."""
+        return self._value.is_set(name)
+
+    def bool(self, name: str) -> bool:
+        return self._value.bool(name)
+
+    def int(self, name: str) -> int:
+        return self._value.int(name)
+
+    def str(self, name: str) -> str:
+        return self._value.str(name)

@@ -1,0 +1,107 @@
+"""Places the marker that ends a transaction in the log of a partition which this broker leads.
+
+The rules are the same for the coordinator here and for WriteTxnMarkers of another broker (KIP-98).
+Where the partition keeps offsets, the coordinator of groups is notified once the marker counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.cluster.layout import GROUP_TOPIC
+from barnabas.errors import KafkaStorageError
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
+
+if TYPE_CHECKING:
+    from barnabas.broker.coordination.verifier import Verifier
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.clock import Clock
+    from barnabas.types import TopicPartition
+
+OffsetsEnded = Callable[[int, int, bool], None]
+"""Of a partition of `__consumer_offsets`, a producer's id, and whether it committed."""
+
+
+class Ending(NamedTuple):
+    """What a marker says."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+
+
+class PlacedMarker(NamedTuple):
+    """A marker that has its place in a log."""
+
+    replica: Replica
+    end_offset: int
+    """It counts when the high watermark has reached this."""
+    ending: Ending
+    offsets_ended: OffsetsEnded
+
+    @property
+    def is_committed(self) -> bool:
+        return self.replica.high_watermark >= self.end_offset
+
+    def when_committed(self) -> asyncio.Future[None]:
+        """Done when the marker counts, and `committed` was called; fails as `Replica.wait_for`.
+
+        That is so whether or not the future is still awaited: in the log the marker stays.
+        """
+
+        def reached(future: asyncio.Future[None]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                self.committed()
+
+        waiting = self.replica.wait_for(self.end_offset)
+        waiting.add_done_callback(reached)
+        return waiting
+
+    def committed(self) -> None:
+        """Have offsets that were committed in the transaction count now, or never."""
+        topic, partition = self.replica.topic_partition
+        if topic == GROUP_TOPIC:
+            self.offsets_ended(partition, self.ending.producer_id, self.ending.is_commit)
+
+
+class MarkerAppend:
+    """Appends markers to partitions that this broker leads."""
+
+    __slots__ = ("_clock", "_offsets_ended", "_replicas", "_verifier")
+
+    def __init__(
+        self,
+        clock: Clock,
+        replicas: Replicas,
+        verifier: Verifier | None,
+        offsets_ended: OffsetsEnded,
+    ) -> None:
+        self._clock = clock
+        self._replicas = replicas
+        self._verifier = verifier
+        self._offsets_ended = offsets_ended
+
+    def append(self, topic_partition: TopicPartition, ending: Ending) -> PlacedMarker:
+        """Stage a marker.
+
+        Raises the KafkaError for the coordinator: InvalidProducerEpoch and
+        TransactionCoordinatorFenced are final, after all others it may try again.
+        """
+        replica = self._replicas.leader_of(topic_partition)
+        replica.partition.check_acks_all()
+        wall_ms = self._clock.wall_ms()
+        kind = COMMIT if ending.is_commit else ABORT
+        marker = Marker(0, wall_ms, kind, ending.coordinator_epoch)
+        batch = build_marker(marker, ending.producer_id, ending.producer_epoch)
+        try:
+            result = replica.append_control(memoryview(bytearray(batch)), wall_ms)
+        except OSError as error:
+            replica.fail(error)
+            raise KafkaStorageError(str(error)) from error
+        if self._verifier is not None:
+            self._verifier.ended(topic_partition, ending.producer_id)
+        return PlacedMarker(replica, result.last_offset + 1, ending, self._offsets_ended)

@@ -1,0 +1,137 @@
+"""Readers below the high watermark: a consumer, and a consumer that names its rack (KIP-392)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+
+from barnabas.broker.context import Context
+from barnabas.broker.fetching.read_budget import ReadBudget
+from barnabas.broker.fetching.reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
+from barnabas.broker.fetching.row import Row
+from barnabas.broker.partitions.replica import Replica
+from barnabas.protocol.messages.fetch import AbortedTransaction, FetchPartition, FetchRequest
+from barnabas.replication.replica_selector import RACK_AWARE, select_replica
+from barnabas.types import FileSlice
+
+_READ_COMMITTED = 1
+_BASE_OFFSET = Struct(">q")
+
+
+class ConsumerReader:
+    """Reads whole batches below the leader's high watermark; with `read_committed` below its last
+    stable offset (CO-6, CO-7)."""
+
+    __slots__ = ("_committed", "_context")
+
+    looks_at_all = False
+
+    def __init__(self, context: Context, request: FetchRequest) -> None:
+        self._context = context
+        self._committed = request.isolation_level == _READ_COMMITTED
+
+    def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
+        context = self._context
+        if not context.allowed(name[0]):
+            raise not_allowed(name[0])
+        return context.node.replicas.leader_of(name, leader_epoch)
+
+    def place(self, replica: Replica) -> Replica:
+        return replica
+
+    def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
+        if wanted.last_fetched_epoch >= 0 and self._context.version >= DIVERGING_EPOCHS:
+            diverging = diverging_epoch(replica, wanted)
+            if diverging is not None:
+                row.data.diverging_epoch = diverging
+                return True
+        log, data, offset = replica.log, row.data, wanted.fetch_offset
+        bound = data.last_stable_offset if self._committed else data.high_watermark
+        if (offset >= bound or budget.left_bytes <= 0) and (
+            log.log_start_offset <= offset <= log.log_end_offset
+        ):
+            row.is_drained = offset >= bound
+            if self._committed:
+                data.aborted_transactions = []
+            return False
+        slices = budget.read(row, log, wanted, bound)
+        if self._committed and slices is not None:
+            end_offset = _end_offset(slices, offset, bound)
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in log.aborted_transactions(offset, end_offset)
+            ]
+        return False
+
+    def keeps_silent(self, row: Row) -> bool:
+        return row.is_drained
+
+    def sent(self) -> None:
+        """Nothing depends on it."""
+
+
+class RackReader(ConsumerReader):
+    """A consumer that names its rack reads from its leader, or a follower nearby (KIP-392).
+
+        at the leader     no records, but the name of a follower in sync in the consumer's rack, if
+                          `replica.selector.class` asks for that and the leader stands elsewhere
+        at a follower     what is below its own high watermark, as at a leader. From there to its
+                          log's end the consumer waits; beyond it OFFSET_OUT_OF_RANGE sends it to
+                          the leader
+
+    It is served by any follower, whatever this broker's own selector is: brokers are given theirs
+    one after the other.
+    """
+
+    __slots__ = ("_rack", "_selects")
+
+    def __init__(self, context: Context, request: FetchRequest) -> None:
+        super().__init__(context, request)
+        node = context.node
+        self._rack = request.rack_id
+        own = node.image.brokers.get(node.broker_id)
+        self._selects = (
+            node.config.str("replica.selector.class").endswith(RACK_AWARE)
+            and own is not None
+            and own.rack != self._rack
+        )
+
+    def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
+        context = self._context
+        if not context.allowed(name[0]):
+            raise not_allowed(name[0])
+        return context.node.replicas.hosted(name, leader_epoch)
+
+    def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
+        if self._selects and replica.partition.is_leader:
+            preferred = self._preferred(replica, wanted.fetch_offset)
+            if preferred is not None:
+                row.data.preferred_read_replica = preferred
+                return True
+        return super().fill(row, replica, wanted, budget)
+
+    def _preferred(self, replica: Replica, offset: int) -> int | None:
+        brokers = self._context.node.image.brokers
+        followers = replica.partition.in_sync()
+        racks = {
+            each.broker_id: brokers[each.broker_id].rack
+            for each in followers
+            if each.broker_id in brokers
+        }
+        return select_replica(offset, self._rack, racks, followers)
+
+
+def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:
+    """The offset behind the last batch of the slices, or a later one, at most `bound`.
+
+    The next batch, if there is one in the file, begins with its offset.
+    """
+    if not slices:
+        return offset
+    last = slices[-1]
+    following = last.file.pread(_BASE_OFFSET.size, last.position + last.size)
+    if len(following) == _BASE_OFFSET.size:
+        (end_offset,) = _BASE_OFFSET.unpack(following)
+        if offset < end_offset <= bound:
+            return int(end_offset)
+    return bound

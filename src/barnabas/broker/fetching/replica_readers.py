@@ -1,0 +1,181 @@
+"""Readers up to a log's end: a follower, and the probe of a controller or tool for that end.
+
+In a session they look at all that changed, whatever the answer may hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.context import Context
+from barnabas.broker.fetching.read_budget import ReadBudget
+from barnabas.broker.fetching.reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
+from barnabas.broker.fetching.row import Row
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.watchers import Watchers
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
+from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest
+from barnabas.replication.follower_state import FollowerFetch
+
+if TYPE_CHECKING:
+    from barnabas.replication.throttle import Throttle
+
+
+class FollowerReader:
+    """A follower reads up to the leader's log end, and waits for what is written, not for what is
+    visible (RE-5, RE-7).
+
+    Its offset acknowledges all below: the leader's partition counts it, once for each request,
+    before anything is read, so the answer has the high watermark that follows from it. A partition
+    that did not change needs no look, unless the follower is out of sync and may join.
+    """
+
+    __slots__ = (
+        "_broker_epoch",
+        "_context",
+        "_counts",
+        "_now_ms",
+        "_replica_id",
+        "_throttle",
+        "_throttled_bytes",
+    )
+
+    looks_at_all = True
+
+    def __init__(
+        self, context: Context, request: FetchRequest, replica_id: int, is_first_pass: bool
+    ) -> None:
+        """In later passes of a request its offsets have been counted."""
+        self._context = context
+        self._replica_id = replica_id
+        self._broker_epoch = request.replica_state.replica_epoch
+        self._counts = is_first_pass
+        self._now_ms = context.node.clock.monotonic_ms()
+        self._throttle: Throttle | None = None  # if any partition is throttled
+        self._throttled_bytes = 0
+
+    def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
+        context = self._context
+        if not context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+            raise TopicAuthorizationFailed(f"only brokers may fetch {name[0]} as followers")
+        return context.node.replicas.leader_of(name, leader_epoch)
+
+    def place(self, replica: Replica) -> Watchers:
+        return replica.followers
+
+    def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
+        if wanted.last_fetched_epoch >= 0 and self._context.version >= DIVERGING_EPOCHS:
+            diverging = diverging_epoch(replica, wanted)
+            if diverging is not None:
+                row.data.diverging_epoch = diverging
+                return True
+        _check_in_log(replica, wanted.fetch_offset)
+        if self._counts:
+            self._count(replica, wanted)
+            row.data.high_watermark = replica.high_watermark
+            row.data.last_stable_offset = replica.last_stable_offset
+        log = replica.log
+        if wanted.fetch_offset == log.log_end_offset:
+            # Out of sync it is counted with each request: what kept it out may be over.
+            row.is_drained = self._replica_id in replica.partition.isr
+        elif budget.left_bytes > 0:
+            throttle = self._context.node.throttles.of_leader(replica)
+            if throttle is None:
+                budget.read(row, log, wanted, log.log_end_offset)
+            elif not self._is_held_up(throttle, replica):
+                budget.read(row, log, wanted, log.log_end_offset)
+                self._throttle = throttle
+                self._throttled_bytes += row.size_bytes
+        return False
+
+    def keeps_silent(self, row: Row) -> bool:
+        return _has_nothing(row)
+
+    def sent(self) -> None:
+        """Record the bytes against the rate; what was read and not sent does not count."""
+        if self._throttle is not None:
+            self._throttle.record(self._throttled_bytes, self._now_ms)
+
+    def _count(self, replica: Replica, wanted: FetchPartition) -> None:
+        replica.fetched(
+            FollowerFetch(
+                self._replica_id,
+                wanted.fetch_offset,
+                wanted.current_leader_epoch,
+                wanted.log_start_offset,
+                self._broker_epoch,
+            ),
+            self._now_ms,
+        )
+
+    def _is_held_up(self, throttle: Throttle, replica: Replica) -> bool:
+        """Whether the rate is used up for a replica that is out of sync (RE-13)."""
+        if self._replica_id in replica.partition.isr:
+            return False
+        return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
+
+
+class EndProbe:
+    """Looks for the end of one replica's log. Followers answer too, and no partition counts its
+    offset."""
+
+    __slots__ = ("_context",)
+
+    looks_at_all = True
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
+        context = self._context
+        if not context.allowed(name[0]):
+            raise not_allowed(name[0])
+        return context.node.replicas.hosted(name, leader_epoch)
+
+    def place(self, replica: Replica) -> Watchers:
+        return replica.followers
+
+    def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
+        if wanted.last_fetched_epoch >= 0 and self._context.version >= DIVERGING_EPOCHS:
+            diverging = self._diverging_epoch(replica, wanted)
+            if diverging is not None:
+                row.data.diverging_epoch = diverging
+                return True
+        _check_in_log(replica, wanted.fetch_offset)
+        log_end_offset = replica.log.log_end_offset
+        row.is_drained = wanted.fetch_offset == log_end_offset
+        if not row.is_drained and budget.left_bytes > 0:
+            budget.read(row, replica.log, wanted, log_end_offset)
+        return False
+
+    def keeps_silent(self, row: Row) -> bool:
+        return _has_nothing(row)
+
+    def sent(self) -> None:
+        """Nothing depends on it."""
+
+    def _diverging_epoch(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
+        log = replica.log
+        if wanted.last_fetched_epoch < log.latest_epoch:
+            return diverging_epoch(replica, wanted)
+        # A follower may have no record of the epoch that the client knows to be the latest.
+        if wanted.fetch_offset <= log.log_end_offset:
+            return None
+        return EpochEndOffset(epoch=log.latest_epoch, end_offset=log.log_end_offset)
+
+
+def _has_nothing(row: Row) -> bool:
+    """Neither records, nor an error, nor a diverging epoch."""
+    return (
+        row.replica is not None and row.size_bytes == 0 and row.data.diverging_epoch.end_offset < 0
+    )
+
+
+def _check_in_log(replica: Replica, offset: int) -> None:
+    log = replica.log
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        raise OffsetOutOfRange(
+            f"{offset} is not in {replica.topic_partition}, which has "
+            f"{log.log_start_offset} to {log.log_end_offset}"
+        )

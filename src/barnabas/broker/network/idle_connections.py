@@ -1,0 +1,43 @@
+"""Closes connections on which nothing has moved for `connections.max.idle.ms`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.configs.current_config import CurrentConfig
+    from barnabas.broker.network.router import Router
+    from barnabas.clock import Clock
+
+_LOOKS = 4  # in that time
+_SHORTEST_INTERVAL_MS = 100  # whatever is configured
+
+
+class IdleConnections:
+    """Works from `start` to `close`, unless the setting is negative."""
+
+    __slots__ = ("_clock", "_config", "_routers", "_task")
+
+    def __init__(self, config: CurrentConfig, clock: Clock, routers: Sequence[Router]) -> None:
+        self._config = config
+        self._clock = clock
+        self._routers = routers
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._config.int("connections.max.idle.ms") >= 0:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def close(self) -> None:
+        """Close no connection any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            idle_ms = self._config.int("connections.max.idle.ms")
+            await asyncio.sleep(max(idle_ms // _LOOKS, _SHORTEST_INTERVAL_MS) / 1000)
+            for router in self._routers:
+                router.close_idle(self._clock.monotonic_ms(), idle_ms)

@@ -1,0 +1,61 @@
+"""What a handler returns: the answer, or what stands between the request and its answer.
+
+Message    the answer
+Staged     something was staged for the logs: the answer is built once they are written
+Later      a coroutine that returns the answer
+Hold       a coroutine; until it is done, the connection's next frame is not handled
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
+
+from barnabas.protocol.codec import Message
+
+Later = Coroutine[Any, Any, Message | None]
+"""Returns the answer; None if the request has none (Produce with acks=0)."""
+
+
+class Staged:
+    """A request whose stage one is over but for the writing of the logs."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answer(self) -> Message | Later | None:
+        """Called once the logs are written: the answer, the coroutine that returns it, or None if
+        the request has none."""
+
+
+LaterOutcome = Coroutine[Any, Any, Message | Staged | Later | None]
+"""Returns the answer, or what leads to it."""
+
+
+class Hold(NamedTuple):
+    """Stage one is not over: the connection's next frame must not overtake this one. If the
+    coroutine returns Staged or another coroutine, the next frame waits no longer."""
+
+    until: LaterOutcome
+
+
+Outcome = Message | Later | Hold | Staged
+
+
+class Separate(NamedTuple):
+    """The answer of one of several requests that were staged together."""
+
+    correlation_id: int
+    answer: Message | Later
+
+
+class StagedRun:
+    """Requests in a row of one API and version, staged as one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answers(self) -> bytes | list[Separate]:
+        """Called once the logs are written: the frames of all answers, or each answer by itself, in
+        the order of the requests."""

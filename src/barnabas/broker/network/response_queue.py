@@ -1,0 +1,317 @@
+"""One connection's unanswered requests: each has a slot, and the slots leave in their order.
+
+Owns the order of answers and how many may be outstanding. A slot is ready when its bytes are known;
+the first slot that is not holds back all behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.context import Context
+from barnabas.broker.network.client_connection import ClientConnection
+from barnabas.broker.network.outcome import (
+    Hold,
+    Later,
+    LaterOutcome,
+    Outcome,
+    Separate,
+    Staged,
+    StagedRun,
+)
+from barnabas.broker.node import Node
+from barnabas.errors import BarnabasError
+from barnabas.net.connection import Connection
+from barnabas.protocol.api import Api
+from barnabas.protocol.codec import Message
+from barnabas.protocol.frame import encode_response
+from barnabas.types import FileSlice, Part
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.repeated_produce import RepeatedProduce
+
+_log = logging.getLogger(__name__)
+
+_MAX_UNANSWERED = 64  # requests of a connection, before it is read no further
+_MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received
+LARGE_BYTES = 64 * 1024
+"""A request of more than that is decoded, and its answer encoded, in a thread."""
+
+
+_IN_RUN = -1  # each request of a run has a correlation id of its own
+
+
+class _Slot:
+    """The place of a response, or of those of a run, in its connection's order."""
+
+    __slots__ = (
+        "api",
+        "correlation_id",
+        "is_ready",
+        "kept_bytes",
+        "later",
+        "parts",
+        "staged",
+        "task",
+        "version",
+    )
+
+    def __init__(
+        self,
+        api: Api,
+        correlation_id: int,
+        version: int,
+        staged: Staged | StagedRun | None = None,
+    ) -> None:
+        self.api = api
+        self.correlation_id = correlation_id
+        self.version = version
+        self.staged = staged
+        self.is_ready = False
+        self.kept_bytes = 0
+        self.parts: Sequence[Part] = ()
+        self.later: LaterOutcome | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def fill(self, answer: Message) -> None:
+        self.fill_encoded(encode_response(self.api, self.version, self.correlation_id, answer))
+
+    def fill_encoded(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        self.is_ready = True
+
+
+class ResponseQueue:
+    """The unanswered requests of one connection, and the context that its requests share."""
+
+    __slots__ = (
+        "_client",
+        "_connection",
+        "_context",
+        "_is_full",
+        "_kept_bytes",
+        "_node",
+        "_slots",
+        "_staged",
+        "repeated",
+        "run",
+    )
+
+    def __init__(self, connection: Connection, node: Node, client: ClientConnection) -> None:
+        self._connection = connection
+        self._node = node
+        self._client = client
+        self._context: Context | None = None  # of the last request
+        self._slots: deque[_Slot] = deque()
+        self._staged: list[_Slot] = []
+        self._is_full = False
+        self._kept_bytes = 0
+        self.run: StagedRun | None = None
+        """The one that the last request began or joined, if it waits for the end of this wake-up:
+        the next request may join it."""
+        self.repeated: RepeatedProduce | None = None
+        """The Produce requests that the connection's next one may repeat."""
+
+    def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
+        """The context of a request: the last one's, if this one is of the same kind."""
+        context = self._context
+        if (
+            context is None
+            or context.version != version
+            or context.api is not api
+            or context.client_id != client_id
+        ):
+            context = self._context = Context(self._node, self._client, api, version, client_id)
+        return context
+
+    @property
+    def has_unanswered(self) -> bool:
+        """Whether the client waits for an answer."""
+        return bool(self._slots)
+
+    def answer(
+        self,
+        api: Api,
+        correlation_id: int,
+        version: int,
+        outcome: Outcome,
+        kept_bytes: int = 0,
+    ) -> None:
+        """Answer a request as its handler's outcome says, after all those before it.
+
+        `kept_bytes`: how much of the request is kept until it is answered.
+        """
+        self.run = None
+        if isinstance(outcome, Staged):
+            slot = _Slot(api, correlation_id, version, outcome)
+            slot.kept_bytes = kept_bytes
+            self._kept_bytes += kept_bytes
+            self._slots.append(slot)
+            self._staged.append(slot)
+            return
+        if isinstance(outcome, Message) and not self._slots:
+            self._connection.write(encode_response(api, version, correlation_id, outcome))
+            return
+        slot = _Slot(api, correlation_id, version)
+        self._slots.append(slot)
+        slot.kept_bytes = kept_bytes
+        self._kept_bytes += kept_bytes
+        if isinstance(outcome, Message):
+            slot.fill(outcome)
+        elif isinstance(outcome, Hold):
+            self._connection.pause_reading()
+            self._wait(slot, outcome.until, held=True)
+        else:
+            self._wait(slot, outcome, held=False)
+        self._check_limit()
+
+    def begin_run(self, api: Api, version: int, run: StagedRun) -> None:
+        """Answer the requests that join this run, after all those before them."""
+        slot = _Slot(api, _IN_RUN, version, run)
+        self._slots.append(slot)
+        self._staged.append(slot)
+        self.run = run
+
+    def answer_staged(self) -> None:
+        """Build the answers that waited for the logs to be written, if there are any."""
+        if not self._staged:
+            return
+        staged, self._staged, self.run = self._staged, [], None
+        for slot in staged:
+            own, slot.staged = slot.staged, None  # it may keep the request's memory
+            try:
+                if isinstance(own, Staged):
+                    self._settle(slot, own.answer())
+                elif own is not None:
+                    answers = own.answers()
+                    if isinstance(answers, bytes):
+                        slot.fill_encoded((answers,))
+                    else:
+                        self._separate(slot, answers)
+            except Exception as error:
+                self._give_up(slot, error)
+        self._send_ready()
+        self._check_limit()
+
+    def _settle(self, slot: _Slot, answer: Message | Later | None) -> None:
+        if answer is None:
+            self._drop(slot)
+        elif isinstance(answer, Message):
+            slot.fill(answer)
+        else:
+            self._wait(slot, answer, held=False)
+
+    def _separate(self, slot: _Slot, answers: list[Separate]) -> None:
+        """Give each request of a run a slot of its own."""
+        at = self._slots.index(slot)
+        del self._slots[at]
+        for correlation_id, answer in reversed(answers):
+            own = _Slot(slot.api, correlation_id, slot.version)
+            self._slots.insert(at, own)
+            self._settle(own, answer)
+
+    def _drop(self, slot: _Slot) -> None:
+        """The request has no answer."""
+        self._slots.remove(slot)
+        self._kept_bytes -= slot.kept_bytes
+
+    def _check_limit(self) -> None:
+        # Those that wait for the write at the end of this wake-up do not count: they are to be
+        # grouped, and the receive buffer bounds them.
+        is_over = len(self._slots) - len(self._staged) >= _MAX_UNANSWERED
+        if (is_over or self._kept_bytes >= _MAX_KEPT_BYTES) and not self._is_full:
+            self._is_full = True
+            self._connection.pause_reading()
+
+    def _wait(self, slot: _Slot, later: LaterOutcome, *, held: bool) -> None:
+        slot.later = later
+        slot.task = asyncio.get_running_loop().create_task(self._await(slot, later, held))
+
+    async def _await(self, slot: _Slot, later: LaterOutcome, held: bool) -> None:
+        try:
+            outcome = await later
+            if held and isinstance(outcome, Staged | Coroutine):
+                held = False
+                self._connection.resume_reading()
+            if isinstance(outcome, Staged):
+                self._node.replicas.write_staged()
+                outcome = outcome.answer()
+            answer = await outcome if isinstance(outcome, Coroutine) else outcome
+            if answer is None:
+                self._drop(slot)
+            elif slot.kept_bytes > LARGE_BYTES:
+                slot.fill_encoded(await _encoded(slot, answer))
+            else:
+                slot.fill(answer)
+        except Exception as error:
+            self._give_up(slot, error)
+        self._send_ready()
+        if held and not self._connection.is_closing:
+            self._connection.resume_reading()
+
+    def _give_up(self, slot: _Slot, error: Exception) -> None:
+        """Close the connection: a request failed, and without its answer no later one may leave."""
+        host, port = self._connection.peer_address
+        if isinstance(error, BarnabasError):
+            _log.warning(
+                "connection from %s:%d closed: %s failed: %s", host, port, slot.api.name, error
+            )
+            self._connection.close()
+        else:
+            _log.error("%s from %s:%d failed", slot.api.name, host, port, exc_info=error)
+            self._connection.abort()
+
+    def _send_ready(self) -> None:
+        slots = self._slots
+        while slots and slots[0].is_ready:
+            slot = slots.popleft()
+            self._kept_bytes -= slot.kept_bytes
+            self._connection.write(slot.parts)
+        has_room = len(slots) < _MAX_UNANSWERED and self._kept_bytes < _MAX_KEPT_BYTES
+        if self._is_full and has_room and not self._connection.is_closing:
+            self._is_full = False
+            self._connection.resume_reading()
+
+    def cancel(self) -> None:
+        """Give up all answers: the connection is closed."""
+        for slot in self._slots:
+            if slot.task is not None and not slot.is_ready:
+                slot.task.cancel()
+                # A task that has not begun never will, so what it was to await is closed here.
+                slot.task.add_done_callback(partial(_close, slot.later))
+            for part in slot.parts:
+                if isinstance(part, FileSlice):
+                    part.release()
+        self._slots.clear()
+        self._staged.clear()
+
+
+async def _encoded(slot: _Slot, response: Message) -> Sequence[Part]:
+    """Encode a long answer in a thread, which gives way every few milliseconds: it may be a second
+    of work."""
+    encoding = asyncio.get_running_loop().run_in_executor(
+        None, encode_response, slot.api, slot.version, slot.correlation_id, response
+    )
+    try:
+        return await asyncio.shield(encoding)
+    except asyncio.CancelledError:
+        encoding.add_done_callback(_release)
+        raise
+
+
+def _release(encoding: asyncio.Future[list[Part]]) -> None:
+    """Release the slices of an answer that is not sent."""
+    if encoding.exception() is None:
+        for part in encoding.result():
+            if isinstance(part, FileSlice):
+                part.release()
+
+
+def _close(later: LaterOutcome | None, _task: asyncio.Task[None]) -> None:
+    if later is not None:
+        later.close()

@@ -1,0 +1,85 @@
+"""One broker's parts, as its handlers see them. Nothing else gets a Node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
+    from barnabas.broker.configs.dynamic_config import DynamicConfig
+    from barnabas.broker.controller.runner import ControllerRunner
+    from barnabas.broker.coordination.coordinators import Coordinators
+    from barnabas.broker.coordination.internal_topics import InternalTopics
+    from barnabas.broker.coordination.marker_append import MarkerAppend
+    from barnabas.broker.coordination.producer_ids import ProducerIds
+    from barnabas.broker.coordination.shards import Shards
+    from barnabas.broker.coordination.verification import Verification
+    from barnabas.broker.partitions.batch_conversion import Preparer
+    from barnabas.broker.partitions.control_plane import ControlPlane
+    from barnabas.broker.partitions.deleted_topics import DeletedTopics
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.partitions.throttles import Throttles
+    from barnabas.broker.runtime.watched_clock import WatchedClock
+    from barnabas.broker.security.authorization import AllowAll
+    from barnabas.clock import Random
+    from barnabas.cluster.image import ClusterImage
+    from barnabas.cluster.store import MetadataStore
+    from barnabas.config import BrokerConfig
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.transactions import Transactions
+    from barnabas.replication.fetch_session import FetchSessions
+
+
+class Node(NamedTuple):
+    """Made last, when all of its parts are there."""
+
+    current_config: CurrentConfig
+    clock: WatchedClock
+    random: Random
+    store: MetadataStore
+    view: ClusterView
+    authorizer: AllowAll
+    auto_advertised: frozenset[str]
+    """Names of listeners for which no address to advertise is configured."""
+    replicas: Replicas
+    preparer: Preparer
+    throttles: Throttles
+    fetch_sessions: FetchSessions
+    control: ControlPlane
+    deleted_topics: DeletedTopics
+    coordinators: Coordinators
+    verification: Verification
+    producer_ids: ProducerIds
+    internal_topics: InternalTopics
+    controller: ControllerRunner
+    dynamic_config: DynamicConfig
+
+    @property
+    def broker_id(self) -> int:
+        return self.view.broker_id
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration as it is now."""
+        return self.current_config.value
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as the controller described it last."""
+        return self.view.image
+
+    @property
+    def groups(self) -> Shards[Groups]:
+        """The group coordinator's partitions on this broker."""
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> Shards[Transactions]:
+        """The transaction coordinator's partitions on this broker."""
+        return self.coordinators.transactions
+
+    @property
+    def marker_append(self) -> MarkerAppend:
+        """Appends markers to partitions that this broker leads."""
+        return self.coordinators.marker_append

@@ -1,0 +1,80 @@
+"""The ISR changes that leaders on this broker propose, until they are answered (KIP-497).
+
+    leader --> submit --> queue --> replication.alter_partition --> controller
+       ^______________ future ________________________|
+
+It stands between replicas, which know nothing of a controller, and the one that sends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.metrics import Counter
+
+if TYPE_CHECKING:
+    from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
+    from barnabas.replication.partition import Partition
+    from barnabas.types import TopicPartition
+
+
+class PendingProposal(NamedTuple):
+    """A proposal, the leader's view of its partition, and the future that gets the answer."""
+
+    partition: Partition
+    proposal: IsrProposal
+    answer: asyncio.Future[IsrAnswer]
+
+    @property
+    def is_led(self) -> bool:
+        """Whether this broker still leads the partition, be it in another epoch."""
+        return self.partition.is_leader and not self.answer.cancelled()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it is led in the epoch of the proposal, with the ISR that it had then."""
+        partition, proposal = self.partition, self.proposal
+        epochs = partition.leader_epoch, partition.partition_epoch
+        return self.is_led and epochs == (proposal.leader_epoch, proposal.partition_epoch)
+
+
+class AlterPartitionQueue:
+    """Of one broker. The last proposal of a partition counts."""
+
+    __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
+
+    def __init__(self) -> None:
+        self._pending: dict[TopicPartition, PendingProposal] = {}
+        self._arrived = asyncio.Event()
+        self.isr_shrinks = Counter()
+        self.isr_expands = Counter()
+        """What the controller has agreed to."""
+        self.failed_updates = Counter()
+
+    def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
+        """Propose an ISR to the controller. Who is no longer interested cancels the future."""
+        answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
+        self._pending[proposal.topic_partition] = PendingProposal(partition, proposal, answer)
+        self._arrived.set()
+        return answer
+
+    def put_back(self, pending: PendingProposal) -> None:
+        """It was not answered: it goes with the next ones, unless there is a newer one."""
+        self._pending.setdefault(pending.proposal.topic_partition, pending)
+        self._arrived.set()
+
+    async def take(self) -> list[PendingProposal]:
+        """Wait for proposals, and take all that are current."""
+        await self._arrived.wait()
+        return self.take_now()
+
+    def take_now(self) -> list[PendingProposal]:
+        """All that are current now."""
+        self._arrived.clear()
+        pending, self._pending = self._pending, {}
+        return [each for each in pending.values() if each.is_current]
+
+    def clear(self) -> None:
+        """No proposal is sent any more."""
+        self._pending.clear()

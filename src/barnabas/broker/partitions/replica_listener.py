@@ -1,0 +1,26 @@
+"""What follows from the role of a replica: coordinators are loaded, leaders are fetched from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica
+
+
+class ReplicaListener:
+    """Notified of each change of role on this broker; does nothing unless it overrides."""
+
+    __slots__ = ()
+
+    def leading(self, replica: Replica) -> None:
+        """This broker leads the partition, in a new epoch."""
+
+    def left(self, replica: Replica) -> None:
+        """This broker no longer leads or no longer hosts the partition."""
+
+    def following(self, replica: Replica, leader_id: int) -> None:
+        """This broker follows that leader, or follows it in a new epoch."""
+
+    def unfollowing(self, replica: Replica) -> None:
+        """The replica leads, has no leader to follow, or is no longer hosted."""

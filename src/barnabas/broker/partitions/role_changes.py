@@ -1,0 +1,322 @@
+"""Carries out what the controller says of partitions here: which to host, and in which role.
+
+LeaderAndIsr, UpdateMetadata and StopReplica arrive as values; here they become directories, logs
+and roles. There is no other way to either, on one node and in a cluster alike.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
+from barnabas.broker.partitions.deferred_states import DeferredStates
+from barnabas.broker.partitions.log_changes import LogChanges
+from barnabas.broker.partitions.replica import Replica, ReplicaHost
+from barnabas.broker.partitions.replica_listener import ReplicaListener
+from barnabas.broker.partitions.replica_removal import ReplicaRemoval, follows
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
+from barnabas.broker.runtime.steps import Steps, at_once
+from barnabas.broker.state_changes import RoleChange, role_lines
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.image import NO_LEADER, PartitionImage, TopicImage
+from barnabas.errors import (
+    NONE,
+    InconsistentTopicId,
+    KafkaStorageError,
+    is_out_of_descriptors,
+)
+from barnabas.replication.partition import Partition
+from barnabas.storage.directory import DirectoryError
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+Codes = dict[TopicPartition, int]
+
+_PARTITIONS_PER_TURN = 16  # each may cost file operations; others are served between
+
+
+class _Unhosted(Exception):
+    """There is no descriptor to make or to change a replica's files with."""
+
+
+class RoleChanges:
+    """`leader_and_isr` and `stop_replica` in steps; one request at a time."""
+
+    __slots__ = (
+        "_changes",
+        "_has_unread",
+        "_host_parts",
+        "_listeners",
+        "_removal",
+        "_replicas",
+        "_unplaced",
+        "deferred",
+    )
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        removal: ReplicaRemoval,
+        proposals: AlterPartitionQueue,
+        listeners: Sequence[ReplicaListener],
+        unplaced: UnplacedLogs,
+        keep_objects: Callable[[], None],
+    ) -> None:
+        self._replicas = replicas
+        self._removal = removal
+        self._host_parts = ReplicaHost(replicas.dirty, replicas.clock, proposals, removal)
+        self._listeners = listeners
+        self._unplaced = unplaced
+        self._changes = LogChanges(replicas, removal, keep_objects)
+        # What lies in a directory that failed before it was read is not known.
+        self._has_unread = bool(replicas.store.failed_directories)
+        self.deferred = DeferredStates(self._apply_deferred)
+        """What waits for file descriptors; forgotten when a partition is stopped."""
+
+    # --- LeaderAndIsr ----------------------------------------------------------------------------
+
+    def apply_leader_and_isr(self, request: LeaderAndIsr) -> Codes:
+        """`leader_and_isr`, all at once."""
+        return at_once(self.leader_and_isr(request))
+
+    def leader_and_isr(self, request: LeaderAndIsr) -> Steps[Codes]:
+        """Host, lead or follow as the controller says; an error code for each partition.
+
+        An older leader epoch changes nothing, nor does an ISR that is older than what is known.
+        """
+        codes: Codes = {}
+        role_changes: list[RoleChange] = []
+        view = self._replicas.view
+        yield from self._changes.set_strays_aside(request, view.broker_epoch)
+        yield from self._make_logs(request)
+        for done, state in enumerate(request.partitions, 1):
+            codes[state.topic_partition] = self._apply(state, role_changes)
+            if done % _PARTITIONS_PER_TURN == 0:
+                yield None
+        for line in role_lines(view.broker_id, role_changes):
+            _log.info("%s", line)
+        return codes
+
+    def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:
+        """Make the logs that are not there yet, with one wait for the disk, before any is written.
+
+        They are hosted then, without a leader; what cannot be is tried again with its role.
+        """
+        replicas, logs = self._replicas, self._replicas.store.logs
+        places = ((each, each.topic_partition) for each in request.partitions)
+        missing = [each for each, name in places if replicas.get(name) is None and name not in logs]
+        yield from self._changes.lay_out(missing)
+        for done, state in enumerate(missing, 1):
+            with suppress(_Unhosted):
+                self._try_to_host(state)
+            if done % _PARTITIONS_PER_TURN == 0:
+                yield None
+            self._changes.keep(done)
+        if missing:
+            yield from self._changes.note_made()
+
+    def _apply_deferred(self, state: PartitionState) -> None:
+        at_once(self.leader_and_isr(LeaderAndIsr(0, 0, (state,))))
+
+    def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
+        """Take over the state of one partition; an error code."""
+        name = state.topic_partition
+        self.deferred.forget([name])
+        replica = self._replicas.get(name)
+        try:
+            if replica is None:
+                replica = self._try_to_host(state)
+        except _Unhosted:
+            self.deferred.put_off(state)
+            return NONE
+        if replica is None:
+            return KafkaStorageError.code
+        if replica.partition.topic_id != state.topic_id:
+            return InconsistentTopicId.code
+        if state.partition.leader != NO_LEADER:
+            self._unplaced.placed([name])
+        partition, image = replica.partition, state.partition
+        if (image.leader_epoch, image.partition_epoch) <= (
+            partition.leader_epoch,
+            partition.partition_epoch,
+        ):
+            return NONE
+        before = partition.leader, partition.leader_epoch
+        try:
+            self._take_role(replica, image)
+        except OSError as error:
+            replica.fail(error)
+            if not is_out_of_descriptors(error):
+                return KafkaStorageError.code
+            self.deferred.put_off(state)
+            return NONE
+        if image.leader_epoch > before[1]:
+            end = replica.log.log_end_offset
+            role_changes.append(RoleChange(partition, image, end, *before))
+        return NONE
+
+    def _take_role(self, replica: Replica, image: PartitionImage) -> None:
+        """Lead or follow in a new epoch, or with another ISR in the present one."""
+        if image.leader == self._replicas.view.broker_id:
+            self._lead(replica, image)
+        else:
+            self._follow(replica, image)
+
+    def _follow(self, replica: Replica, image: PartitionImage) -> None:
+        partition = replica.partition
+        is_new = image.leader_epoch > partition.leader_epoch
+        was_following = follows(replica)
+        partition.become_follower(image)
+        self._replicas.role_changed(replica)
+        if not is_new:
+            return
+        for listener in self._listeners:
+            listener.left(replica)
+        replica.stopped()
+        for listener in self._listeners:
+            if image.leader != NO_LEADER:
+                listener.following(replica, image.leader)
+            elif was_following:
+                listener.unfollowing(replica)
+
+    def _lead(self, replica: Replica, image: PartitionImage) -> None:
+        log, partition = replica.log, replica.partition
+        is_new = image.leader_epoch > partition.leader_epoch
+        if follows(replica):
+            for listener in self._listeners:
+                listener.unfollowing(replica)
+        if is_new:
+            # Before any append: an epoch starts at the log end that its leader found.
+            log.assign_leader_epoch(image.leader_epoch)
+        replica.adding = image.adding
+        now_ms = self._replicas.clock.monotonic_ms()
+        effects = partition.become_leader(image, log.log_end_offset, now_ms)
+        self._replicas.role_changed(replica)
+        if is_new:
+            replica.leads()
+        replica.carry_out(effects)
+        replica.isr_changed()
+        if is_new:
+            for listener in self._listeners:
+                listener.leading(replica)
+
+    # --- hosting ---------------------------------------------------------------------------------
+
+    def _try_to_host(self, state: PartitionState) -> Replica | None:
+        """None where the disk refuses; raises _Unhosted where descriptors are short."""
+        name = state.topic_partition
+        if self._replicas.is_offline(name):
+            return None
+        try:
+            return self._host(state)
+        except DirectoryError as error:
+            self._replicas.went_offline(name)
+            self._removal.directory_failed(error.directory, error)
+        except OSError as error:
+            _log.error("%s cannot be hosted: %s", name, error)
+            self._replicas.went_offline(name)
+        return None
+
+    def _host(self, state: PartitionState) -> Replica:
+        name = state.topic_partition
+        replicas, store = self._replicas, self._replicas.store
+        config = replicas.log_config(name.topic, state.topic_config)
+        log = store.logs.get(name)
+        try:
+            if log is None:
+                log = store.make(name, state.topic_id, config, is_new=state.is_new)
+                self._changes.made[name] = replicas.view.broker_epoch
+            elif log.topic_id is None:
+                store.give_topic_id(name, state.topic_id)
+        except OSError as error:
+            if replicas.is_short_of_descriptors(error):
+                raise _Unhosted from error
+            raise
+        else:
+            log.config = config  # it was opened before its topic's settings were known
+        checkpointed = store.high_watermarks.get(name, 0)
+        partition = Partition(
+            name,
+            replicas.view.broker_id,
+            min_insync_replicas=config.min_insync_replicas,
+            high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
+            lag_time_max_ms=replicas.config.int("replica.lag.time.max.ms"),
+            topic_id=state.topic_id,
+        )
+        replica = Replica(log, partition, self._host_parts)
+        replicas.add(replica)
+        return replica
+
+    # --- StopReplica and UpdateMetadata ----------------------------------------------------------
+
+    def apply_stop_replica(self, request: StopReplica) -> Codes:
+        """`stop_replica`, all at once."""
+        return at_once(self.stop_replica(request))
+
+    def stop_replica(self, request: StopReplica) -> Steps[Codes]:
+        """Host the partitions no longer, and delete their data if asked; an error code for each.
+
+        What lies in a log directory that is offline stays as it is, and the code says so: it would
+        come back with the disk. A deletion that is reported is durable, or the old log would be
+        back after a power cut, when the name may be another topic's.
+        """
+        codes: Codes = {}
+        deleted: dict[TopicPartition, Path] = {}
+        replicas, store = self._replicas, self._replicas.store
+        for done, name in enumerate(request.partitions, 1):
+            if self._is_out_of_reach(name, request.delete):
+                codes[name] = KafkaStorageError.code
+                continue
+            codes[name] = NONE
+            replicas.forget_offline(name)
+            replica = replicas.get(name)
+            if replica is not None:
+                self._removal.remove(replica)
+            if request.delete and name in store.logs:
+                home = self._changes.delete(name)
+                if home is None:
+                    codes[name] = KafkaStorageError.code
+                else:
+                    deleted[name] = home
+            if done % _PARTITIONS_PER_TURN == 0:
+                yield None
+        yield from self._changes.sync_names(dict.fromkeys(deleted.values()))
+        for name, home in deleted.items():
+            if home not in store.online_directories:
+                replicas.went_offline(name)
+                codes[name] = KafkaStorageError.code
+        if request.delete:
+            self._unplaced.placed(name for name, code in codes.items() if code == NONE)
+        return codes
+
+    def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
+        """Host no longer what has moved to other brokers, as these topics are by now.
+
+        A broker that could not be reached at the time gets no StopReplica: it would go on to serve
+        what it led, and acknowledge what no other replica gets. The log stays.
+        """
+        broker_id = self._replicas.view.broker_id
+        for topic in topics:
+            for number, partition in topic.partitions.items():
+                if broker_id in partition.replicas:
+                    continue
+                if self.deferred:
+                    self.deferred.forget([TopicPartition(topic.name, number)])
+                replica = self._replicas.get((topic.name, number))
+                if replica is None:
+                    continue
+                known = replica.partition
+                if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
+                    _log.warning("%s has moved to other brokers", replica.topic_partition)
+                    self._removal.remove(replica)
+
+    def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
+        """Whether a replica that is to be stopped lies, or may lie, in an offline directory."""
+        may_be_unread = delete and self._has_unread
+        is_offline = self._replicas.is_offline(name)
+        return name not in self._replicas.store.logs and (is_offline or may_be_unread)

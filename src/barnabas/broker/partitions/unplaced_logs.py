@@ -1,0 +1,42 @@
+"""Logs that were found at a start which may have lost their ends, until somebody leads them.
+
+A broker that did not stop cleanly warns the controller of it (`may_have_lost` in its registration).
+The warning ends when each of these partitions has a leader that was elected in this knowledge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.types import TopicPartition
+
+
+class UnplacedLogs:
+    """Empty unless the start found such logs."""
+
+    __slots__ = ("_are_placed", "_names")
+
+    def __init__(self) -> None:
+        self._names: set[TopicPartition] = set()
+        self._are_placed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def found(self, names: Iterable[TopicPartition]) -> None:
+        """At the start."""
+        self._names.update(names)
+
+    def placed(self, names: Iterable[TopicPartition]) -> None:
+        """These have a leader now, or are deleted."""
+        if self._names:
+            self._names.difference_update(names)
+            if not self._names:
+                self._are_placed.set()
+
+    async def until_placed(self) -> None:
+        """Return when the last of those that were found is placed."""
+        await self._are_placed.wait()

@@ -1,0 +1,324 @@
+"""What a broker is made of, top to bottom: each part uses those above it. Read it first.
+
+    ground      configuration, seams, clock, view, logs, metadata store
+    partitions  what this broker hosts, and what follows from the role of a replica
+    control     the controller's requests to this broker, and what is asked of the controller
+    network     connections, and the node that handlers get
+
+Nothing is assigned after construction. Where two parts need each other a queue stands between them:
+`AlterPartitionQueue` between replicas and the controller, `failed_directories` likewise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.configs.current_config import CurrentConfig
+from barnabas.broker.configs.dynamic_config import (
+    BrokerConfigListener,
+    DynamicConfig,
+    apply_log_level,
+)
+from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
+from barnabas.broker.configs.inter_broker_version import writes_isrs
+from barnabas.broker.controller.event_loop import ControllerSettings
+from barnabas.broker.controller.runner import ControllerRunner
+from barnabas.broker.coordination.coordinators import Coordinators
+from barnabas.broker.coordination.internal_topics import InternalTopics
+from barnabas.broker.coordination.marker_channel import MarkerChannels
+from barnabas.broker.coordination.producer_ids import ProducerIds
+from barnabas.broker.coordination.verification import Verification
+from barnabas.broker.coordination.verifier import Verifier
+from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
+from barnabas.broker.inter_broker.peer_links import PeerLinks
+from barnabas.broker.inter_broker.peers import Peers
+from barnabas.broker.network.acceptor import Acceptor
+from barnabas.broker.network.connections import Connections
+from barnabas.broker.network.idle_connections import IdleConnections
+from barnabas.broker.network.listeners import (
+    Listener,
+    advertised_endpoints,
+)
+from barnabas.broker.network.router import Router
+from barnabas.broker.node import Node
+from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
+from barnabas.broker.partitions.batch_conversion import Preparer
+from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
+from barnabas.broker.partitions.control_plane import ControlPlane
+from barnabas.broker.partitions.deleted_topics import DeletedTopics
+from barnabas.broker.partitions.failed_directories import FailedDirectoryReports
+from barnabas.broker.partitions.housekeeping import Housekeeping
+from barnabas.broker.partitions.replica_removal import ReplicaRemoval
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.partitions.role_changes import RoleChanges
+from barnabas.broker.partitions.throttles import Throttles
+from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
+from barnabas.broker.replication.alter_partition import AlterPartition, ControllerApproval
+from barnabas.broker.replication.fetcher import FetcherParts
+from barnabas.broker.replication.fetchers import Fetchers
+from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
+from barnabas.broker.runtime.watched_clock import WatchedClock
+from barnabas.broker.seams import Seams
+from barnabas.broker.security.authorization import AllowAll
+from barnabas.clock import Random
+from barnabas.cluster.store import MetadataStore
+from barnabas.config import BrokerConfig
+from barnabas.net.memory import MemoryPool
+from barnabas.replication.fetch_session import FetchSessions
+from barnabas.storage.store import LogStore
+
+if TYPE_CHECKING:
+    pass
+
+_MAX_SESSION_ID = 2**31 - 1
+
+
+class Bound(NamedTuple):
+    """A listener that holds its address, with its real port."""
+
+    listener: Listener
+    socket: socket.socket
+
+
+class Ground(NamedTuple):
+    """What is there before anything of a broker is made."""
+
+    config: BrokerConfig
+    seams: Seams
+    clock: WatchedClock
+    view: ClusterView
+    logs: LogStore
+    store: MetadataStore
+    failure: asyncio.Future[str]
+
+
+class InterBroker:
+    """What a broker has only where there are others: connections, and what is sent on them."""
+
+    def __init__(
+        self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
+    ) -> None:
+        view = ground.view
+        peers = self.peers = Peers(ground.config, ground.clock, ground.seams.random)
+        self.links = PeerLinks(view, peers, "broker")
+        # Verification waits for a coordinator's disk; ISR changes must not wait behind it.
+        self.coordination_links = PeerLinks(view, peers, "transactions")
+        self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
+        self.verifier = Verifier(view, config, self.coordination_links)
+        self.markers = MarkerChannels(config, self.coordination_links)
+
+    def brokers_changed(self) -> None:
+        self.links.drop_old()
+        self.coordination_links.drop_old()
+
+    def topics_deleted(self, names: Sequence[str]) -> None:
+        """Fetchers and markers learn it from StopReplica, and from the image."""
+
+    async def stop(self) -> None:
+        self.markers.close()
+        await self.fetchers.stop()
+        self.links.close()
+        self.coordination_links.close()
+
+
+class PartitionParts:
+    """What this broker hosts, and what follows from the role of a replica."""
+
+    def __init__(self, ground: Ground, config: CurrentConfig) -> None:
+        _, seams, clock, view, logs, _, _ = ground
+        self.threads = seams.threads()
+        self.throttles = Throttles(config.value)
+        self.replicas = Replicas(view, logs, config, clock, self.threads)
+        others = self.others = (
+            InterBroker(ground, config, self.replicas, self.throttles) if view.has_peers else None
+        )
+        self.coordinators = Coordinators(
+            view,
+            config,
+            clock,
+            self.replicas,
+            None if others is None else others.verifier,
+            None if others is None else others.markers,
+        )
+        listeners = (
+            (self.coordinators,)
+            if others is None
+            else (self.coordinators, others.verifier, others.fetchers)
+        )
+        self.unplaced = UnplacedLogs()
+        self.proposals = AlterPartitionQueue()
+        self.removal = ReplicaRemoval(self.replicas, listeners)
+        self.role_changes = RoleChanges(
+            self.replicas,
+            self.removal,
+            self.proposals,
+            listeners,
+            self.unplaced,
+            seams.keep_objects,
+        )
+        self.housekeeping = Housekeeping(config, clock, logs, self.replicas, self.removal)
+        self.cleaner = CleanerSchedule(
+            config, clock, self.replicas, self.removal, seams.files, inline=seams.cleans_inline
+        )
+
+
+class ControllerParts:
+    """The controller, here or elsewhere: what it sends to this broker, and what is asked of it."""
+
+    def __init__(self, ground: Ground, config: CurrentConfig, partitions: PartitionParts) -> None:
+        _, seams, clock, view, logs, store, failure = ground
+        others, coordinators = partitions.others, partitions.coordinators
+        self.control = ControlPlane(
+            view,
+            partitions.replicas,
+            partitions.role_changes,
+            (coordinators,) if others is None else (others, coordinators),
+        )
+        self.controller = ControllerRunner(
+            store,
+            view,
+            clock,
+            seams.random,
+            ControllerSettings.of(config.value),
+            self.control.handle,
+            partitions.replicas.latest_epoch_of,
+            None if others is None else others.peers,
+            partitions.replicas.registered,
+        )
+        self.failed_directories = FailedDirectoryReports(
+            partitions.removal.failed_directories, logs, self.controller.replicas_offline, failure
+        )
+        self.zk_alter_partition: ZkAlterPartition | None = None
+        self.alter_partition: AlterPartition | None = None
+        self.shutdown: ControlledShutdown | None = None
+        if others is None:
+            return
+        approval: ZkAlterPartition | ControllerApproval
+        if writes_isrs(config.str(INTER_BROKER_VERSION)):
+            approval = self.zk_alter_partition = ZkAlterPartition(view, store, clock)
+        else:
+            approval = ControllerApproval(view, config, self.controller, others.links)
+        self.alter_partition = AlterPartition(partitions.proposals, approval)
+        self.shutdown = ControlledShutdown(
+            view, config, clock, store, self.controller, others.links
+        )
+
+
+class NetworkParts:
+    """What clients reach: listeners, connections, and the node that handlers get."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        config: CurrentConfig,
+        partitions: PartitionParts,
+        control: ControllerParts,
+        bound: Sequence[Bound],
+    ) -> None:
+        _, seams, clock, view, _, store, _ = ground
+        self.connections = Connections(config.value, clock, seams.descriptors)
+        self.dynamic_config = DynamicConfig(
+            store,
+            view,
+            config,
+            clock,
+            partitions.replicas,
+            control.controller,
+            _obey_config(partitions, control, self.connections),
+        )
+        self.endpoints, auto_advertised = advertised_endpoints(
+            config.value, [each.listener for each in bound]
+        )
+        self.node = _make_node(
+            ground, config, partitions, control, self.dynamic_config, auto_advertised
+        )
+        memory = MemoryPool(config.int("queued.max.request.bytes"))
+        self.routers = [
+            Router(self.node, each.listener.name, memory, self.connections) for each in bound
+        ]
+        self.acceptors = [
+            Acceptor(each.socket, each.listener.name, router, self.connections)
+            for each, router in zip(bound, self.routers, strict=True)
+        ]
+        self.idle_connections = IdleConnections(config, clock, self.routers)
+
+
+def _obey_config(
+    partitions: PartitionParts, control: ControllerParts, connections: Connections
+) -> Sequence[BrokerConfigListener]:
+    """Those that keep a part of the broker's settings, and are notified of new ones."""
+    others = partitions.others
+    return (
+        partitions.replicas.broker_config_changed,
+        partitions.throttles.configure,
+        control.controller.configure,
+        apply_log_level,
+        connections.configure,
+        *(() if others is None else (others.fetchers.configure,)),
+    )
+
+
+def _make_node(
+    ground: Ground,
+    config: CurrentConfig,
+    partitions: PartitionParts,
+    control: ControllerParts,
+    dynamic_config: DynamicConfig,
+    auto_advertised: frozenset[str],
+) -> Node:
+    seams, view, store = ground.seams, ground.view, ground.store
+    replicas, coordinators, others = (
+        partitions.replicas,
+        partitions.coordinators,
+        partitions.others,
+    )
+    return Node(
+        current_config=config,
+        clock=ground.clock,
+        random=seams.random,
+        store=store,
+        view=view,
+        authorizer=AllowAll(),
+        auto_advertised=auto_advertised,
+        replicas=replicas,
+        preparer=Preparer(walks_all=config.bool("barnabas.verify.all.records")),
+        throttles=partitions.throttles,
+        fetch_sessions=FetchSessions(
+            config.int("max.incremental.fetch.session.cache.slots"),
+            partial(_new_session_id, seams.random),
+        ),
+        control=control.control,
+        deleted_topics=DeletedTopics(view, store),
+        coordinators=coordinators,
+        verification=Verification(
+            config, replicas, coordinators, None if others is None else others.verifier
+        ),
+        producer_ids=ProducerIds(control.controller.allocate_producer_id_block),
+        internal_topics=InternalTopics(control.controller.auto_create_topics),
+        controller=control.controller,
+        dynamic_config=dynamic_config,
+    )
+
+
+class Parts(NamedTuple):
+    """All parts of a broker; each uses those above it."""
+
+    partitions: PartitionParts
+    control: ControllerParts
+    network: NetworkParts
+
+    @classmethod
+    def make(cls, ground: Ground, bound: Sequence[Bound]) -> Parts:
+        config = CurrentConfig(ground.config)
+        partitions = PartitionParts(ground, config)
+        control = ControllerParts(ground, config, partitions)
+        return cls(partitions, control, NetworkParts(ground, config, partitions, control, bound))
+
+
+def _new_session_id(random: Random) -> int:
+    return random.below(_MAX_SESSION_ID) + 1

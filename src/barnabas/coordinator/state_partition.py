@@ -1,0 +1,24 @@
+"""The partition of an internal topic that keeps a group or a transactional id (GC-1)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+_INT32 = 2**32
+_SMALLEST = -(2**31)
+
+
+@lru_cache(maxsize=10_000)  # a group commits again and again
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java: 31 to the power of the place, over UTF-16 units, in 32 bits."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    result = 0
+    for i in range(0, len(units), 2):
+        result = (31 * result + (units[i] << 8 | units[i + 1])) % _INT32
+    return result - _INT32 if result >= -_SMALLEST else result
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The key's partition, of so many; the smallest hash counts as 0, as in Kafka."""
+    hashed = java_hash(key)
+    return 0 if hashed == _SMALLEST else abs(hashed) % partitions

@@ -1,0 +1,56 @@
+"""The Java client, Kafka's own, in two versions: that of our measure, and the newest.
+
+The same programs serve both (`JavaClient.java`, and `JavaTransactions.java` beside it), compiled
+against each by the Eclipse compiler, which is a jar: a Java that runs programs is enough, it need
+not be one that compiles them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.kit import foreign
+from tests.kit.clients.process_client import Command, ProcessClient
+
+SOURCE = Path(__file__).with_name("JavaClient.java")
+COMPILE_SECONDS = 300
+# Short runs: what the second compiler and the parallel collector cost is never earned back.
+FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+
+
+def require_measure() -> list[Path]:
+    """Java, the compiler and the jars of the client that came with Kafka 3.9."""
+    parts = [foreign.require_java(), foreign.require_java_compiler()]
+    return [*parts, foreign.require_kafka_jars()]
+
+
+def require_newest() -> list[Path]:
+    """Java, the compiler and the jars of the newest client."""
+    parts = [foreign.require_java(), foreign.require_java_compiler()]
+    return [*parts, foreign.require_newest_java_client()]
+
+
+def command(require: Callable[[], list[Path]], program: Path = SOURCE) -> Command:
+    """Compiles that program, which may use `JavaClient`, and starts it."""
+
+    def compile_for(directory: Path) -> list[str]:
+        java, compiler, jars = require()
+        class_path = ":".join(map(str, sorted(jars.glob("*.jar"))))
+        start = [str(java), *FRUGAL, "-jar", str(compiler), "-nowarn", "--release", "11"]
+        sources = sorted({str(SOURCE), str(program)})
+        compiled = subprocess.run(
+            [*start, "-classpath", class_path, "-d", str(directory), *sources],
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_SECONDS,
+        )
+        assert compiled.returncode == 0, compiled.stdout + compiled.stderr
+        return [str(java), *FRUGAL, "-cp", f"{directory}:{jars}/*", program.stem]
+
+    return compile_for
+
+
+measure = ProcessClient(f"java-{foreign.KAFKA_VERSION}", command(require_measure))
+newest = ProcessClient(f"java-{foreign.NEWEST_CLIENT_VERSION}", command(require_newest))

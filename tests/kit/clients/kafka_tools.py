@@ -1,0 +1,65 @@
+"""Kafka's own command-line tools, of 3.9.1: each runs as its shell script starts it.
+
+That is a Java, the class that the script names, and the user's words.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.kit import foreign
+from tests.kit.clients.java_client import FRUGAL
+
+TOOLS = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-producer": "kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+}
+RUN_SECONDS = 300
+# By itself it gives up after five seconds, and says nothing of what it was asked for.
+PATIENCE = {"kafka-consumer-groups": ("--timeout", "120000")}
+
+LOGGING = """\
+log4j.rootLogger=WARN, stderr
+log4j.appender.stderr=org.apache.log4j.ConsoleAppender
+log4j.appender.stderr.target=System.err
+log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
+"""
+
+
+class Tools:
+    """Runs tools against one broker."""
+
+    def __init__(self, servers: str, directory: Path) -> None:
+        self.servers = servers
+        self._logging = directory / "log4j.properties"
+        self._logging.write_text(LOGGING)
+
+    def run(self, tool: str, *words: str, stdin: str = "", code: int = 0) -> str:
+        """What it prints on standard output; it must end with this code."""
+        done = self.try_run(tool, "--bootstrap-server", self.servers, *words, stdin=stdin)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def try_run(self, tool: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        java, jars = foreign.require_java(), foreign.require_kafka_jars()
+        start = [str(java), *FRUGAL, f"-Dlog4j.configuration=file:{self._logging}"]
+        return subprocess.run(
+            [*start, "-cp", f"{jars}/*", TOOLS[tool], *words, *PATIENCE.get(tool, ())],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+        )

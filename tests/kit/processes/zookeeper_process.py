@@ -1,0 +1,122 @@
+"""A real ZooKeeper as a child process: what a cluster keeps its metadata in, and may lose."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.kit import foreign
+from tests.kit.processes.broker_process import free_port
+
+START_SECONDS = 120.0
+STOP_SECONDS = 120.0
+TICK_MS = 200
+"""A session lives two ticks at least, and ends up to one late."""
+
+_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_FAST_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m")
+
+
+class ZooKeeperProcess:
+    """One server on one port and one directory, started as often as a test wants.
+
+    The port is chosen once and kept, so that sessions find the server again after a restart.
+    Everything it says is collected in `log` (a file), over all its lives. Sessions may be as short
+    as two ticks of `tick_ms`, and as long as a minute.
+    """
+
+    def __init__(
+        self, directory: Path, *, tick_ms: int = TICK_MS, address: str = "127.0.0.1"
+    ) -> None:
+        """Ends the test, with what to install, where there is no ZooKeeper."""
+        self.address = address
+        self._class_path = foreign.require_zookeeper()
+        self._java = foreign.require_java()
+        self.directory = directory / "zookeeper"
+        self.log = self.directory / "zookeeper.log"
+        self.port = free_port()
+        self.tick_ms = tick_ms
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def connect(self) -> str:
+        """What `zookeeper.connect` is; a chroot may be put behind it."""
+        return f"{self.address}:{self.port}"
+
+    def start(self) -> None:
+        """Returns when it answers clients."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        config = self.directory / "zoo.cfg"
+        config.write_text(
+            f"tickTime={self.tick_ms}\nmaxSessionTimeout=60000\ndataDir={self.directory}\n"
+            f"clientPortAddress={self.address}\nclientPort={self.port}\n"
+            "admin.enableServer=false\n"
+            "maxClientCnxns=0\npreAllocSize=64\n"
+        )
+        command = [
+            str(self._java),
+            *_FAST_START,
+            f"-Dzookeeper.log.dir={self.directory}",
+            "-Dzookeeper.root.logger=INFO,CONSOLE",
+            # Killed or not, the page cache is whole: no need to wait for the disk.
+            "-Dzookeeper.forceSync=no",
+            *("-cp", self._class_path, _MAIN, str(config)),
+        ]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        ends_at = time.monotonic() + START_SECONDS
+        while not self._is_serving():
+            assert self.process.poll() is None, self.log.read_text(errors="replace")
+            assert time.monotonic() < ends_at, self.log.read_text(errors="replace")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """SIGTERM. It keeps its tree and its sessions."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """`kill -9`. It keeps its tree and its sessions all the same."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """It answers nobody, and no connection breaks, until `resume`."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def _end(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(STOP_SECONDS)
+        self.process = None
+
+    def _is_serving(self) -> bool:
+        with contextlib.suppress(OSError):
+            # One that comes while it starts may never be answered.
+            with socket.create_connection((self.address, self.port), timeout=1) as connection:
+                connection.sendall(b"srvr")
+                answer = b""
+                while part := connection.recv(4096):
+                    answer += part
+            return b"Mode: standalone" in answer
+        return False
+
+
+@contextlib.contextmanager
+def zookeeper_process(directory: Path, *, tick_ms: int = TICK_MS) -> Iterator[ZooKeeperProcess]:
+    """A running ZooKeeper with an empty tree; killed at the end if it still runs then."""
+    server = ZooKeeperProcess(directory, tick_ms=tick_ms)
+    try:
+        server.start()
+        yield server
+    finally:
+        if server.process is not None:
+            server.kill()

@@ -440,16 +440,17 @@ class Checks:
                 words = path.split("/")
                 name = TopicPartition(words[3], int(words[5]))
                 state = layout.decode_state(*name, effect.data)
-                self._stored(self.history(name), state)
+                self._stored(self.history(name), state, session_id)
             else:
                 self.topics.committed(effect, tree)
 
-    def _stored(self, history: History, state: StateNode) -> None:
+    def _stored(self, history: History, state: StateNode, session_id: int) -> None:
         before, name = history.stored, history.name
         history.stored = state
+        is_leaders = before is not None and self._is_by_leader(state, before, session_id)
         self.judge(
             "fencing",
-            state.controller_epoch == self.controller_epoch,
+            is_leaders or state.controller_epoch == self.controller_epoch,
             "{} is written by the controller of epoch {}, this is epoch {}",
             name,
             state.controller_epoch,
@@ -492,11 +493,26 @@ class Checks:
             )
         for member in state.isr:
             is_joining = state.leader_epoch == before.leader_epoch and member not in before.isr
+            log = self._cluster.disks[member].logs.get(name)
+            if is_joining and is_leaders and (log is None or log.has_lost):
+                # Whose registration is another one by now only a controller would have refused.
+                self._cluster.world.tell("{}: its leader trusts who has lost records", name)
+                history.is_forked = True
             if is_joining and not history.is_forked:
                 self._has(history, member, 0, len(history.committed))
         leader = self._cluster.brokers.get(state.leader)
         if leader is not None and name in leader.hosted:
             self._maximal(leader.hosted[name], history)
+
+    def _is_by_leader(self, state: StateNode, before: StateNode, session_id: int) -> bool:
+        """Whether a leader has written another ISR, as old ones do."""
+        leader = self._cluster.brokers.get(state.leader)
+        return (
+            state.leader in self._cluster.options.isr_writers
+            and state[:2] == before[:2]
+            and leader is not None
+            and leader.session.session_id == session_id
+        )
 
     def _may_leave_isr(self, before: StateNode) -> bool:
         """Unclean elections are allowed, or the only member may have lost records."""

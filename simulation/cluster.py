@@ -13,7 +13,8 @@ from simulation.disk import Disk
 from simulation.metadata import Ensemble
 from simulation.network import Network
 from simulation.options import Options
-from simulation.sim_broker import CLUSTER_ID, MIN_ISR, SimBroker
+from simulation.sim_broker import CLUSTER_ID, SimBroker
+from simulation.topic_configs import MIN_ISR, TopicConfigs
 from simulation.world import World
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Cluster:
     """Everything that there is, but the clients."""
 
     __slots__ = (
-        "_producer_ids", "_topics_made", "brokers", "checks", "disks", "ensemble", "machines",
-        "network", "options", "topics", "world",
+        "_producer_ids", "_topics_made", "brokers", "checks", "configs", "disks", "ensemble",
+        "machines", "network", "options", "topics", "world",
     )  # fmt: skip
 
     def __init__(self, options: Options, machines: Machines) -> None:
@@ -41,6 +42,7 @@ class Cluster:
         self.disks = {broker_id: Disk() for broker_id in ids}
         self.brokers: dict[int, SimBroker] = {}  # those that run
         self.topics: dict[str, bytes] = {}
+        self.configs = TopicConfigs(self.ensemble)
         self._topics_made = self._producer_ids = 0
         base = [Create(path) for path in layout.BASE_PATHS]
         cluster_id = Create(layout.CLUSTER_ID, layout.encode_cluster_id(CLUSTER_ID))

@@ -6,11 +6,9 @@ from the metadata store, and epochs of brokers not at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.inter_broker import control_plane_wire, update_metadata_wire
-from barnabas.cluster import layout
 from barnabas.errors import NONE, StaleBrokerEpoch
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.fetch import (
@@ -27,28 +25,15 @@ from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataResponse,
 )
 from barnabas.types import TopicPartition
+from simulation.topic_configs import TopicConfigs
 from simulation.wire import ApiRequest
 
 if TYPE_CHECKING:
-    from simulation.metadata import Ensemble
     from simulation.sim_broker import SimBroker
 
 _ANY_EPOCH = -1
 
 _Ordered = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
-
-
-class TopicConfigs(dict[str, Mapping[str, str]]):
-    """The topics' own configs as the store has them."""
-
-    def __init__(self, ensemble: Ensemble) -> None:
-        super().__init__()
-        self._ensemble = ensemble
-
-    def __missing__(self, topic: str) -> Mapping[str, str]:
-        path = layout.topic_config_path(topic)
-        node = self._ensemble.tree.read(path)
-        return {} if node is None else layout.decode_config(path, node.data)
 
 
 class ControlPlane:

@@ -7,10 +7,12 @@ from contextlib import suppress
 from functools import partial
 
 from barnabas.cluster.layout import INTERNAL_TOPICS
+from barnabas.cluster.store import NoNode
 from barnabas.errors import NotController
 from simulation.cluster import Cluster
-from simulation.options import FIRST_TRANSACTIONAL, STALL, Fault
+from simulation.options import ALTER_CONFIG, FIRST_TRANSACTIONAL, STALL, Fault
 from simulation.sim_broker import SimBroker
+from simulation.topic_configs import MIN_ISR
 
 _BOUNCE_MS = 30
 _SHUTDOWN_MS = 2500
@@ -39,6 +41,8 @@ class Faults:
             self._delete_topic(fault)
         elif kind == STALL:
             self._stall(fault)
+        elif kind == ALTER_CONFIG:
+            self._alter_config(fault)
         elif kind in ("cut", "isolate", "reset", "slow"):
             self._disturb_network(fault)
         elif kind in ("pause", "store cut", "expire", "flaky store"):
@@ -104,6 +108,17 @@ class Faults:
         else:
             cluster.world.tell("an operator makes another {}", name)
             cluster.create_topic(name)
+
+    def _alter_config(self, fault: Fault) -> None:
+        cluster, options = self._cluster, self._cluster.options
+        names = sorted({each.topic for each in cluster.partitions})
+        name = names[fault.for_ms % len(names)]
+        least, most = options.min_insync_replicas, options.replication_factor
+        min_isr = least + fault.for_ms % (most - least + 1)
+        with suppress(NoNode):  # it is being deleted
+            cluster.configs.alter(name, {MIN_ISR: str(min_isr)})
+            self.done += 1
+            cluster.world.tell("an operator sets {} of {} to {}", MIN_ISR, name, min_isr)
 
     def _start_later(self, broker_id: int, after_ms: int) -> None:
         self._cluster.world.at(after_ms, None, self._cluster.start, broker_id)

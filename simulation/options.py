@@ -30,6 +30,7 @@ FAULTS = (
     "disk fails",
     "disk full",
 )
+ALTER_CONFIG = "alter config"  # of a topic: another min.insync.replicas
 STALL = "stall"  # of what transactional clients ask: it comes late, after what they ask next
 FIRST_TRANSACTIONAL = -50  # the first of those clients; the others count down from it
 _ALWAYS = ("kill", "power", "pause", "isolate")
@@ -65,6 +66,8 @@ class Options(NamedTuple):
     consumers: int = 1
     pause_between_writes_ms: int = 60
     faults_end_at_ms: int = 20_000
+    isr_writers: tuple[int, ...] = ()
+    """Brokers below inter.broker.protocol.version 2.7, whose leaders write ISRs themselves."""
     faults: tuple[Fault, ...] = ()
 
     def text(self) -> str:
@@ -73,7 +76,7 @@ class Options(NamedTuple):
             f"{self.brokers} brokers, {self.topics} x {self.partitions} partitions, "
             f"RF {self.replication_factor}, min ISR {self.min_insync_replicas}, unclean election "
             f"{'allowed' if self.is_unclean_allowed else 'refused'}, {self.producers} producers, "
-            f"{self.transactional} transactional ones"
+            f"{self.transactional} transactional ones, ISRs written by brokers {self.isr_writers}"
         )
 
 
@@ -105,9 +108,13 @@ def draw(seed: int) -> Options:
         faults_end_at_ms=end_ms,
         faults=_draw_faults(random, brokers, kinds, end_ms),
     )
-    if not options.transactional:
-        return options
-    faults = (*options.faults, *_draw_stalls(Random(f"stalls {seed}"), end_ms))
+    later = Random(f"isr writers {seed}")
+    if later.random() < 0.25:
+        writers = [each for each in range(1, brokers + 1) if later.random() < 0.6]
+        options = options._replace(isr_writers=tuple(writers))
+    faults = [*options.faults, *_draw_config_changes(Random(f"configs {seed}"), options)]
+    if options.transactional:
+        faults += _draw_stalls(Random(f"stalls {seed}"), end_ms)
     return options._replace(faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
 
@@ -125,6 +132,15 @@ def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) ->
         first, second = random.sample(range(1, brokers + 1), 2)
         for_ms = int(random.choice((50, 400, 1500, 4000)) * (0.5 + random.random()))
         faults.append(Fault(at_ms, random.choice(kinds), first, second, for_ms))
+
+
+def _draw_config_changes(random: Random, options: Options) -> Iterator[Fault]:
+    """Where there is a choice: less than at the beginning would promise less."""
+    if options.replication_factor == options.min_insync_replicas or random.random() < 0.5:
+        return
+    at_ms = 1000
+    while (at_ms := at_ms + int(random.expovariate(1 / 4000))) < options.faults_end_at_ms:
+        yield Fault(at_ms, ALTER_CONFIG, 0, 0, random.randrange(1000))
 
 
 def _draw_stalls(random: Random, end_ms: int) -> Iterator[Fault]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.cluster import layout
+from barnabas.errors import NotController
 from barnabas.types import TopicPartition
 from simulation.checkers import Violation
 from simulation.cluster import Cluster
@@ -16,6 +17,7 @@ from simulation.faults import Faults
 from simulation.machines import Machines
 from simulation.options import FIRST_TRANSACTIONAL, Options
 from simulation.story import digest, tell
+from simulation.topic_configs import MIN_ISR
 from simulation.transactional import TransactionalProducer
 from simulation.workload import Consumer, Counts, Producer
 
@@ -136,10 +138,33 @@ def what_is_missing(cluster: Cluster) -> str | None:
             return f"{topic} is still being deleted"
         if not cluster.has_topic(topic):
             return f"{topic} is yet to be made again"
+    for topic in cluster.topics:
+        missing = _missing_config(cluster, topic)
+        if missing is not None:
+            return missing
     for name in cluster.all_partitions:
         missing = _missing_of(cluster, name)
         if missing is not None:
             return f"{name}: {missing}"
+    return None
+
+
+def _missing_config(cluster: Cluster, topic: str) -> str | None:
+    """Whether the controller, and every broker that hosts it, has the topic's config."""
+    config, controller = cluster.configs[topic], cluster.controller
+    if controller is None:
+        return "no broker is the controller"
+    try:
+        known = controller.controller.image.topics.get(topic)
+    except NotController:
+        return "the controller reads what there is"
+    if known is None or known.config != config:
+        return f"the controller has {known} for {topic} with {config}"
+    for broker in cluster.brokers.values():
+        for name, hosted in broker.hosted.items():
+            min_isr = hosted.partition.min_insync_replicas
+            if name.topic == topic and str(min_isr) != config[MIN_ISR]:
+                return f"broker {broker.broker_id} has min ISR {min_isr} of {topic} with {config}"
     return None
 
 
@@ -151,7 +176,7 @@ def _missing_of(cluster: Cluster, name: TopicPartition) -> str | None:
     for broker in cluster.brokers.values():
         topic = broker.image.topics.get(name.topic)
         state = None if topic is None else topic.partitions.get(name.partition)
-        if state is None or (state.leader, state.leader_epoch) != stored[:2]:
+        if state is None or (state.leader, state.leader_epoch, state.isr) != stored[:3]:
             return f"broker {broker.broker_id} takes {state} for {stored}"
     leader = cluster.brokers[stored.leader].hosted.get(name)
     if leader is None:

@@ -42,10 +42,12 @@ from simulation.coordinating import Coordinators
 from simulation.disk import Disk
 from simulation.following import Fetchers
 from simulation.hosted import Hosted, Parked
+from simulation.isr_writer import IsrWriter
 from simulation.life_loop import loop_of
 from simulation.metadata import Session
 from simulation.network import Reply
 from simulation.peers import SimPeers
+from simulation.topic_configs import ConfigWatch
 from simulation.wire import (
     ApiRequest,
     AskCoordinator,
@@ -84,7 +86,6 @@ _CONTROLLER_TIMEOUT_MS = 1000
 _RESTART_MS = 300
 
 CLUSTER_ID = "sim"
-MIN_ISR = "min.insync.replicas"
 
 
 class SimBroker:
@@ -93,11 +94,13 @@ class SimBroker:
     __slots__ = (
         "_control_plane",
         "_early",
+        "_isr_writer",
         "_served",
         "_ticks",
         "_untold",
         "broker_id",
         "cluster",
+        "configs",
         "controller",
         "controller_epoch",
         "coordinators",
@@ -129,6 +132,8 @@ class SimBroker:
         self.made: dict[TopicPartition, int] = {}  # logs of this life, by the epoch of then
         self.controller = self._new_controller()
         self._control_plane = ControlPlane(self)
+        self._isr_writer = IsrWriter(self)
+        self.configs = ConfigWatch(self)
         self.coordinators = Coordinators(self)
         self.fetchers = Fetchers(self)
         self._ticks = 0
@@ -212,6 +217,7 @@ class SimBroker:
             self.cluster.ended(self)
             self.cluster.world.at(_RESTART_MS, None, self.cluster.start, self.broker_id)
             return
+        self.configs.start()
         self._tick()
 
     def _registered(self, broker_epoch: int) -> None:
@@ -504,9 +510,7 @@ class SimBroker:
         if log is None:
             self.made[name] = self.epoch
             log = self.disk.logs[name] = self.cluster.machines.log(state.topic_id)
-        default = self.cluster.options.min_insync_replicas
-        min_isr = int(state.topic_config.get(MIN_ISR, default))
-        hosted = self.hosted[name] = Hosted(self, name, log, min_isr)
+        hosted = self.hosted[name] = Hosted(self, name, log, self.configs.min_isr(name.topic))
         return hosted
 
     # --- what it asks the controller -------------------------------------------------------------
@@ -516,11 +520,9 @@ class SimBroker:
 
     async def _propose(self, hosted: Hosted, proposal: IsrProposal) -> None:
         """Until it is answered, or the partition has gone on without it."""
-        world, network = self.cluster.world, self.cluster.network
+        world = self.cluster.world
         while True:
-            request = ProposeToController(self.broker_id, self.epoch, proposal)
-            connection = network.connect(self.broker_id, self.life, self.image.controller_id)
-            answer: IsrAnswer | None = await connection.call(request, _CALL_TIMEOUT_MS)
+            answer = await self._ask_for_isr(hosted, proposal)
             if answer is not None and not answer.error_code:
                 break
             await world.sleep(self.life, _RETRY_MS)
@@ -533,6 +535,16 @@ class SimBroker:
                 break
         if self.hosted.get(hosted.name) is hosted:
             hosted.isr_answered(proposal, answer)
+
+    async def _ask_for_isr(self, hosted: Hosted, proposal: IsrProposal) -> IsrAnswer | None:
+        if self.broker_id in self.cluster.options.isr_writers:
+            return await self._isr_writer.write(hosted, proposal)
+        request = ProposeToController(self.broker_id, self.epoch, proposal)
+        connection = self.cluster.network.connect(
+            self.broker_id, self.life, self.image.controller_id
+        )
+        answer: IsrAnswer | None = await connection.call(request, _CALL_TIMEOUT_MS)
+        return answer
 
     async def leave(self) -> None:
         """Controlled shutdown: the leaders move first, if there is a controller to move them."""

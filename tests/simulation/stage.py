@@ -31,6 +31,7 @@ class Stage:
         min_isr: int = 1,
         unclean: bool = False,
         transactional: bool = False,
+        isr_writers: tuple[int, ...] = (),
         seed: int = 1,
     ) -> None:
         options = Options(
@@ -40,6 +41,7 @@ class Stage:
             min_insync_replicas=min_isr,
             is_unclean_allowed=unclean,
             transactional=int(transactional),
+            isr_writers=isr_writers,
             lag_time_max_ms=8000,
             flush_interval_ms=1 << 40,
         )

@@ -1,0 +1,81 @@
+"""Topics' own configs in a simulated cluster: as the store has them, and how brokers follow them.
+
+A change is announced by a node, as Kafka's tools do it; each broker watches for those, and the
+controller among them is told which topic it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.cluster import config_changes, layout
+from barnabas.cluster.store import Create, Operation, Set
+from barnabas.errors import NotController
+
+if TYPE_CHECKING:
+    from simulation.metadata import Ensemble
+    from simulation.sim_broker import SimBroker
+
+MIN_ISR = "min.insync.replicas"
+
+
+class TopicConfigs(dict[str, Mapping[str, str]]):
+    """By topic, as the store has them at the moment."""
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        super().__init__()
+        self._ensemble = ensemble
+
+    def __missing__(self, topic: str) -> Mapping[str, str]:
+        path = layout.topic_config_path(topic)
+        node = self._ensemble.tree.read(path)
+        return {} if node is None else layout.decode_config(path, node.data)
+
+    def alter(self, topic: str, config: Mapping[str, str]) -> None:
+        """As an administrator does; raises NoNode."""
+        entity = config_changes.entity(config_changes.TOPICS, topic)
+        operations: list[Operation] = [
+            Set(config_changes.config_path(entity), layout.encode_config(config)),
+            Create(
+                config_changes.CHANGE_PREFIX, config_changes.encode_change(entity), sequential=True
+            ),
+        ]
+        self._ensemble.do(operations, 0)
+
+
+class ConfigWatch:
+    """One broker's."""
+
+    __slots__ = ("_broker", "_configs")
+
+    def __init__(self, broker: SimBroker) -> None:
+        self._broker = broker
+        self._configs = TopicConfigs(broker.cluster.ensemble)
+
+    def start(self) -> None:
+        self._broker.session.watch(config_changes.CHANGES, self._changed)
+        self._apply()
+
+    def min_isr(self, topic: str) -> int:
+        return int(
+            self._configs[topic].get(MIN_ISR, self._broker.cluster.options.min_insync_replicas)
+        )
+
+    def _changed(self) -> None:
+        """Something has changed: look at all, for notifications are not kept for ever."""
+        broker = self._broker
+        broker.session.watch(config_changes.CHANGES, self._changed)
+        self._apply()
+        for topic in broker.image.topics:
+            broker.loop.start(self._tell_controller(topic))
+
+    def _apply(self) -> None:
+        for name, hosted in self._broker.hosted.items():
+            hosted.partition.min_insync_replicas = self.min_isr(name.topic)
+
+    async def _tell_controller(self, topic: str) -> None:
+        try:
+            await self._broker.controller.topic_config_changed(topic)
+        except NotController:
+            return  # the next one begins with reading everything

@@ -156,18 +156,18 @@ class Promise(Generic[T]):
     To a task of asyncio it is a future of the loop that runs: it has what tasks use of one.
     """
 
-    __slots__ = ("_asyncio_future_blocking", "_error", "_value", "_waiter", "is_done")
+    __slots__ = ("_asyncio_future_blocking", "_error", "_waiter", "is_done", "value")
 
     def __init__(self) -> None:
         self.is_done = False
-        self._value: T | None = None
+        self.value: T | None = None
         self._error: BaseException | None = None
         self._waiter: Callable[[], object] | None = None
         self._asyncio_future_blocking = False
 
     def resolve(self, value: T) -> None:
         if not self.is_done:
-            self.is_done, self._value = True, value
+            self.is_done, self.value = True, value
             self._wake()
 
     def fail(self, error: BaseException) -> None:
@@ -190,7 +190,7 @@ class Promise(Generic[T]):
         assert self.is_done, "nothing has come yet"
         if self._error is not None:
             raise self._error
-        return self._value  # type: ignore[return-value]  # a promise of None has no other value
+        return self.value  # type: ignore[return-value]  # a promise of None has no other value
 
     def __await__(self) -> Generator[Promise[T], None, T]:
         if not self.is_done:

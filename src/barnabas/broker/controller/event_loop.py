@@ -104,7 +104,7 @@ class ControllerSettings(NamedTuple):
 
 
 class ControllerContext(NamedTuple):
-    """What a controller on this broker works with, in every term."""
+    """The collaborators of a controller on this broker, the same in every term."""
 
     store: MetadataStore
     view: ClusterView
@@ -142,7 +142,7 @@ class ControllerTerm:
     ) -> None:
         self.elected = elected
         self.events = EventQueue()
-        """Takes every event and request for this controller."""
+        """Every event and request for this controller goes there."""
         self._context = context
         self._settings = settings
         self._channels = channels
@@ -161,12 +161,12 @@ class ControllerTerm:
 
     @property
     def image(self) -> ClusterImage:
-        """What has been committed."""
+        """The cluster by all that has been committed."""
         return self._machine.image
 
     @property
     def counts(self) -> Counts:
-        """Of all partitions, for monitoring."""
+        """Counts of all partitions, for monitoring."""
         return self._machine.counts
 
     @property

@@ -62,7 +62,7 @@ def test_a_topic_is_read_as_the_brokers_know_it_and_with_its_moves() -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_known_is_left_alone_and_what_grew_is_told_and_read() -> None:
+def test_known_topics_are_left_alone_and_a_larger_one_is_noticed_and_read() -> None:
     """TP-5: the version is that of the last look."""
 
     async def scenario() -> None:
@@ -82,7 +82,7 @@ def test_what_is_known_is_left_alone_and_what_grew_is_told_and_read() -> None:
         assert nodes.versions == {"t": 1}
         touched.clear()
         await store.commit([Set("/brokers/topics/t", more)])
-        assert touched, "it is watched anew"
+        assert touched, "it is watched again"
         await store.commit([Create("/brokers/topics/u", layout.encode_topic(ID, {0: [1]}))])
         assert list(await nodes.unknown(topics)) == ["u"]
         await store.close()
@@ -110,7 +110,7 @@ def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
 
 
 def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() -> None:
-    """KIP-516: jute.maxbuffer, which is a mebibyte unless somebody has raised it."""
+    """KIP-516: jute.maxbuffer, which is a mebibyte by default."""
 
     async def scenario() -> None:
         store = await _store()
@@ -137,7 +137,7 @@ def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() ->
 
 
 def test_the_paths_of_a_topic_can_be_deleted_in_their_order() -> None:
-    """ZK-4: the wish goes last, so whoever is interrupted goes on."""
+    """ZK-4: the request goes last, so an interrupted deletion goes on."""
 
     async def scenario() -> None:
         store = await _store()

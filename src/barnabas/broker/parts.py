@@ -234,9 +234,7 @@ class NetworkParts:
         self.endpoints, auto_advertised = advertised_endpoints(
             config.value, [each.listener for each in bound]
         )
-        self.node = _make_node(
-            ground, config, partitions, control, self.dynamic_config, auto_advertised
-        )
+        self.node = _make_node(ground, partitions, control, self.dynamic_config, auto_advertised)
         memory = MemoryPool(config.int("queued.max.request.bytes"))
         self.routers = [
             Router(self.node, each.listener.name, memory, self.connections) for each in bound
@@ -265,13 +263,13 @@ def _obey_config(
 
 def _make_node(
     ground: Ground,
-    config: CurrentConfig,
     partitions: PartitionParts,
     control: ControllerParts,
     dynamic_config: DynamicConfig,
     auto_advertised: frozenset[str],
 ) -> Node:
     seams, view, store = ground.seams, ground.view, ground.store
+    config = partitions.replicas.config
     replicas, coordinators, others = (
         partitions.replicas,
         partitions.coordinators,

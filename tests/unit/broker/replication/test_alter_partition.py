@@ -76,8 +76,7 @@ def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: 
         assert state is not None
         assert layout.decode_state("t", 7, state.data).isr == (2, 1)
         partition = leader.node.replicas.leader_of(TopicPartition("t", 0)).partition
-        assert set(partition.isr) == {1, 2}
-        assert not partition.is_changing_isr
+        await until(lambda: set(partition.isr) == {1, 2} and not partition.is_changing_isr)
 
     play(cluster, scene)
     cluster.stop_broker(3)

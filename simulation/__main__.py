@@ -1,4 +1,4 @@
-"""`python -m simulation --seed N [--seeds COUNT]`: runs seeds, tells what failed and why.
+"""`python -m simulation --seed N [--seeds COUNT]`: runs seeds, reports what failed and why.
 
 A seed that fails is made smaller and its story is printed. A rule that nothing was judged by is a
 failure too, over as many seeds as should have met it.
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """What all of it amounted to."""
+    """The totals of all runs."""
     judged: Counter[str] = Counter()
     for outcome in outcomes:
         judged.update(outcome.judged)

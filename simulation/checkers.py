@@ -1,4 +1,4 @@
-"""What must hold after every step: each rule is looked at where it could have been broken.
+"""The rules that hold after every step; each is judged where it could have been broken.
 
 A rule counts how often it had something to judge, for one that never had proves nothing. What
 breaks a rule ends the run with a Violation that names it.
@@ -34,8 +34,8 @@ RULES = {
     "hw in log": "no high watermark is above its log's end",
     "one leader": "a leader epoch has one leader",
     "epochs": "leader, controller and broker epochs only grow",
-    "maximal isr": "the leader waits for everybody who may be elected",
-    "expansion": "nobody joins the ISR below the leader's epoch start or its high watermark",
+    "maximal isr": "the leader waits for every replica that may be elected",
+    "expansion": "no replica joins the ISR below the leader's epoch start or its high watermark",
     "fencing": "a deposed controller changes nothing",
     "election": "outside of the ISR a leader is elected only where that is allowed",
     "dense": "offsets are dense, and epochs in a log only grow",
@@ -44,9 +44,9 @@ RULES = {
     "consumer": "a consumer reads what is committed, and nothing else",
     "namesake": "nothing of a deleted topic is in the one that got its name",
     "leftovers": "of a deleted topic no node stays, and no log of its replicas",
-    "transaction": "a transaction is there whole or not at all, as its producer was told",
+    "transaction": "a transaction is there whole or not at all, as its producer was answered",
     "outcome": "coordinators follow each other: no outcome changes, no epoch falls",
-    "assertions": "the machines' own assertions hold, and nothing raises what nobody expects",
+    "assertions": "the machines' own assertions hold, and no error is raised that is not expected",
     "liveness": "after the faults everything comes back",
 }
 
@@ -69,7 +69,7 @@ class Checks:
         "_watermarks",
         "controller_epoch",
         "histories",
-        "is_unclean_wished",
+        "is_unclean_requested",
         "judged",
         "promises",
         "topics",
@@ -83,21 +83,21 @@ class Checks:
         self.transactions = TransactionChecks(cluster)
         self.judged = dict.fromkeys(RULES, 0)
         self.promises = 0
-        self.is_unclean_wished = False
+        self.is_unclean_requested = False
         self.controller_epoch = 0
         self._broker_epochs: dict[int, int] = {}
         self._watermarks: dict[tuple[int, TopicPartition], int] = {}
 
     @property
     def _is_unclean_allowed(self) -> bool:
-        return self._cluster.options.is_unclean_allowed or self.is_unclean_wished
+        return self._cluster.options.is_unclean_allowed or self.is_unclean_requested
 
     def history(self, name: TopicPartition) -> History:
-        """Of the topic that has the name now."""
+        """The history of the topic that has the name now."""
         return self._history(name, self._cluster.topics.get(name.topic, b""))
 
     def of(self, hosted: Hosted) -> History:
-        """Of the topic whose replica it is; another one may have its name by now."""
+        """The history of the replica's topic; another one may have its name by now."""
         return self._history(hosted.name, hosted.log.topic_id)
 
     def _history(self, name: TopicPartition, topic_id: bytes) -> History:
@@ -205,7 +205,7 @@ class Checks:
     def started_at(self, hosted: Hosted, offset: int) -> None:
         self._watermarks[hosted.broker.broker_id, hosted.name] = hosted.partition.high_watermark
         self._cluster.world.tell(
-            "broker {} begins {} anew at {}", hosted.broker.broker_id, hosted.name, offset
+            "broker {} restarts {} at {}", hosted.broker.broker_id, hosted.name, offset
         )
 
     def _in_log(self, hosted: Hosted, watermark: int) -> None:
@@ -253,7 +253,7 @@ class Checks:
             self._complete(hosted, history, epoch)
 
     def _complete(self, hosted: Hosted, history: History, epoch: int) -> None:
-        """The leader of the newest epoch has everything, or what it lacks nobody has to have."""
+        """The leader of the newest epoch has every record that is not allowed to be lost."""
         end = hosted.log.log_end_offset
         missing = history.first_missing(hosted.log, 0, len(history.committed))
         self.judge(
@@ -282,13 +282,13 @@ class Checks:
         holders = [
             broker_id
             for broker_id, disk in self._cluster.disks.items()
-            # Whoever has been moved away may have it still, and nobody asks him.
+            # A replica that has been moved away may have it still, and is not asked.
             if broker_id in self.topics.replicas_of(hosted.name)
             and _holds(disk.logs.get(hosted.name), history.topic_id, entry)
         ]
         if not holders:
             return True
-        # With a minimum of one in sync, who was alone may have lost it with its disk.
+        # With a minimum of one in sync, the only replica may have lost it with its disk.
         isr = () if history.previous is None else history.previous.isr
         return (
             options.min_insync_replicas == 1
@@ -334,7 +334,7 @@ class Checks:
         )
 
     def _committed(self, hosted: Hosted, history: History, start: int, end: int) -> None:
-        """A leader has made these visible; whoever may be elected, or was already, has them."""
+        """A leader has made these visible; every replica that may be elected, or was, has them."""
         log, broker_id = hosted.log, hosted.broker.broker_id
         entries = log.entries[max(start - log.base, 0) : end - log.base]
         wrong = history.commit(
@@ -410,7 +410,7 @@ class Checks:
             if member in partition.isr or log is None or log.has_lost:
                 continue
             if epochs[member] != self._broker_epochs[member]:
-                continue  # it has registered anew since, so the controller will refuse it
+                continue  # it has registered again since, so the controller will refuse it
             self.judge(
                 "expansion",
                 log.log_end_offset >= least,
@@ -491,21 +491,30 @@ class Checks:
                 state.leader,
                 before.isr,
             )
-        for member in state.isr:
-            is_joining = state.leader_epoch == before.leader_epoch and member not in before.isr
-            log = self._cluster.disks[member].logs.get(name)
-            if is_joining and is_leaders and (log is None or log.has_lost):
-                # Whose registration is another one by now only a controller would have refused.
-                self._cluster.world.tell("{}: its leader trusts who has lost records", name)
-                history.is_forked = True
-            if is_joining and not history.is_forked:
-                self._has(history, member, 0, len(history.committed))
+        self._joined(history, state, before, is_leaders=is_leaders)
         leader = self._cluster.brokers.get(state.leader)
         if leader is not None and name in leader.hosted:
             self._maximal(leader.hosted[name], history)
 
+    def _joined(
+        self, history: History, state: StateNode, before: StateNode, *, is_leaders: bool
+    ) -> None:
+        """Those that join the ISR have every committed record."""
+        name = history.name
+        for member in state.isr:
+            is_joining = state.leader_epoch == before.leader_epoch and member not in before.isr
+            log = self._cluster.disks[member].logs.get(name)
+            if is_joining and is_leaders and (log is None or log.has_lost):
+                # Only a controller would have refused a broker that has registered again.
+                self._cluster.world.tell(
+                    "{}: its leader trusts a replica that has lost records", name
+                )
+                history.is_forked = True
+            if is_joining and not history.is_forked:
+                self._has(history, member, 0, len(history.committed))
+
     def _is_by_leader(self, state: StateNode, before: StateNode, session_id: int) -> bool:
-        """Whether a leader has written another ISR, as old ones do."""
+        """Whether a leader below version 2.7 has written another ISR."""
         leader = self._cluster.brokers.get(state.leader)
         return (
             state.leader in self._cluster.options.isr_writers
@@ -557,7 +566,7 @@ class Checks:
             self.judge(
                 "consumer",
                 entry in history.lost
-                or entry.epoch < history.reset_epoch  # whoever led before may yet count them
+                or entry.epoch < history.reset_epoch  # an earlier leader may yet count them
                 or (entry.offset < len(committed) and committed[entry.offset] == entry),
                 "{}: {} was read, and committed are {}: {}",
                 name,
@@ -570,7 +579,7 @@ class Checks:
                 self.topics.is_in(history, entry)
 
     def latest(self, name: TopicPartition, before: int, offset: int) -> None:
-        """A client was told the latest offset, and had been told another one before."""
+        """A client got the latest offset, and had got another one before."""
         self.judge(
             "hw monotonic",
             offset >= before or self.history(name).is_forked,

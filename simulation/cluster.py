@@ -81,8 +81,8 @@ class Cluster:
             0,
         )
 
-    def wish_deletion(self, name: str) -> bool:
-        """Have a topic deleted; whether nobody else has wished it, and it was there."""
+    def request_deletion(self, name: str) -> bool:
+        """Have a topic deleted; whether it was there, and its deletion not requested before."""
         if self.ensemble.tree.read(layout.topic_path(name)) is None:
             return False
         try:
@@ -98,13 +98,13 @@ class Cluster:
         return any(read(path) is not None for path in paths)
 
     def new_producer_id(self) -> int:
-        """One that nobody has had."""
+        """One that has not been given out before."""
         self._producer_ids += 1
         return _FIRST_PRODUCER_ID + self._producer_ids
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """Those that clients write to."""
+        """The partitions that clients write to."""
         return [each for each in self.all_partitions if each.topic != TRANSACTION_TOPIC]
 
     @property
@@ -120,7 +120,7 @@ class Cluster:
 
     @property
     def controller(self) -> SimBroker | None:
-        """A broker that takes itself for the controller."""
+        """A broker that is the controller as far as it knows."""
         for broker in self.brokers.values():
             if broker.controller.is_active:
                 return broker
@@ -166,4 +166,4 @@ class Cluster:
         life.paused_until_ms = max(life.paused_until_ms, self.world.now_ms + for_ms)
         broker.session.silent()
         self.world.tell("broker {} stands still for {} ms", broker_id, for_ms)
-        self.world.at(for_ms, None, broker.session.heard)
+        self.world.at(for_ms, None, broker.session.reachable)

@@ -1,4 +1,4 @@
-"""The command line of a simulator: runs seeds, tells what failed and why, and what was never met.
+"""The command line of a simulator: runs seeds, reports what failed and why, and what was never met.
 
 A seed that fails is made smaller, and its story is printed. What was never met, over as many seeds
 as should have met it, is a failure too.
@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 
 class Told(Protocol):
-    """What came of a seed."""
+    """The outcome of a seed."""
 
     @property
     def digest(self) -> str: ...

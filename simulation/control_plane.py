@@ -1,4 +1,4 @@
-"""How a simulated broker answers the controller on another broker: in the wire's own types.
+"""A simulated broker's answers to the controller on another broker, in the wire's own types.
 
 A request reaches a broker with what the wire carries of it, and nothing else: topics' configs come
 from the metadata store, and epochs of brokers not at all.
@@ -83,7 +83,7 @@ class ControlPlane:
         return control_plane_wire.stop_replica_response(codes)
 
     def _log_ends(self, message: FetchRequest) -> FetchResponse:
-        """What a consumer for debugging is told, beyond the end of all logs."""
+        """The answer to a debugging consumer, for an offset beyond the end of all logs."""
         return FetchResponse(
             responses=[
                 FetchableTopicResponse(

@@ -2,10 +2,10 @@
 
     decide -> append -> apply -> await the high watermark -> reply, write markers
 
-As `broker.shard` does it, without its loop; loading decodes what is in the replicated log. When the
-partition is lost the shard goes whole: everybody who waits gets NOT_COORDINATOR. Before the first
-record of a transaction a partition's leader asks the coordinator (KIP-890, part 1), and a marker
-that comes meanwhile makes the answer worthless, as in `broker.verifier`.
+As `broker.coordination.shard` does it, without its loop; loading decodes the replicated log. When
+the partition is lost the shard is dropped whole: every request that waits gets NOT_COORDINATOR.
+Before the first record of a transaction a partition's leader asks the coordinator (KIP-890, part
+1), and a marker that comes meanwhile makes the answer worthless, as in `verifier`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from simulation.hosted import Hosted
     from simulation.sim_broker import SimBroker
 
-_VERSION = 4  # of InitProducerId and EndTxn: fenced producers are told so
+_VERSION = 4  # of InitProducerId and EndTxn: with PRODUCER_FENCED
 _CALL_TIMEOUT_MS = 1000
 _FIRST_RETRY_MS, _LAST_RETRY_MS = 100, 1000
 _LOAD_MS = 40
@@ -142,7 +142,7 @@ class Shard:
             broker.cluster.world.start(broker.life, self._write(markers, name))
 
     async def _write(self, markers: Markers, name: TopicPartition) -> None:
-        """Until it is written, or somebody else has to see to it."""
+        """Retry until it is written, or is left to another coordinator."""
         broker, retry_ms = self._broker, _FIRST_RETRY_MS
         owner = Owner(markers.producer_id, markers.producer_epoch)
         request = WriteMarker(name, owner, markers.is_commit, markers.coordinator_epoch)
@@ -221,7 +221,7 @@ class _Send(NamedTuple):
 
 
 class _Guard:
-    """What is known of one producer in one partition, until a marker or an append takes it."""
+    """A verified producer in one partition, until a marker or an append ends that."""
 
     __slots__ = ()
 
@@ -353,7 +353,7 @@ class Coordinators:
             reply(Produced(NotEnoughReplicas.code))
 
     async def _ask(self, request: Produce) -> Verified | None:
-        """What the coordinator says; None: nobody can tell now."""
+        """The coordinator's answer; None if there is none."""
         broker = self._broker
         assert request.transactional_id is not None
         topic = broker.image.topics.get(TRANSACTION_TOPIC)

@@ -1,4 +1,4 @@
-"""What a broker's machine keeps: logs of entries, and the small files beside them.
+"""The disk of a broker's machine: logs of entries, and the small files beside them.
 
 A log is a list of entries of which a prefix is flushed. A process that is killed loses nothing, for
 the page cache is the machine's; a machine that loses power keeps the flushed prefix and any part
@@ -24,7 +24,7 @@ from barnabas.types import TopicPartition
 NO_PRODUCER = -1
 
 PLAIN, IN_TRANSACTION, COMMITS, ABORTS, STATE = range(5)
-"""What an entry is: a record, a transaction's record, its end, or a coordinator's records."""
+"""The kinds of entry: a record, a transaction's record, its end, or a coordinator's records."""
 
 
 class Entry(NamedTuple):
@@ -74,7 +74,7 @@ class SimLog:
         self.entries: list[Entry] = []
         self.epochs = _Epochs()
         self.flushed = 0  # an offset
-        self.has_lost = False  # a power loss took entries, and nobody knows of it yet
+        self.has_lost = False  # a power loss took entries, and the controller does not know it yet
         self.producers = Producers()
         self.aborted: list[Aborted] = []
 
@@ -90,13 +90,13 @@ class SimLog:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def append(self, entry: Entry) -> int:
-        """As a leader: the offset is the next one."""
+        """Append as a leader: the offset is the next one."""
         offset = self.log_end_offset
         self.append_entries([entry._replace(offset=offset)])
         return offset
 
     def append_entries(self, entries: Sequence[Entry]) -> None:
-        """As a follower: they have their offsets and epochs already."""
+        """Append as a follower: entries have their offsets and epochs already."""
         for entry in entries:
             if self.epochs.latest != entry.epoch:
                 self.epochs.assign(entry.epoch, entry.offset)
@@ -108,7 +108,7 @@ class SimLog:
         return self.entries[first : min(first + limit, end - self.base)]
 
     def aborted_in(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
-        """What a reader of committed records has to skip in this range."""
+        """The transactions that a reader of committed records skips in this range."""
         return tuple(
             AbortedTransaction(each.producer_id, each.first_offset)
             for each in self.aborted
@@ -140,7 +140,7 @@ class SimLog:
         self.epochs.truncate_from_end(0)
 
     def raise_start(self, offset: int) -> None:
-        """What lies below is deleted."""
+        """Delete the entries below."""
         gone = max(0, min(offset - self.base, len(self.entries)))
         if gone:
             del self.entries[:gone]
@@ -174,7 +174,7 @@ class SimLog:
 
 
 def header_of(entry: Entry) -> BatchHeader:
-    """What the producers' state is asked with."""
+    """The entry as the producers' state takes it."""
     attributes = TRANSACTIONAL if entry.kind == IN_TRANSACTION else 0
     return BatchHeader(
         entry.offset, 0, entry.epoch, 2, 0, attributes, 0, 0, 0,

@@ -1,4 +1,4 @@
-"""What goes wrong, and what operators wish: each fault undoes itself after its time."""
+"""Faults, and the requests of operators; each fault undoes itself after its time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Faults:
             broker = cluster.brokers.get(fault.first)
             if broker is not None:
                 self.done += 1
-                cluster.world.tell("broker {} is told to stop", fault.first)
+                cluster.world.tell("broker {} gets a SIGTERM", fault.first)
                 cluster.world.start(broker.life, broker.leave())
             self._start_later(fault.first, fault.for_ms + _SHUTDOWN_MS)
             return
@@ -92,11 +92,11 @@ class Faults:
             self._start_later(broker_id, _BOUNCE_MS)
 
     def _delete_topic(self, fault: Fault) -> None:
-        """And make another one with its name, when it is gone."""
+        """Delete one, and create another one with its name when it is gone."""
         cluster = self._cluster
         names = sorted({each.topic for each in cluster.partitions})
         name = names[fault.for_ms % len(names)]
-        if cluster.wish_deletion(name):
+        if cluster.request_deletion(name):
             self.done += 1
             cluster.world.tell("an operator deletes {}", name)
             cluster.world.at(_LOOK_EVERY_MS, None, self._make_again, name)
@@ -197,12 +197,12 @@ class Faults:
         if broker is None:
             return
         self.done += 1
-        cluster.world.tell("an operator wishes: {}", kind)
+        cluster.world.tell("an operator asks for: {}", kind)
         if kind == "reassign":
             self._reassign(broker, fault)
             return
         is_unclean = kind == "unclean"
-        cluster.checks.is_unclean_wished |= is_unclean
+        cluster.checks.is_unclean_requested |= is_unclean
         self._ask(broker, partial(broker.controller.elect_leaders, None, is_unclean))
 
     def _reassign(self, broker: SimBroker, fault: Fault) -> None:

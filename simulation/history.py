@@ -1,4 +1,4 @@
-"""What is true of one partition: everything that was ever committed, and who led it.
+"""The truth about one partition: everything that was ever committed, and its leaders.
 
 Committed is what a leader's high watermark has passed. It grows, and shrinks only where a loss was
 legal: by an unclean election that was allowed, or where the disks themselves have forgotten.
@@ -39,16 +39,16 @@ class History:
         self.topic_id = topic_id
         self.is_second = is_second  # its topic has the name of one that was deleted
         self.committed: list[Entry] = []  # by offset
-        self.deleted_below = 0  # by DeleteRecords: nobody needs to have these
+        self.deleted_below = 0  # by DeleteRecords: no replica needs to have these
         self.deleted_before_loss = 0  # the most that this has been, before what was lost
-        # An unclean election was allowed, and happened, or the topic is on its way out: who has
-        # seen what is anybody's guess, so only what holds in spite of it is judged (epochs,
+        # An unclean election was allowed, and happened, or the topic is on its way out: which
+        # records clients have seen is open, so only what holds in spite of that is judged (epochs,
         # leaders, logs that are equal at last).
         self.is_forked = False
         self.lost: dict[Entry, int] = {}  # legally
         self.resets = 0
-        self.reset_epoch = -1  # who led before may still speak of what was lost
-        self.leaders: dict[int, int] = {}  # who took up each leader epoch
+        self.reset_epoch = -1  # an earlier leader may still count what was lost
+        self.leaders: dict[int, int] = {}  # the leader of each epoch
         self.starts: dict[int, int] = {}  # and where its log ended then
         self.sequences: dict[tuple[int, int], int] = {}  # each producer's last, in each epoch
         self.values: dict[int, int] = {}  # offsets of what idempotent producers wrote
@@ -100,7 +100,7 @@ class History:
         return None
 
     def deleted_again(self, base: int) -> list[Entry]:
-        """What a leader whose log begins there had deleted before the others lost it.
+        """The entries that a leader whose log begins there had deleted before the others lost them.
 
         It counts as committed once more, and as deleted: no log has it, and the next offset that
         is given is above it.

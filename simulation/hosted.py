@@ -1,4 +1,4 @@
-"""One replica on one simulated broker: its log, its machines, and who waits for it.
+"""One replica on one simulated broker: its log, its machines, and the requests that wait.
 
 It does what the machines decide and nothing else: serves producers, consumers and followers while
 it leads, and tells the checkers of every step.
@@ -69,11 +69,11 @@ class Waiting(NamedTuple):
 
 
 class Awaiting(NamedTuple):
-    """Somebody on this broker who goes on when the high watermark has passed an offset."""
+    """A callback on this broker for when the high watermark has passed an offset."""
 
     offset: int
     go_on: Callable[[bool], None]
-    """Told whether it did; False: this broker leads no longer, or not as it did."""
+    """Gets whether it did; False: this broker leads no longer, or in another epoch."""
 
 
 class Hosted:
@@ -113,7 +113,7 @@ class Hosted:
         self.partition.brokers_changed(broker.live)
         self.partition.log_start_moved(log.log_start_offset)
         self.follower = cluster.machines.follower(self.partition, log, backoff_ms=80)
-        self.leader = -1  # whom it fetches from
+        self.leader = -1  # which it fetches from
         self.retry_at_ms = 0
         self.waiting: list[Waiting] = []
         self.parked: list[Parked] = []
@@ -141,7 +141,7 @@ class Hosted:
         self.stopped()
 
     def stopped(self) -> None:
-        """Whoever waits must look for another leader."""
+        """Every client that waits must look for another leader."""
         self.broker.coordinators.left(self)
         awaiting, self.awaiting = self.awaiting, []
         for one in awaiting:
@@ -180,7 +180,7 @@ class Hosted:
                 self.waiting.append(each)
 
     def await_offset(self, offset: int, go_on: Callable[[bool], None]) -> None:
-        """Have somebody told when the high watermark has passed it, or never will from here."""
+        """Call back when the high watermark has passed it, or never will on this broker."""
         if offset < self.partition.high_watermark:
             go_on(True)
         else:
@@ -202,7 +202,7 @@ class Hosted:
         reply(Produced(0, offset))
 
     def expire(self) -> None:
-        """Time has passed: for the ISR, and for those who wait."""
+        """Time has passed: for the ISR, and for the requests that wait."""
         if not self.partition.is_leader:
             return
         now_ms = self.broker.now_ms
@@ -252,13 +252,13 @@ class Hosted:
         self.handle(effects)
 
     def _check_leads(self, leader_epoch: int = NO_EPOCH) -> None:
-        """Raises what somebody is told who is wrong about the leader."""
+        """Raises the error for a client or follower that is wrong about the leader."""
         if not self.partition.is_leader:
             raise NotLeaderOrFollower(str(self.name))
         self.partition.check_leader_epoch(leader_epoch)
 
     def append(self, entry: Entry) -> list[Effect]:
-        """As the leader; what the machine decides is for the caller. Raises KafkaStorageError."""
+        """Append as the leader; the caller handles the effects. Raises KafkaStorageError."""
         if self.broker.disk.is_full:
             self.broker.fail_disk("there is no space left on it")
             raise KafkaStorageError(str(self.name))
@@ -270,7 +270,7 @@ class Hosted:
         return effects
 
     def _duplicate(self, entry: Entry) -> int:
-        """Where this record is already, or -1; raises what the producer is told.
+        """Where this record is already, or -1; raises the producer's error.
 
         A producer that is not known has to begin at 0: stricter than a broker, so that a gap is
         never taken for what retention has left.

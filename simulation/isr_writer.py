@@ -33,7 +33,7 @@ class IsrWriter:
         self._changed: dict[TopicPartition, None] = {}  # and not announced yet
 
     async def write(self, hosted: Hosted, proposal: IsrProposal) -> IsrAnswer | None:
-        """As a controller would answer; None if the store does not."""
+        """Write it, and return a controller's answer; None if the store does not answer."""
         name, session = hosted.name, self._broker.session
         isr = tuple(member.broker_id for member in proposal.isr)
         state = layout.StateNode(

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class LifeLoop(asyncio.AbstractEventLoop):
-    """Of one life of a process."""
+    """The loop of one life of a process."""
 
     def __init__(self, world: World, life: Life, name: str) -> None:
         self._world = world
@@ -102,7 +102,7 @@ class LifeLoop(asyncio.AbstractEventLoop):
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """What a callback raises ends the run; an error that no caller has taken does not."""
+        """An error in a callback ends the run; one that no caller has retrieved does not."""
         if "handle" in context:
             self._world.fail(context["exception"])
 

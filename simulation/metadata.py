@@ -1,9 +1,9 @@
 """The metadata store of a simulated cluster: one tree, a session for each broker.
 
-Reads are answered at once, commits take their time; their answer may be lost, and then nobody knows
-whether they took effect. A session that is not heard of for its timeout expires, and its ephemeral
-nodes go; the broker learns of it when it is back, and of a new session before its controller does.
-Watches fire late, once, and stand for whatever has changed until then.
+Reads are answered at once, commits take their time; their answer may be lost, and then their
+outcome is unknown. A session that is silent for its timeout expires, and its ephemeral nodes go;
+the broker learns of it when it is back, and of a new session before its controller does. Watches
+fire late, once, and stand for every change until then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SLOW_WATCH_MS = 900
 
 
 class CommitListener(Protocol):
-    """Who looks at every commit; `session_id` is its author's."""
+    """Checks every commit; `session_id` is its author's."""
 
     def committed(self, session_id: int, effects: Sequence[Effect], tree: Tree) -> None: ...
 
@@ -153,14 +153,14 @@ class Session(MetadataStore):
             callback()
 
     def silent(self) -> None:
-        """The servers hear nothing from now on: killed, paused or cut off."""
+        """The servers get nothing from it any more: killed, paused or cut off."""
         self._silences += 1
         if self._silences == 1:
             world = self._ensemble.world
             self._silent_since_ms = world.now_ms
             world.at(self.timeout_ms, None, self._look, world.now_ms, self._session_id)
 
-    def heard(self) -> None:
+    def reachable(self) -> None:
         """One reason less for silence."""
         self._silences -= 1
         if self._silences or self.life.is_over:
@@ -182,7 +182,7 @@ class Session(MetadataStore):
 
     def reconnect(self) -> None:
         self._cuts -= 1
-        self.heard()
+        self.reachable()
 
     def expire(self) -> None:
         """The servers give the session up, for whatever reason."""
@@ -193,7 +193,7 @@ class Session(MetadataStore):
                 self._renew()
 
     def _renew(self) -> None:
-        """A new session; who works with the old one is told a little later."""
+        """A new session; users of the old one are notified a little later."""
         self._open()
         world = self._ensemble.world
         world.at(int(world.random.random() * 300), self.life, self._tell, SessionState.EXPIRED)

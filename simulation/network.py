@@ -1,7 +1,7 @@
 """Connections between processes: delay, cuts in one direction, resets, answers that never come.
 
-What a connection delivers it delivers in order and once, as TCP does. When it breaks, whoever asked
-learns that there will be no answer; whether the request arrived nobody tells him, and it may still
+What a connection delivers it delivers in order and once, as TCP does. When it breaks, the
+requester learns that there will be no answer, but not whether the request arrived: it may still
 arrive later, after requests on the connection that took its place.
 """
 
@@ -21,7 +21,7 @@ _STALLS_WITHIN = 5  # requests
 
 
 class Process(Protocol):
-    """Somebody who can be asked."""
+    """Anything that takes requests."""
 
     life: Life
 
@@ -29,7 +29,7 @@ class Process(Protocol):
 
 
 class Network:
-    """Who is there, and which ways are cut. Names are numbers: brokers as they are, clients < 0."""
+    """The processes, and which ways are cut. Names are numbers: brokers' ids, clients < 0."""
 
     __slots__ = ("_connections", "cuts", "processes", "slow", "world")
 
@@ -65,14 +65,14 @@ class Network:
     def stall(self, source: int, for_ms: int) -> None:
         """One of the next requests of this process stands still on its way, and what follows it.
 
-        Only on the connections of now: who gives one up and asks again is there sooner.
+        Only on the present connections: a client that gives one up and asks again is faster.
         """
         for connection in self._connections:
             if connection.source == source:
                 connection.stall(self.world.random.randrange(_STALLS_WITHIN), for_ms)
 
     def gone(self, name: int) -> None:
-        """The process has ended: its peers are told by their systems, or by their patience."""
+        """The process has ended: its peers notice by a reset, or by a timeout."""
         self.processes.pop(name, None)
         for connection in self._connections:
             if connection.target == name:
@@ -150,7 +150,7 @@ class _Pipe:
 
 
 class Connection:
-    """Requests in order, answers as they come. It opens itself anew after it broke."""
+    """Requests in order, answers as they come. It opens itself again after a break."""
 
     __slots__ = ("_is_watched", "_network", "_out", "_pending", "life", "may_be_late", "source",
                  "target")  # fmt: skip
@@ -178,7 +178,7 @@ class Connection:
         self._out.stall(after, for_ms)
 
     def close(self) -> None:
-        """Its user gives it up: as if it broke, if anything is under way."""
+        """Closed by its user: as if it broke, if anything is under way."""
         if self._pending and not self.life.is_over:
             self.break_off()
 
@@ -195,7 +195,7 @@ class Connection:
     def _open(self) -> tuple[_Pipe, deque[_Call]]:
         pending: deque[_Call] = deque()
         network, life = self._network, self.life
-        peer: list[Process] = []  # who had the name when the first request arrived
+        peer: list[Process] = []  # the process with that name when the first request arrived
 
         def arrived(call: _Call, answer: Any) -> None:
             if call in pending and not life.is_over:

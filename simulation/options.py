@@ -1,4 +1,4 @@
-"""What a run is made of: drawn from the seed (a swarm), and small enough to be said in one line."""
+"""The options of a run: drawn from the seed (a swarm), and short enough for one line of text."""
 
 from __future__ import annotations
 

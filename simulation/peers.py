@@ -1,8 +1,8 @@
-"""How a simulated controller reaches the other brokers: their requests, over the world's network.
+"""Connections from a simulated controller to the other brokers, over the world's network.
 
-It is what the real channels use of `broker.inter_broker.peers`. A connection is made at once and
-without a handshake, for every broker has the same versions; whether the peer is there shows when
-something is sent.
+They have what the real channels use (`controller.peer_connection`). A connection is made at once
+and without a handshake, for all brokers have the same versions; whether the peer is there shows
+with the first request.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SimChannel:
 
 
 class SimPeers:
-    """Of one life of a broker. A connection that was given up is the next one to the same peer."""
+    """The connections of one life of a broker; one that was closed is used again."""
 
     __slots__ = ("_broker", "_connections")
 

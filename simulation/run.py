@@ -29,7 +29,7 @@ _STORY_LENGTH = 70
 
 
 class Outcome(NamedTuple):
-    """What came of a run; `violation` None is well."""
+    """The outcome of a run; no `violation` is a success."""
 
     options: Options
     violation: Violation | None
@@ -53,7 +53,7 @@ def run(options: Options, machines: Machines | None = None) -> Outcome:
     except Violation as found:
         violation = found
     except Exception as error:
-        # Whatever a machine raises here is a finding like any other, and has a story to be told.
+        # An error of a machine is a finding like any other, with its story.
         violation = Violation("assertions", repr(error))
         violation.__cause__ = error
     cluster.world.put_away()
@@ -113,12 +113,12 @@ def _run(cluster: Cluster, counts: Counts) -> None:
             cluster.checks.judge("liveness", True, "")
             cluster.checks.transactions.settle()
             return
-    missing = what_is_missing(cluster) or "a producer never heard what came of its record"
+    missing = what_is_missing(cluster) or "a producer never got an answer for its record"
     cluster.checks.judge("liveness", False, "{}", missing)
 
 
 def _heal(cluster: Cluster) -> None:
-    """Faults that still go on end by themselves; who is down is started."""
+    """Faults that still go on end by themselves; brokers that are down are started."""
     cluster.world.tell("no more faults")
     for broker_id, disk in cluster.disks.items():
         disk.is_full = False
@@ -130,7 +130,7 @@ def _heal(cluster: Cluster) -> None:
 
 
 def what_is_missing(cluster: Cluster) -> str | None:
-    """What keeps the cluster from being well; None if nothing does."""
+    """The first thing that keeps the cluster from being well, in words; None if it is well."""
     if len(cluster.brokers) < len(cluster.disks):
         return f"only brokers {list(cluster.brokers)} run"
     for topic in cluster.topics:
@@ -157,7 +157,7 @@ def _missing_config(cluster: Cluster, topic: str) -> str | None:
     try:
         known = controller.controller.image.topics.get(topic)
     except NotController:
-        return "the controller reads what there is"
+        return "the controller is still reading the cluster's state"
     if known is None or known.config != config:
         return f"the controller has {known} for {topic} with {config}"
     for broker in cluster.brokers.values():

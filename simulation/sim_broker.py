@@ -68,9 +68,9 @@ from simulation.wire import (
     ReadAnswer,
     Request,
     ShutdownAnswer,
+    ShutdownRequest,
     Verified,
     Verify,
-    WishShutdown,
     WriteMarker,
 )
 from simulation.world import Life
@@ -97,7 +97,7 @@ class SimBroker:
         "_isr_writer",
         "_served",
         "_ticks",
-        "_untold",
+        "_unplaced",
         "broker_id",
         "cluster",
         "configs",
@@ -138,9 +138,9 @@ class SimBroker:
         self.fetchers = Fetchers(self)
         self._ticks = 0
         self._early: list[tuple[ApiRequest, Reply]] = []  # what came before it knew its own epoch
-        # Partitions of which this disk may have lost records, and no controller has said since this
-        # start who leads them.
-        self._untold: dict[TopicPartition, None] = {}
+        # Partitions of which this disk may have lost records, and for which no LeaderAndIsr has
+        # named a leader since this start.
+        self._unplaced: dict[TopicPartition, None] = {}
         self._served: dict[type, Callable[[Any, Reply], object]] = {
             Fetch: self._fetch,
             Produce: self._produce,
@@ -150,7 +150,7 @@ class SimBroker:
             ProposeToController: self._proposed,
             AskLatest: self._bounds,
             AskEpochEnd: self._epoch_end,
-            WishShutdown: self._shutdown_wished,
+            ShutdownRequest: self._shutdown_requested,
             AskCoordinator: self.coordinators.asked,
             Verify: self.coordinators.verify,
             WriteMarker: self._write_marker,
@@ -182,11 +182,11 @@ class SimBroker:
 
     @property
     def epoch(self) -> int:
-        """Of its registration; -1 before the first."""
+        """The broker epoch of its registration; -1 before the first."""
         return self.view.broker_epoch
 
     def latest_epoch_of(self, name: TopicPartition) -> int:
-        """What the log knows of leader epochs that the metadata has lost."""
+        """The latest leader epoch in the log of a partition, which the metadata may have lost."""
         log = self.disk.logs.get(name)
         return -1 if log is None else log.latest_epoch
 
@@ -205,14 +205,14 @@ class SimBroker:
         endpoint = Endpoint("PLAINTEXT", "sim", 9000 + self.broker_id, "PLAINTEXT")
         try:
             if self.disk.may_have_lost:
-                self._untold = dict.fromkeys(sorted(await self.controller.hosted()))
-                self.disk.may_have_lost = bool(self._untold)
+                self._unplaced = dict.fromkeys(sorted(await self.controller.hosted()))
+                self.disk.may_have_lost = bool(self._unplaced)
             image = BrokerImage(
                 self.broker_id, (endpoint,), None, -1, may_have_lost=self.disk.may_have_lost
             )
             await self.controller.start(image, CLUSTER_ID)
         except (MetadataError, ConfigError) as error:
-            # It ends, and whatever looks after the process starts it again.
+            # The process ends, and its supervisor starts it again.
             self.cluster.world.tell("broker {} cannot start: {}", self.broker_id, error)
             self.cluster.ended(self)
             self.cluster.world.at(_RESTART_MS, None, self.cluster.start, self.broker_id)
@@ -289,10 +289,10 @@ class SimBroker:
         else:
             reply(answers[proposal.topic_partition])
 
-    def _shutdown_wished(self, request: WishShutdown, reply: Reply) -> None:
+    def _shutdown_requested(self, request: ShutdownRequest, reply: Reply) -> None:
         self.loop.start(self._answer_shutdown(request, reply))
 
-    async def _answer_shutdown(self, request: WishShutdown, reply: Reply) -> None:
+    async def _answer_shutdown(self, request: ShutdownRequest, reply: Reply) -> None:
         try:
             left = await self.controller.controlled_shutdown(
                 request.broker_id, request.broker_epoch
@@ -340,8 +340,8 @@ class SimBroker:
         self.cluster.world.at(request.max_wait_ms, self.life, parked.answer)
 
     def log_end(self, name: TopicPartition, leader_epoch: int) -> tuple[int, EpochEnd | None]:
-        """An error, or where its log ends. Only who knows that nobody leads may say it: an older
-        leader's log still grows."""
+        """An error, or the end of its log. Refused in an earlier epoch: an older leader's log still
+        grows."""
         hosted = self.hosted.get(name)
         if hosted is None:
             return self._missing(name), None
@@ -365,7 +365,7 @@ class SimBroker:
     # --- the controller's word -------------------------------------------------------------------
 
     async def _deliver(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """From the controller of this broker; by then another one may have spoken to it."""
+        """From this broker's own controller, which another one may have deposed by then."""
         answer = self.carry_out(request)
         if answer.error_code:
             raise StaleControllerEpoch(f"there has been epoch {self.controller_epoch}")
@@ -414,7 +414,7 @@ class SimBroker:
             del self.disk.logs[name]
             self.disk.high_watermarks.pop(name, None)
         if delete:
-            self._told(name)
+            self._placed(name)
         return 0
 
     def _gone(self, hosted: Hosted) -> None:
@@ -442,26 +442,26 @@ class SimBroker:
         try:
             await self.controller.replicas_offline(names)
         except NotController as error:
-            # A controller learns of it when it asks, and is refused.
-            self.cluster.world.tell("broker {} tells nobody: {}", self.broker_id, error)
+            # A controller learns of it when its LeaderAndIsr is refused.
+            self.cluster.world.tell("broker {} has not reported it: {}", self.broker_id, error)
 
-    def _told(self, name: TopicPartition) -> None:
-        """Once losses are known of every partition, neither this registration need tell of them any
+    def _placed(self, name: TopicPartition) -> None:
+        """Once losses are known of every partition, neither this registration need warn of them any
         more nor the next one."""
-        self._untold.pop(name, None)
-        if not self._untold and self.disk.may_have_lost:
+        self._unplaced.pop(name, None)
+        if not self._unplaced and self.disk.may_have_lost:
             self.disk.may_have_lost = False
             self.loop.start(self.controller.withdraw_loss_warning())
 
     def _set_strays_aside(self, request: LeaderAndIsr) -> None:
-        """Of topics that were deleted, and made again, without this broker's notice."""
+        """Logs of topics that were deleted, and created again, without this broker's notice."""
         for state in request.partitions:
             name = state.topic_partition
             log = self.disk.logs.get(name)
             if log is None or log.topic_id == state.topic_id or self.disk.has_failed:
                 continue
             if name in self.hosted and self.made.get(name) == self.epoch:
-                continue  # this was said before: no topic is deleted without its live brokers
+                continue  # it is an older request: no topic is deleted without its live brokers
             self.cluster.world.tell("broker {} sets another {} aside", self.broker_id, name)
             hosted = self.hosted.pop(name, None)
             if hosted is not None:
@@ -470,7 +470,7 @@ class SimBroker:
             self.disk.high_watermarks.pop(name, None)
 
     def _lead_or_follow(self, state: PartitionState) -> int:
-        """Host it as the controller says; an error code."""
+        """Host it as the controller has decided; an error code."""
         name, partition = state.topic_partition, state.partition
         hosted = self.hosted.get(name)
         if hosted is None:
@@ -480,9 +480,9 @@ class SimBroker:
         if hosted.log.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if partition.leader >= 0:
-            # Whoever decided this knew that this broker may have lost records. Before, a start
-            # after the next crash must say so again, though that one lost nothing more.
-            self._told(name)
+            # The controller that decided this knew that this broker may have lost records. Before,
+            # a start after the next crash must warn of it again, though that one lost nothing more.
+            self._placed(name)
         now = hosted.partition
         is_newer = partition.leader_epoch > now.leader_epoch or (
             partition.leader_epoch == now.leader_epoch
@@ -519,7 +519,7 @@ class SimBroker:
         self.cluster.world.start(self.life, self._propose(hosted, proposal))
 
     async def _propose(self, hosted: Hosted, proposal: IsrProposal) -> None:
-        """Until it is answered, or the partition has gone on without it."""
+        """Retry until it is answered, or the partition has gone on without it."""
         world = self.cluster.world
         while True:
             answer = await self._ask_for_isr(hosted, proposal)
@@ -552,7 +552,7 @@ class SimBroker:
         for _ in range(_SHUTDOWN_TRIES):
             connection = network.connect(self.broker_id, self.life, self.image.controller_id)
             answer = await connection.call(
-                WishShutdown(self.broker_id, self.epoch), _CALL_TIMEOUT_MS
+                ShutdownRequest(self.broker_id, self.epoch), _CALL_TIMEOUT_MS
             )
             if answer is not None and not answer.error_code and not answer.remaining:
                 break

@@ -1,4 +1,4 @@
-"""What happened in a run, in words: for whoever has to find out why it failed."""
+"""The story of a run in words, by which to find out why it failed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from simulation.world import Line
 
 def tell(options: Options, lines: Iterable[Line], last: int) -> str:
     """The options, the faults, and the last lines."""
-    told = [f"seed {options.seed}: {options.text()}", "faults:"]
+    text = [f"seed {options.seed}: {options.text()}", "faults:"]
     for fault in options.faults:
-        told.append(
+        text.append(
             f"  {fault.at_ms / 1000:8.3f} s  {fault.kind} {fault.first} {fault.second} "
             f"for {fault.for_ms} ms"
         )
-    told.append("story:")
-    told += [f"  {text}" for text in list(map(words, lines))[-last:]]
-    return "\n".join(told)
+    text.append("story:")
+    text += [f"  {line}" for line in list(map(words, lines))[-last:]]
+    return "\n".join(text)
 
 
 def words(line: Line) -> str:

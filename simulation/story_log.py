@@ -1,4 +1,4 @@
-"""What the real shells log in a run: lines of its story, and its end where they report a bug."""
+"""The real shells' log lines in a run: part of its story; one that reports a bug ends it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class TopicChecks:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._assigned: dict[str, Replicas] = {}  # as the topics' nodes say
+        self._assigned: dict[str, Replicas] = {}  # by the topics' nodes
         self._meant_for: dict[int, bytes] = {}  # the topic of each value
 
     def sends(self, value: int, topic_id: bytes) -> None:
@@ -61,14 +61,14 @@ class TopicChecks:
             self._assigned[topic] = layout.decode_topic(topic, effect.data).replicas
 
     def _is_to_go(self, topic: str) -> None:
-        """Whoever has something of it deletes it when he hears of that."""
+        """Every broker with a replica deletes it when it learns of that."""
         topic_id = self._cluster.topics.get(topic)
         for history in self._cluster.checks.histories.values():
             if history.topic_id == topic_id:
                 history.is_forked = True
 
     def _deleted(self, topic: str, tree: Tree) -> None:
-        """The wish for its deletion went last."""
+        """The request for its deletion was removed, the last of its nodes."""
         judge = self._cluster.checks.judge
         paths = (layout.topic_path(topic), layout.topic_config_path(topic))
         left = [path for path in paths if tree.read(path) is not None]

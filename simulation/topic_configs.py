@@ -1,7 +1,7 @@
 """Topics' own configs in a simulated cluster: as the store has them, and how brokers follow them.
 
 A change is announced by a node, as Kafka's tools do it; each broker watches for those, and the
-controller among them is told which topic it is about.
+one that is controller passes them on to its term.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TopicConfigs(dict[str, Mapping[str, str]]):
         return {} if node is None else layout.decode_config(path, node.data)
 
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
-        """As an administrator does; raises NoNode."""
+        """Write it and announce it, as an administrator does; raises NoNode."""
         entity = config_changes.entity(config_changes.TOPICS, topic)
         operations: list[Operation] = [
             Set(config_changes.config_path(entity), layout.encode_config(config)),
@@ -63,7 +63,7 @@ class ConfigWatch:
         )
 
     def _changed(self) -> None:
-        """Something has changed: look at all, for notifications are not kept for ever."""
+        """Some config has changed: read all of them, for notifications are deleted in time."""
         broker = self._broker
         broker.session.watch(config_changes.CHANGES, self._changed)
         self._apply()
@@ -78,4 +78,4 @@ class ConfigWatch:
         try:
             await self._broker.controller.topic_config_changed(topic)
         except NotController:
-            return  # the next one begins with reading everything
+            return  # the next term begins with reading everything

@@ -1,6 +1,6 @@
-"""What transactional producers tried, what came of it, and what readers of committed records saw.
+"""Transactions: their producers' attempts and outcomes, and the view of committed readers.
 
-A transaction's outcome is what its producer was told; where it was told nothing after it had asked
+A transaction's outcome is what its producer was answered; where it got no answer after it had asked
 for a commit, either is right, but whole. Where the log of the coordinators, or a partition, lost
 records legally (no disk has them any more) nothing is judged that depends on them.
 """
@@ -35,11 +35,11 @@ _NEXT: dict[_Status, tuple[_Status, ...]] = {
     _Status.CompleteCommit: (_Status.Ongoing, _Status.Empty),
     _Status.CompleteAbort: (_Status.Ongoing, _Status.Empty),
 }
-"""What may follow in the log of the coordinators."""
+"""The states that may follow each other in the log of the coordinators."""
 
 
 class Outcome(Enum):
-    """As far as its producer knows."""
+    """A transaction's outcome, as far as its producer knows."""
 
     OPEN = "open"
     ASKED = "asked to be committed"
@@ -57,7 +57,7 @@ class Tried:
         self.transactional_id = transactional_id
         self.outcome = Outcome.OPEN
         self.places: dict[int, tuple[TopicPartition, bytes, int]] = {}
-        """Its values: to which partition of which topic, and at which offset (-1: not told)."""
+        """Its values: to which partition of which topic, and at which offset (-1: unknown)."""
 
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.transactional_id} ({self.outcome.value})"
@@ -182,7 +182,7 @@ class TransactionChecks:
         return seen
 
     def open_in(self, name: TopicPartition) -> str | None:
-        """What keeps readers of committed records from the end of a partition."""
+        """The transactions that keep readers of committed records from the end of a partition."""
         history = self._cluster.checks.history(name)
         if self.is_suspended or history.resets or history.is_forked or history.stored is None:
             return None
@@ -215,7 +215,7 @@ def _may_follow(before: Transaction, after: Transaction) -> bool:
     if after.producer_id != before.producer_id:
         return after.status is _Status.Empty and before.has_last_epoch
     if after.status is _Status.Empty:
-        # The same once more: who asked for his next epoch did not hear of it, and asks again.
+        # The same once more: a producer that got no answer for its next epoch asks again.
         is_again = before.status is _Status.Empty
         return after.producer_epoch - before.producer_epoch in ((0, 1) if is_again else (1,))
     if after.status is _Status.PrepareAbort:

@@ -1,9 +1,9 @@
 """Transactional producers, some of which share an id: each fences the other when it begins.
 
-As our client, one that does not know what became of a record aborts and takes its next epoch, so
-that what arrives late belongs to nobody; and as well when it had to ask the coordinator more than
-once: transactions of the first kind have one epoch, so an EndTxn that arrives late would end the
-next one.
+Like our client, one that does not know the outcome of a record aborts and takes its next epoch, so
+that what arrives late belongs to no transaction. It does so as well when it had to ask the
+coordinator more than once: transactions of the first kind have one epoch, so an EndTxn that arrives
+late would end the next one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _GONE = (ProducerFenced.code, InvalidProducerEpoch.code, InvalidProducerIdMappin
 
 
 class TransactionalProducer(Client):
-    """One transaction after the other, until it is told to stop."""
+    """One transaction after the other, until it is stopped."""
 
     __slots__ = ("_counts", "_id", "_is_in_doubt", "_owner", "_sequences", "_timeout_ms",
                  "has_stopped", "is_stopping")  # fmt: skip
@@ -139,7 +139,7 @@ class TransactionalProducer(Client):
         return not _code(answer)
 
     async def end(self, tried: Tried, *, is_commit: bool) -> None:
-        """Commit or abort, and know what came of it, if anybody says so."""
+        """Commit or abort, and learn the outcome, if there is an answer."""
         assert self._owner is not None
         if not is_commit:
             tried.outcome = Outcome.ABORTED

@@ -1,4 +1,4 @@
-"""What simulated processes ask each other, as values; the answers are beside their questions."""
+"""The requests between simulated processes, as values; each answer is beside its request."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ApiRequest(NamedTuple):
 
 
 class ControlAnswer(NamedTuple):
-    """How a broker has carried out a controller's request: an error, or one for each partition."""
+    """A broker's answer to a controller: an error, or one for each partition."""
 
     error_code: int
     codes: Mapping[TopicPartition, int] = {}
@@ -139,7 +139,7 @@ class ProposeToController(NamedTuple):
     proposal: IsrProposal
 
 
-class WishShutdown(NamedTuple):
+class ShutdownRequest(NamedTuple):
     """ControlledShutdown. Answer: ShutdownAnswer."""
 
     broker_id: int
@@ -195,7 +195,7 @@ Request = (
     | Fetch
     | ApiRequest
     | ProposeToController
-    | WishShutdown
+    | ShutdownRequest
     | AskCoordinator
     | Verify
     | WriteMarker

@@ -1,7 +1,7 @@
 """Clients: producers that retry, and consumers that read up to the high watermark.
 
 A producer has one record under way. One that is idempotent takes a new producer id when it gives a
-record up or is told that its sequence is broken, as Kafka's client starts a new epoch then.
+record up or gets the error that its sequence is broken, as Kafka's client starts a new epoch then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Leader(NamedTuple):
 
 
 class Client:
-    """Knows who leads what, as far as brokers have told it; never goes back to an older epoch."""
+    """Knows the partitions' leaders by brokers' metadata; never goes back to an older epoch."""
 
     __slots__ = ("_connections", "_leaders", "cluster", "life", "number")
 
@@ -61,7 +61,7 @@ class Client:
         return connection
 
     async def leader(self, name: TopicPartition, *, is_stale: bool) -> Leader | None:
-        """Who leads it; asks any broker if that is not known, or what is known was wrong."""
+        """Its leader; asks any broker if that is unknown, or turned out to be wrong."""
         key = (self.cluster.topics[name.topic], name)
         if not is_stale and key in self._leaders:
             return self._leaders[key]
@@ -80,7 +80,7 @@ class Client:
 
 
 class Counts:
-    """What came of all the writes. Values and producer ids are counted here, too."""
+    """Counts the outcomes of all writes; also gives out values and producer ids."""
 
     __slots__ = ("acknowledged", "last_id", "last_value")
 
@@ -91,7 +91,7 @@ class Counts:
 
 
 class Producer(Client):
-    """Writes to all partitions in turn, until it is told to stop."""
+    """Writes to all partitions in turn, until it is stopped."""
 
     __slots__ = (
         "_acks",
@@ -114,7 +114,7 @@ class Producer(Client):
         self._sequences: dict[tuple[bytes, TopicPartition], int] = {}
         self.is_stopping = False
         self.has_stopped = False
-        self._begin_anew()
+        self._start_over()
 
     async def run(self) -> None:
         cluster = self.cluster
@@ -128,7 +128,7 @@ class Producer(Client):
         self.has_stopped = True
 
     async def send(self, name: TopicPartition, value: int) -> bool:
-        """Whether the record was acknowledged; if not, nobody knows."""
+        """Whether the record was acknowledged; if not, its outcome is unknown."""
         topic_id = self.cluster.topics[name.topic]
         sequence = self._sequences.get((topic_id, name), 0)
         request = Produce(name, topic_id, self._acks, self._id, sequence, value)
@@ -149,14 +149,14 @@ class Producer(Client):
                 if answer is not None and answer.error_code == OutOfOrderSequenceNumber.code:
                     break
             await self.sleep(_BACKOFF_MS)
-        self._begin_anew()
+        self._start_over()
         return False
 
     def _acknowledged(self, key: tuple[bytes, TopicPartition], sequence: int) -> None:
         self._sequences[key] = sequence + 1
         self._counts.acknowledged += 1
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         if self._is_idempotent:
             self._counts.last_id += 1
             self._id = self._counts.last_id
@@ -173,7 +173,7 @@ class Consumer(Client):
         self._is_committed = is_committed
         self._offsets: dict[tuple[bytes, TopicPartition], int] = {}
         self._epochs: dict[tuple[bytes, TopicPartition], tuple[int, int]] = {}
-        """Of the last record that was read, and of the leader that knows it."""
+        """The epochs of the last record that was read, and of the leader that has it."""
         self._latest: dict[tuple[bytes, TopicPartition], tuple[int, int]] = {}
 
     async def run(self) -> None:

@@ -31,7 +31,7 @@ class HastyLeader(Partition):
 
 
 class LeaderThatGivesUp(Partition):
-    """Raises what nobody expects."""
+    """Raises an error that is not expected."""
 
     __slots__ = ()
 
@@ -40,16 +40,16 @@ class LeaderThatGivesUp(Partition):
 
 
 class UnfencedLeader(Partition):
-    """Serves whoever lives in another leader epoch (KIP-320)."""
+    """Serves requests of another leader epoch (KIP-320)."""
 
     __slots__ = ()
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Anybody is welcome."""
+        """Any epoch is accepted."""
 
 
 class CarelessFollower(Follower):
-    """Does not cut its log where the leader says that it is another one (KIP-101)."""
+    """Does not cut its log where it diverges from the leader's (KIP-101)."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class TrustingController(Controller):
 
 
 class ControllerThatSeesNoBounce(Controller):
-    """Takes a broker that has registered anew for the one that it knows (ABA)."""
+    """Takes a broker that has registered again for the one that it knows (ABA)."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class ControllerThatSeesNoBounce(Controller):
 
 
 class BrokerThatIsSoonTrusted(SimBroker):
-    """Says once that it may have lost records, and at its next start no more."""
+    """Warns once that it may have lost records, and at its next start no more."""
 
     __slots__ = ()
 
@@ -112,7 +112,7 @@ class RenumberingProducer(Producer):
 
 
 class ForgetfulCoordinator(Transactions):
-    """Takes what its predecessor decided for done: nobody writes the markers."""
+    """Takes its predecessor's decisions for done: the markers are not written."""
 
     __slots__ = ()
 

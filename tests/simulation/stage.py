@@ -1,4 +1,4 @@
-"""A cluster on which a test plays a story by hand: who fails when, and who may speak to whom."""
+"""A cluster on which a test plays a story by hand: failures, and cuts between processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENT = -1
 class Stage:
     """Replicas of the one partition are on brokers 1, 2, ...; the last broker is the controller.
 
-    Nothing is flushed and nobody lags unless the story says so.
+    Nothing is flushed and no follower lags unless the story has it.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Stage:
         assert holds(), what_is_missing(self.cluster)
 
     def until_well(self) -> None:
-        """Until everybody is in sync and has the same records."""
+        """Until all replicas are in sync and have the same records."""
         self.until(lambda: what_is_missing(self.cluster) is None)
 
     # --- looking ---------------------------------------------------------------------------------

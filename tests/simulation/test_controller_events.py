@@ -1,11 +1,13 @@
-"""What comes to the controller by the store alone: ISRs of older leaders, configs of topics."""
+"""Events that reach the controller by the store alone: ISRs of old leaders, topics' configs."""
 
 from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.controller.event_loop import ControllerTerm
 from barnabas.broker.controller.runner import ControllerRunner
+from barnabas.broker.inter_broker import isr_change_notifications
+from barnabas.broker.inter_broker.isr_change_notifications import Announced
+from barnabas.cluster.store import MetadataStore
 from simulation.run import what_is_missing
 from simulation.topic_configs import MIN_ISR
 from tests.simulation.stage import NAME, Stage
@@ -27,15 +29,15 @@ def a_leader_writes_its_isr() -> tuple[int, ...]:
     return known
 
 
-def test_re_9_every_broker_hears_of_an_isr_that_its_leader_has_written() -> None:
+def test_re_9_every_broker_gets_an_isr_that_its_leader_has_written() -> None:
     assert a_leader_writes_its_isr() == (1, 2)
 
 
 def test_re_9_is_seen_where_the_controller_does_not_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def ignored(self: ControllerTerm) -> None:
-        """The notification stays where it is."""
+    async def nothing(store: MetadataStore) -> Announced:
+        return Announced([], [])
 
-    monkeypatch.setattr(ControllerTerm, "_process_isr_changes", ignored)
+    monkeypatch.setattr(isr_change_notifications, "announced", nothing)
     assert a_leader_writes_its_isr() == (1, 2, 3)
 
 
@@ -68,7 +70,7 @@ def test_a_config_that_is_altered_reaches_the_controller_and_the_leader() -> Non
     assert stage.hosted(1).name == NAME
 
 
-def test_a_config_that_the_controller_is_not_told_of_is_seen(
+def test_a_config_that_the_controller_is_not_notified_of_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def ignored(self: ControllerRunner, topic: str) -> None:

@@ -20,7 +20,7 @@ FIRST, SECOND = b"\x01" * 16, b"\x02" * 16
 
 
 def _delete(stage: Stage) -> None:
-    assert stage.cluster.wish_deletion("t0")
+    assert stage.cluster.request_deletion("t0")
 
 
 def _make_again(stage: Stage) -> None:
@@ -82,7 +82,7 @@ def test_the_next_controller_goes_on_with_it() -> None:
 
 
 def the_disk_of_a_replica_has_failed(*, is_known: bool) -> Stage:
-    """Before the topic was deleted; and whether the controller has heard of that."""
+    """Before the topic was deleted; and whether the controller knows it."""
     stage = Stage(3, min_isr=2)
     stage.write(count=3)
     if not is_known:
@@ -160,7 +160,7 @@ def test_another_topic_s_log_of_that_name_is_set_aside() -> None:
 
 
 def test_a_log_of_this_registration_is_no_stray() -> None:
-    """TP-4: what another topic's LeaderAndIsr says was said before this one was made."""
+    """TP-4: another topic's LeaderAndIsr is older than this one."""
     stage = Stage(2)
     stage.write()
     broker = stage.cluster.brokers[2]

@@ -12,7 +12,7 @@ from tests.simulation.stage import CLIENT, NAME, Stage
 TOPIC_ID = b"\x01" * 16
 
 
-def test_dl_3_acks_0_is_lost_with_its_broker_and_nobody_is_told() -> None:
+def test_dl_3_acks_0_is_lost_with_its_broker_without_an_error() -> None:
     stage = Stage(2)
     stage.write()
     stage.cluster.network.cut(CLIENT, 1)  # it is on its way when the broker dies

@@ -19,7 +19,7 @@ def _restart(stage: Stage, broker_id: int) -> None:
 
 @pytest.mark.parametrize("failing", [1, 4])
 def test_others_lead_what_was_in_a_directory_that_failed(failing: int) -> None:
-    """KIP-112: the controller hears it by a notification, or because it is its own."""
+    """KIP-112: the controller learns of it by a notification, or because it is its own."""
     stage = Stage(3, min_isr=2)
     assert stage.write(count=3) == [True] * 3
     if failing == stage.controller:
@@ -44,7 +44,7 @@ def test_others_lead_what_was_in_a_directory_that_failed(failing: int) -> None:
     assert stage.values(failing) == [1, 2, 3, 4]
 
 
-def test_a_broker_without_its_directory_says_so() -> None:
+def test_a_broker_without_its_directory_answers_so() -> None:
     stage = Stage(2)
     stage.write()
     broker = stage.cluster.brokers[1]
@@ -55,10 +55,10 @@ def test_a_broker_without_its_directory_says_so() -> None:
     broker.receive(Produce(NAME, TOPIC_ID, 1, -1, 0, 9), answers.append)
     assert answers[0].error_code
     stage.until_led_by(2)
-    assert stage.values(1) == [1], "the disk has it still, for whoever repairs it"
+    assert stage.values(1) == [1], "the disk has it still, once it is repaired"
 
 
-def test_nobody_leads_where_the_last_in_sync_has_no_disk() -> None:
+def test_there_is_no_leader_where_the_last_in_sync_has_no_disk() -> None:
     stage = Stage(2)
     stage.write(count=2)
     stage.cluster.kill(2)

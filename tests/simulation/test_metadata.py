@@ -1,4 +1,4 @@
-"""The simulated metadata store: sessions, watches, and answers that nobody gets."""
+"""The simulated metadata store: sessions, watches, and answers that are lost."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_a_commit_takes_its_time_and_is_seen_by_all() -> None:
     assert _outcome(world, other.life, other.read_many(["/a", "/b"]))[1] is None
 
 
-def test_a_silent_session_expires_with_its_nodes_and_is_told_later() -> None:
+def test_a_silent_session_expires_with_its_nodes_and_is_notified_later() -> None:
     world, ensemble, session = _store()
-    told: list[SessionState] = []
-    session.on_session(told.append)
+    states: list[SessionState] = []
+    session.on_session(states.append)
     _outcome(world, session.life, session.commit([Create("/me", ephemeral=True)]))
     before = session.session_id
     session.silent()
@@ -70,10 +70,10 @@ def test_a_silent_session_expires_with_its_nodes_and_is_told_later() -> None:
     assert ensemble.tree.read("/me") is None
     refused = _outcome(world, session.life, session.commit([Create("/b")]))
     assert isinstance(refused, SessionExpired)
-    session.heard()
+    session.reachable()
     assert session.session_id > before
     world.run_until(world.now_ms + 400)
-    assert told == [SessionState.EXPIRED]
+    assert states == [SessionState.EXPIRED]
 
 
 def test_a_short_silence_costs_nothing() -> None:
@@ -82,7 +82,7 @@ def test_a_short_silence_costs_nothing() -> None:
     session.silent()
     session.cut_off()
     world.run_until(world.now_ms + 500)
-    session.heard()
+    session.reachable()
     assert _state(session) is SessionState.SUSPENDED
     session.reconnect()
     world.run_until(world.now_ms + 2000)

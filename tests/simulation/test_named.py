@@ -38,7 +38,7 @@ TOPIC_ID = b"\x01" * 16
 
 
 def breaks(rule: str, story: Callable[[Machines], object], machines: Machines) -> None:
-    """The story's guard is off, and its checker says so."""
+    """The story's guard is off, and its checker finds it."""
     with pytest.raises(Violation) as broken:
         story(machines)
     assert broken.value.rule == rule
@@ -50,7 +50,7 @@ def breaks(rule: str, story: Callable[[Machines], object], machines: Machines) -
 def leader_changes_while_watermarks_are_stale(machines: Machines) -> Stage:
     stage = Stage(3, machines, min_isr=2)
     assert stage.write(count=3) == [True] * 3
-    # Committed, and answered; the followers hear of it with their next answer.
+    # Committed, and answered; the followers learn of it with their next answer.
     assert stage.hosted(3).partition.high_watermark < 3
     stage.cluster.brokers[1].session.expire()
     stage.until_led_by(2)
@@ -142,11 +142,11 @@ def test_kip_279_is_seen_without_its_guard(monkeypatch: pytest.MonkeyPatch) -> N
     assert "of (1, 2)" in str(what_is_missing(stage.cluster))
 
 
-# --- KIP-320: whoever lives in another epoch is refused ------------------------------------------
+# --- KIP-320: requests of another epoch are refused ----------------------------------------------
 
 
 def a_zombie_is_asked(machines: Machines) -> int:
-    """What a broker that was deposed without hearing of it says to who knows the new epoch."""
+    """The answer of a deposed broker that does not know it, to a client in the new epoch."""
     stage = Stage(2, machines)
     stage.write()
     stage.cluster.network.cut(stage.controller, 1)
@@ -255,7 +255,7 @@ def a_replica_bounces_unseen(machines: Machines) -> Stage:
     return stage
 
 
-def test_aba_a_bounce_that_nobody_saw_costs_the_place_in_the_isr() -> None:
+def test_aba_an_unnoticed_bounce_costs_the_place_in_the_isr() -> None:
     stage = a_replica_bounces_unseen(Machines())
     assert stage.values(2) == [1, 2, 3, 4, 5]
     assert stage.stored[0] == 3
@@ -384,7 +384,7 @@ def a_deposed_controller_decides() -> Stage:
     stage.cut(stage.controller)  # no other broker refuses what it sends
     stage.until(lambda: stage.cluster.checks.controller_epoch == 2)
     stage.until(lambda: old.session.session_id > 0, within_ms=6000)
-    assert old.controller.is_active, "it has not heard of it yet"
+    assert old.controller.is_active, "it does not know of it yet"
     before = stage.cluster.checks.history(NAME).stored
     stage.until(lambda: len(outcomes) == 2)
     assert outcomes == [0, NotController.code]

@@ -1,4 +1,4 @@
-"""Connections: order, cuts, breaks, and requests that arrive when nobody waits any more."""
+"""Connections: order, cuts, breaks, and requests that arrive too late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulation.world import Life, World
 
 
 class Echo:
-    """Answers with what it is asked, unless told to keep silent."""
+    """Answers with the request, unless it is silent."""
 
     def __init__(self) -> None:
         self.life = Life()
@@ -36,7 +36,7 @@ def test_requests_arrive_in_order_and_answers_come_back() -> None:
     promises = [connection.call(number, 1000) for number in range(20)]
     world.run_until(200)
     assert echo.seen == list(range(20))
-    assert [promise.value for promise in promises] == list(range(20))
+    assert [promise.result() for promise in promises] == list(range(20))
 
 
 def test_a_cut_is_one_way_and_delays() -> None:
@@ -48,7 +48,7 @@ def test_a_cut_is_one_way_and_delays() -> None:
     assert not promise.is_done
     network.heal(2, 1)
     world.run_until(300)
-    assert promise.value == "hello"
+    assert promise.result() == "hello"
 
 
 def test_patience_ends_and_a_late_request_may_arrive_all_the_same() -> None:
@@ -58,7 +58,7 @@ def test_patience_ends_and_a_late_request_may_arrive_all_the_same() -> None:
         network.cut(1, 2)
         promise = network.connect(1, Life(), 2).call("hello", 500)
         world.run_until(600)
-        assert promise.is_done and promise.value is None
+        assert promise.is_done and promise.result() is None
         network.heal(1, 2)
         world.run_until(1000)
         arrived.append(echo.seen == ["hello"])
@@ -88,11 +88,11 @@ def test_who_is_gone_is_noticed_and_his_successor_gets_nothing_of_his() -> None:
         successor = network.processes[2] = Echo()
         network.heal(1, 2)
         world.run_until(400)
-        assert lost.is_done and lost.value is None
+        assert lost.is_done and lost.result() is None
         assert "first" not in echo.seen
         again = connection.call("second", 1000)
         world.run_until(800)
-        assert again.value == "second"
+        assert again.result() == "second"
         assert successor.seen[-1] == "second"
 
 
@@ -103,7 +103,7 @@ def test_a_paused_process_answers_when_it_is_back() -> None:
     world.run_until(290)
     assert echo.seen == []
     world.run_until(400)
-    assert promise.value == "hello"
+    assert promise.result() == "hello"
 
 
 def test_a_slow_process_is_slow_in_both_directions() -> None:
@@ -113,7 +113,7 @@ def test_a_slow_process_is_slow_in_both_directions() -> None:
     world.run_until(80)
     assert not promise.is_done
     world.run_until(120)
-    assert promise.value == "hello"
+    assert promise.result() == "hello"
 
 
 def test_what_stands_still_may_arrive_after_what_was_asked_next() -> None:
@@ -127,7 +127,7 @@ def test_what_stands_still_may_arrive_after_what_was_asked_next() -> None:
         world.run_until(600)
         third = connection.call("third", 500)
         world.run_until(1500)
-        assert (first.value, second.value, third.value) == ("first", None, "third")
+        assert (first.result(), second.result(), third.result()) == ("first", None, "third")
         assert echo.seen == ["first", "third"]
         world.run_until(3000)
         arrived.append(echo.seen[2:])

@@ -35,7 +35,7 @@ def test_seeds_hold_and_prove_something() -> None:
 
 
 @pytest.mark.parametrize("seed", [2183, 2802, 3350])
-def test_what_every_disk_has_lost_is_nobody_s_fault(seed: int) -> None:
+def test_what_every_disk_has_lost_is_no_finding(seed: int) -> None:
     """A marker at the end of a partition; what leaders before and after the loss count late."""
     options = draw(seed)
     # Found when there were no stalls yet.
@@ -71,8 +71,8 @@ def test_many_seeds_hold() -> None:
 
 
 @pytest.mark.slow
-def test_seeds_that_nobody_has_run_before_hold() -> None:
-    """Drawn anew each time: a failing one tells its number, and is the same again from it."""
+def test_new_seeds_hold() -> None:
+    """Drawn for each run: a failing one reports its number, which repeats it."""
     first = 1_000_000 + SystemRandom().below(1 << 30)
     _hold(range(first, first + 20))
 
@@ -115,7 +115,7 @@ def test_what_a_machine_raises_is_a_finding_with_a_story() -> None:
     assert "ZeroDivisionError" in outcome.story
 
 
-def test_a_rule_that_judged_nothing_is_told() -> None:
+def test_a_rule_that_judged_nothing_is_reported() -> None:
     outcome = run(draw(0), Machines())
     outcome.judged.update(dict.fromkeys(RULES, 1))
     outcome.judged["truncation"] = 0

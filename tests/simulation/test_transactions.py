@@ -81,7 +81,7 @@ class Play:
         return self.cluster.brokers[self.stage.stored[0]]
 
     def settle(self) -> None:
-        """Everybody is well, and readers of committed records have read to the end."""
+        """The cluster is well, and readers of committed records have read to the end."""
         reader = Consumer(self.cluster, -100, is_committed=True)
         self.cluster.world.start(reader.life, reader.run())
         self.stage.until_well()
@@ -134,7 +134,7 @@ def test_one_that_its_producer_left_is_aborted_in_time() -> None:
 
 
 def the_coordinator_dies_when_it_has_decided(machines: Machines) -> Tried:
-    """Its successor finds the decision in the log, and nobody knows which markers were written."""
+    """Its successor finds the decision in the log, and it is unknown which markers were written."""
     play = Play(machines)
     producer = play.producer()
     tried = play.begin(producer)
@@ -157,7 +157,7 @@ def test_the_next_coordinator_writes_the_markers() -> None:
     assert tried.outcome is Outcome.COMMITTED
 
 
-def test_markers_that_nobody_writes_are_missed() -> None:
+def test_markers_that_are_not_written_are_missed() -> None:
     with pytest.raises(AssertionError, match="a transaction hangs"):
         the_coordinator_dies_when_it_has_decided(Machines(transactions=ForgetfulCoordinator))
 

@@ -1,8 +1,8 @@
-"""What this broker knows of its cluster: the image, and its own registration in it.
+"""This broker's view of its cluster: the image, and its own registration in it.
 
-The control plane writes it, from the controller's UpdateMetadata; so does this broker's
-registration. Everybody else reads, and may wait until something holds. The image is replaced as a
-whole and never changed, so who keeps one has a consistent picture of a moment.
+The control plane writes it, from the controller's UpdateMetadata, and so does this broker's
+registration. All else reads it, and may wait until something holds of it. The image is replaced as
+a whole and never changed, so each one is a consistent picture of a moment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_EPOCH = -1
 
 
 class ClusterView:
-    """Made first of all that a broker is made of."""
+    """The first part of a broker to be made; the others read it."""
 
     __slots__ = (
         "_broker_epoch",
@@ -38,7 +38,7 @@ class ClusterView:
         self.broker_id = broker_id
         self.has_peers = has_peers
         self.is_cluster_stopping = False
-        """Whether all brokers are being stopped: that others are lost is no news then."""
+        """Whether all brokers are being stopped: the loss of others is expected then."""
         self._image = ClusterImage.empty()
         self._broker_epoch = NO_EPOCH
         self._changed: asyncio.Future[None] | None = None
@@ -58,7 +58,7 @@ class ClusterView:
 
     @property
     def broker_epoch(self) -> int:
-        """Of this broker's registration (its znode's czxid); -1 before the first."""
+        """The epoch of this broker's registration (its znode's czxid); -1 before the first."""
         return self._broker_epoch
 
     def registered(self, broker_epoch: int) -> None:

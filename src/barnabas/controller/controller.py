@@ -50,9 +50,9 @@ class Controller:
         "_epoch_version",
         "_leaving",
         "_settings",
+        "_topic_versions",
         "_wanted",
         "image",
-        "topic_versions",
         "unclean_elections",
     )
 
@@ -71,13 +71,16 @@ class Controller:
         self._counted: tuple[ClusterImage, Counts] | None = None
         self._wanted: tuple[ClusterImage, frozenset[TopicPartition]] | None = None
         self.image = image
-        self.topic_versions: dict[str, int] = {}
-        """Data versions of topics' nodes, filled in by the driver, which reads them.
-
-        A topic's node is written only on that version; that of a topic not in here, on any.
-        """
+        self._topic_versions: dict[str, int] = {}
         self.unclean_elections = 0
         """How many leaders were elected that were not in sync (RE-11)."""
+
+    def topic_nodes_read(self, versions: Mapping[str, int]) -> None:
+        """The data versions in which topics' nodes have been read.
+
+        A topic's node is written only on that version; one that was never read, on any.
+        """
+        self._topic_versions.update(versions)
 
     # --- failover -------------------------------------------------------------------------------
 
@@ -104,12 +107,12 @@ class Controller:
         """The decision's operations have been committed."""
         self.image = decision.image
         self.unclean_elections += decision.unclean_elections
-        if self.topic_versions:
+        if self._topic_versions:
             for operation in decision.operations:
                 if isinstance(operation, Set):
                     name = operation.path.removeprefix(_TOPIC)
-                    if name in self.topic_versions:
-                        self.topic_versions[name] += 1
+                    if name in self._topic_versions:
+                        self._topic_versions[name] += 1
 
     # --- topics ----------------------------------------------------------------------------------
 
@@ -334,7 +337,7 @@ class Controller:
 
     def _draft(self, brokers: Mapping[int, BrokerImage] | None = None) -> Draft:
         state = ControllerState(
-            self._epoch_version, self._settings, self._leaving, self._deleting, self.topic_versions
+            self._epoch_version, self._settings, self._leaving, self._deleting, self._topic_versions
         )
         return Draft(self.image, state, brokers)
 

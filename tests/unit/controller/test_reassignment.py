@@ -305,7 +305,7 @@ def test_a_topics_node_is_written_on_the_version_that_was_read() -> None:
     _reassign(stage, (2, 3))
     (written,) = [op for op in stage.decision.operations if op.path == "/brokers/topics/t"]
     assert isinstance(written, Set) and written.version == ANY_VERSION
-    stage.controller.topic_versions["t"] = 4
+    stage.controller.topic_nodes_read({"t": 4})
     versions = []
     for replicas in ((2, 4), (2, 5), None):
         _reassign(stage, replicas)

@@ -1,4 +1,4 @@
-"""How long a client waits for what it has asked the controller to do.
+"""The time limit of a client that waits for the controller.
 
 The work itself goes on when the time is over, or when the client disconnects: a timeout must not
 leave half of a topic.
@@ -18,7 +18,7 @@ _UNTIL_REFUSED_MS = 5000
 
 
 async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns or raises; RequestTimedOut if that takes longer.
+    """Return or raise what `work` does; raises RequestTimedOut if that takes longer.
 
     A client that gives no time still gets a refusal, which is known after a moment.
     """

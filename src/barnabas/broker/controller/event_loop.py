@@ -104,7 +104,7 @@ class ControllerSettings(NamedTuple):
 
 
 class ControllerContext(NamedTuple):
-    """What a controller on this broker works with, in every term."""
+    """The collaborators of a controller on this broker, the same in every term."""
 
     store: MetadataStore
     view: ClusterView
@@ -142,7 +142,7 @@ class ControllerTerm:
     ) -> None:
         self.elected = elected
         self.events = EventQueue()
-        """Takes every event and request for this controller."""
+        """Every event and request for this controller goes there."""
         self._context = context
         self._settings = settings
         self._channels = channels
@@ -161,12 +161,12 @@ class ControllerTerm:
 
     @property
     def image(self) -> ClusterImage:
-        """What has been committed."""
+        """The cluster by all that has been committed."""
         return self._machine.image
 
     @property
     def counts(self) -> Counts:
-        """Of all partitions, for monitoring."""
+        """Counts of all partitions, for monitoring."""
         return self._machine.counts
 
     @property
@@ -239,7 +239,7 @@ class ControllerTerm:
 
     def _new_machine(self, image: ClusterImage) -> Controller:
         machine = self._context.new_machine(self.elected.version, image, self._settings.machine)
-        machine.topic_versions = self._topics.versions
+        machine.topic_nodes_read(self._topics.take_versions())
         return machine
 
     async def serve(self) -> None:
@@ -370,6 +370,7 @@ class ControllerTerm:
 
     async def _process_new_topics(self) -> None:
         added = await self._topics.unknown(self.image.topics)
+        self._machine.topic_nodes_read(self._topics.take_versions())
         if added:
             await self._carry_out(lambda machine: machine.topics_added(list(added.values())))
 
@@ -382,6 +383,7 @@ class ControllerTerm:
             if name in self.image.topics and name not in self._deletions
         ]
         grown = await self._topics.grown(topics)
+        self._machine.topic_nodes_read(self._topics.take_versions())
         if grown:
             await self._carry_out(lambda machine: machine.partitions_added(grown))
 

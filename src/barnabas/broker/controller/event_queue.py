@@ -55,7 +55,7 @@ class EventQueue:
         self.changed_configs: dict[str, None] = {}
         """Topics whose config node has changed."""
         self.lost_replicas: dict[tuple[int, int], dict[TopicPartition, None]] = {}
-        """What failed log directories held, by broker and broker epoch (-1: any)."""
+        """Replicas in failed log directories, by broker and broker epoch (-1: any)."""
         self.log_ends: list[LogEnds] = []
         self.requests: list[Request] = []
         self.defaults_changed = False
@@ -131,7 +131,7 @@ class EventQueue:
             raise self.ended
 
     def begin_round(self) -> None:
-        """What comes in from now on is left to another round."""
+        """Leave what comes in from now on to another round."""
         self._due.clear()
         self._served, self._waiting = [*self._served, *self._waiting], []
 

@@ -149,7 +149,7 @@ def _update(
 def _roles(
     requests: Sequence[PendingRequest],
 ) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, _Stop]]:
-    """What is hosted after all of them, and what has to be stopped before that."""
+    """The partitions that are hosted after all of them, and those to be stopped before that."""
     hosted: dict[TopicPartition, PartitionState] = {}
     stopped: dict[TopicPartition, _Stop] = {}
     for request, _ in requests:

@@ -46,7 +46,7 @@ def _ignore(broker_epoch: int) -> None:
 
 
 class ControllerRunner:
-    """One broker's. `start` and `stop` are called once each."""
+    """The controller of one broker. `start` and `stop` are called once each."""
 
     __slots__ = ("_context", "_election", "_hosted", "_random", "_store", "_topics")
 
@@ -90,12 +90,12 @@ class ControllerRunner:
 
     @property
     def image(self) -> ClusterImage:
-        """What has been committed, as the controller knows it; raises NotController."""
+        """The cluster by all that this controller has committed; raises NotController."""
         return self._election.term().image
 
     @property
     def counts(self) -> Counts:
-        """Of all partitions, as the controller knows them; raises NotController."""
+        """Counts of all partitions, as this controller knows them; raises NotController."""
         return self._election.term().counts
 
     @property

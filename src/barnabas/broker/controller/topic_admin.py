@@ -37,7 +37,7 @@ Outcome = TopicImage | KafkaError
 
 
 class TopicAdmin:
-    """Of one broker."""
+    """Creates, enlarges and deletes topics on one broker."""
 
     __slots__ = ("_any_writer", "_term", "_view", "_writer")
 

@@ -37,7 +37,7 @@ class _Read(NamedTuple):
 class TopicNodes:
     """Reads topics; `epoch_version` is the controller's, which alone gives old topics an id."""
 
-    __slots__ = ("_changed", "_epoch_version", "_latest_epoch_of", "_random", "_store", "versions")
+    __slots__ = ("_changed", "_epoch_version", "_latest_epoch_of", "_random", "_store", "_versions")
 
     def __init__(
         self,
@@ -53,8 +53,12 @@ class TopicNodes:
         self._latest_epoch_of = latest_epoch_of
         self._epoch_version = epoch_version
         self._changed = changed
-        self.versions: dict[str, int] = {}
-        """Data versions of the topics' nodes, as last read."""
+        self._versions: dict[str, int] = {}
+
+    def take_versions(self) -> dict[str, int]:
+        """The data versions of the topics' nodes that were read since the last call."""
+        versions, self._versions = self._versions, {}
+        return versions
 
     async def unknown(self, known: Container[str]) -> dict[str, TopicImage]:
         """Every topic but the known ones; watched from now on."""
@@ -134,7 +138,7 @@ class TopicNodes:
                 operations.append(Set(layout.topic_path(name), data, version))
                 version += 1
             found[name] = _Read(topic, version)
-            self.versions[name] = version
+            self._versions[name] = version
         if len(operations) > 1:
             for some in split(operations):
                 await self._store.commit(some)

@@ -39,7 +39,7 @@ from tests.kit.waiting import until
 
 
 def test_a_topic_goes_when_every_replica_of_it_has_gone() -> None:
-    """ZK-4: the nodes stay until all brokers have said so."""
+    """ZK-4: the nodes stay until all brokers have confirmed it."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(1, 2, 3))
@@ -61,7 +61,7 @@ def test_a_topic_goes_when_every_replica_of_it_has_gone() -> None:
 
 
 def test_a_topic_with_a_replica_on_a_dead_broker_goes_when_that_is_back() -> None:
-    """ZK-4, as in Kafka; whoever is controller by then goes on with it."""
+    """ZK-4, as in Kafka; the controller by then goes on with it."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(1, 3))
@@ -88,7 +88,7 @@ def test_a_topic_with_a_replica_on_a_dead_broker_goes_when_that_is_back() -> Non
 
 
 def test_a_replica_that_a_broker_cannot_open_is_led_by_another_one() -> None:
-    """ST-10: it says so in its answer to LeaderAndIsr."""
+    """ST-10: its answer to LeaderAndIsr shows it."""
 
     async def play(them: Brokers) -> None:
         them[2].codes[T0] = KafkaStorageError.code
@@ -118,7 +118,7 @@ def test_a_directory_that_fails_on_a_broker_that_is_not_the_controller() -> None
 def test_what_a_broker_had_lost_before_it_went_is_not_said_of_its_next_life(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """ST-10: one round hears of both, and the disk is repaired when the broker comes back."""
+    """ST-10: one round processes both, and the disk is repaired when the broker comes back."""
 
     async def play(them: Brokers) -> None:
         events = them[1].runner._election.term().events
@@ -293,7 +293,7 @@ def test_no_two_brokers_get_the_same_producer_ids() -> None:
 def test_the_replica_whose_log_ends_last_leads_where_the_isr_cannot_be_trusted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """RE-11, KIP-966: all are asked, and until all have answered nobody leads."""
+    """RE-11, KIP-966: all are asked, and until all have answered there is no leader."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 3, 1, min_insync_replicas="2"))

@@ -1,4 +1,4 @@
-"""One controller for several brokers: who it is, what each broker hears, and what outlasts a death.
+"""One controller for several brokers: its election, its requests, and what outlasts a failure.
 
 Real runners over one store with a session each, and real requests between them.
 """
@@ -43,10 +43,10 @@ from tests.kit.broker.brokers import (
 )
 from tests.kit.waiting import until
 
-# --- what brokers hear -----------------------------------------------------------------------
+# --- requests to brokers ---------------------------------------------------------------------
 
 
-def test_every_broker_hears_what_it_hosts_and_then_of_everything() -> None:
+def test_every_broker_gets_its_replicas_and_then_all_metadata() -> None:
     """ZK-3, ZK-4, TP-1: a topic is there on the controller when create returns, then elsewhere."""
 
     async def play(them: Brokers) -> None:
@@ -66,7 +66,7 @@ def test_every_broker_hears_what_it_hosts_and_then_of_everything() -> None:
     scenario(play)
 
 
-def test_only_the_controller_makes_and_any_broker_wishes() -> None:
+def test_only_the_controller_creates_and_any_broker_auto_creates() -> None:
     """TP-6: a client that asks any broker for a topic gets it."""
 
     async def play(them: Brokers) -> None:
@@ -93,7 +93,7 @@ def test_only_the_controller_makes_and_any_broker_wishes() -> None:
     scenario(play)
 
 
-def test_what_cannot_be_told_waits_and_keeps_its_order(caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_that_cannot_be_sent_wait_in_order(caplog: pytest.LogCaptureFixture) -> None:
     async def play(them: Brokers) -> None:
         await them[3].hang_up()
         them[3].told.clear()
@@ -117,8 +117,8 @@ def test_what_cannot_be_told_waits_and_keeps_its_order(caplog: pytest.LogCapture
     scenario(play)
 
 
-def test_what_gathers_for_a_broker_is_told_as_what_it_comes_to() -> None:
-    """ZK-4: it is registered, but nobody reaches it: its channel does not grow without end."""
+def test_requests_that_gather_for_a_broker_are_merged() -> None:
+    """ZK-4: it is registered, but cannot be reached: its backlog does not grow without end."""
 
     async def play(them: Brokers) -> None:
         runner = them[1].runner
@@ -159,10 +159,10 @@ def test_a_broker_that_does_not_answer_is_asked_again() -> None:
 # --- brokers that go and come ----------------------------------------------------------------
 
 
-def test_a_broker_that_dies_is_replaced_and_told_everything_when_it_is_back(
+def test_a_broker_that_fails_is_replaced_and_sent_everything_when_it_is_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """RE-10, ZK-2: one line says what its death meant."""
+    """RE-10, ZK-2: one line reports what its failure meant."""
     caplog.set_level("INFO")
 
     async def play(them: Brokers) -> None:
@@ -187,7 +187,7 @@ def test_a_broker_that_dies_is_replaced_and_told_everything_when_it_is_back(
 
 
 def test_a_registration_that_is_another_one_was_a_death(caplog: pytest.LogCaptureFixture) -> None:
-    """KIP-903: though nobody saw it gone."""
+    """KIP-903: though its absence was not noticed."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 1))
@@ -204,7 +204,7 @@ def test_a_registration_that_is_another_one_was_a_death(caplog: pytest.LogCaptur
     scenario(play)
 
 
-def test_a_registration_that_was_replaced_unseen_is_told_everything_anew() -> None:
+def test_a_registration_that_was_replaced_unseen_is_sent_everything_again() -> None:
     """KIP-903: gone and come between two looks; nothing that was meant for the old one counts."""
 
     async def play(them: Brokers) -> None:
@@ -290,14 +290,14 @@ def test_when_the_controller_dies_another_one_takes_over() -> None:
     scenario(play)
 
 
-def test_a_controller_whose_session_expires_serves_again_as_a_broker_and_later_in_office(
+def test_a_controller_whose_session_expires_serves_again_as_a_broker_and_later_as_controller(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """ZK-3: nothing of the old session counts."""
 
     async def play(them: Brokers) -> None:
         creation = asyncio.ensure_future(them[1].runner.create_topic(assigned(1, 2)))
-        await asyncio.sleep(0)  # the wish is written, and the round is due
+        await asyncio.sleep(0)  # the topic is written, and the round is due
         them[1].session.expire()
         with pytest.raises(NotController):
             await creation
@@ -330,7 +330,7 @@ def test_a_controller_that_a_broker_refuses_decides_nothing_more_in_its_epoch() 
     scenario(play, 2)
 
 
-def test_whoever_removes_the_node_of_the_controller_has_another_one_elected() -> None:
+def test_removing_the_node_of_the_controller_has_another_one_elected() -> None:
     """As operators do with Kafka."""
 
     async def play(them: Brokers) -> None:
@@ -349,10 +349,10 @@ def test_whoever_removes_the_node_of_the_controller_has_another_one_elected() ->
     scenario(play)
 
 
-def test_a_state_that_somebody_else_wrote_is_read_before_anything_is_decided(
+def test_a_state_that_was_written_elsewhere_is_read_before_anything_is_decided(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The office is kept, what was thought is not; nothing was committed on it."""
+    """It stays controller, but reads everything; nothing was committed on what it assumed."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 1))
@@ -380,7 +380,7 @@ async def _write_isr(them: Brokers, *isr: int, topic: str = "t") -> None:
 def test_an_isr_that_its_leader_has_written_is_decided_on_as_it_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """RE-9, RE-10: nobody has told the controller yet; it goes on, in the same tenure."""
+    """RE-9, RE-10: it is not announced yet; the controller goes on, in the same term."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 1, 3))
@@ -403,7 +403,7 @@ def test_an_isr_that_its_leader_has_written_is_decided_on_as_it_is(
     scenario(play)
 
 
-def test_everybody_hears_of_isrs_that_were_announced(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_broker_gets_the_isrs_that_were_announced(caplog: pytest.LogCaptureFixture) -> None:
     """RE-9: by a leader below 2.7, whatever the controller's own version is."""
 
     async def play(them: Brokers) -> None:
@@ -441,7 +441,7 @@ def test_a_new_controller_reads_and_removes_what_was_announced_before() -> None:
 def test_who_is_overtaken_again_and_again_reads_everything(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It does not go on for ever; the office is kept."""
+    """It does not go on for ever, and stays controller."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 1, 3))
@@ -517,7 +517,7 @@ def test_a_broker_whose_first_steps_are_not_answered_looks_what_came_of_them(
 
 
 def lose_answer(broker: SomeBroker, path: str, happens: bool) -> None:
-    """The next commit that writes this node does, or does not, and nobody learns which."""
+    """The next commit that writes this node does, or does not, and its outcome is unknown."""
     commit = broker.session.commit
     left = [1]
 

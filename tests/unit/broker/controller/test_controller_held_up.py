@@ -45,7 +45,7 @@ def test_re_10_who_asks_again_and_again_holds_up_no_election() -> None:
     scenario(play)
 
 
-def test_a_config_that_cannot_be_read_keeps_nobody_from_the_office(
+def test_a_config_that_cannot_be_read_prevents_no_election(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """RE-10: as Kafka has it, such a topic has no settings of its own; and it has a leader."""

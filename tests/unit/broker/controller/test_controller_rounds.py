@@ -52,7 +52,7 @@ class CountingStore(EmbeddedStore):
 
 
 def test_a_topic_grows_and_the_rest_of_it_stays(caplog: pytest.LogCaptureFixture) -> None:
-    """TP-5: new partitions are led when the call returns; a warning tells of keys."""
+    """TP-5: new partitions are led when the call returns; a warning is logged about keys."""
 
     async def scenario(host: Host) -> None:
         before = await host.runner.create_topic(NewTopic("t", partitions=2))
@@ -167,7 +167,7 @@ def test_one_of_several_who_enlarge_a_topic_succeeds(tmp_path: Path) -> None:
 def test_growth_written_by_others_is_seen_too() -> None:
     async def scenario(host: Host) -> None:
         topic = await host.runner.create_topic(NewTopic("t"))
-        for total in (2, 4):  # the watch is set anew
+        for total in (2, 4):  # the watch is set again
             data = layout.encode_topic(topic.topic_id, {n: [0] for n in range(total)})
             await host.store.commit([Set("/brokers/topics/t", data)])
             for _ in range(50):
@@ -219,7 +219,7 @@ def test_all_topics_of_a_request_are_one_commit() -> None:
         assert host.image.topics["t7"].config == {"retention.ms": "7"}
         store.commits.clear()
         failures = await host.runner.delete_topics([*(t.name for t in wanted), "no-such-topic"])
-        assert len(store.commits) == 3  # the wishes, nobody leads them, their nodes are gone
+        assert len(store.commits) == 3  # the requests, no leaders, their nodes are removed
         assert failures[:50] == [None] * 50
         assert isinstance(failures[50], UnknownTopicOrPartition)
         await host.runner.stop()
@@ -269,7 +269,7 @@ def test_a_partition_whose_only_replica_is_lost_has_no_leader(tmp_path: Path) ->
             assert layout.decode_state(*name, node.data).leader == NO_LEADER
         kept = host.image.topics["t"].partitions[0]
         assert (kept.leader, kept.leader_epoch, kept.offline_replicas) == (0, 0, ())
-        await host.runner.replicas_offline(lost)  # told twice, nothing more happens
+        await host.runner.replicas_offline(lost)  # reported twice, nothing more happens
         again = await host.store.read(layout.state_path(*lost[0]))
         assert again is not None and again.version == 1
 
@@ -317,17 +317,17 @@ def test_a_directory_that_fails_during_the_start(tmp_path: Path) -> None:
 
     async def after() -> None:
         host = Host(EmbeddedStore.open(tmp_path))
-        telling = []
+        reporting = []
 
         async def deliver(request: ControlRequest) -> None:
             await host._deliver(request)
-            if isinstance(request, LeaderAndIsr) and not telling:
+            if isinstance(request, LeaderAndIsr) and not reporting:
                 lost = host.runner.replicas_offline([TopicPartition("t", 1)])
-                telling.append(asyncio.get_running_loop().create_task(lost))
+                reporting.append(asyncio.get_running_loop().create_task(lost))
 
         host.runner = runner_of(host.store, host.view, deliver)
         await host.runner.start(BROKER)
-        await asyncio.wait_for(telling[0], 60)
+        await asyncio.wait_for(reporting[0], 60)
         partitions = host.image.topics["t"].partitions
         assert [n for n, each in partitions.items() if each.leader == NO_LEADER] == [1]
         await host.runner.stop()

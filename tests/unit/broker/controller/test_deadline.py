@@ -1,4 +1,4 @@
-"""Waiting for the controller: the work outlives whoever asked for it."""
+"""Waiting for the controller: the work outlives its client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.broker.controller.deadline import within
 from barnabas.errors import InvalidTopic, RequestTimedOut
 
 
-def test_what_is_done_in_time_is_told() -> None:
+def test_what_is_done_in_time_is_returned() -> None:
     async def refuse() -> None:
         raise InvalidTopic("no")
 

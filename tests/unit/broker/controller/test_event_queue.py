@@ -1,4 +1,4 @@
-"""What is left for a controller's next round, and that nobody is left waiting for it."""
+"""The events for a controller's next round, and the callers that wait for it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_marks_that_come_during_a_round_make_another_one_due() -> None:
     run(scenario)
 
 
-def test_questions_are_answered_in_turn_and_to_whoever_still_waits() -> None:
+def test_requests_are_answered_in_turn_where_a_caller_still_waits() -> None:
     async def scenario(queue: EventQueue) -> None:
         nothing = Decision((), ClusterImage.empty(), ())
         asked = [
@@ -82,8 +82,8 @@ def test_questions_are_answered_in_turn_and_to_whoever_still_waits() -> None:
     run(scenario)
 
 
-def test_the_end_reaches_everybody_even_in_the_middle_of_a_round() -> None:
-    """ZK-3: whoever waits is to look for the next controller."""
+def test_the_end_reaches_every_caller_even_in_the_middle_of_a_round() -> None:
+    """ZK-3: each is to look for the next controller."""
 
     async def scenario(queue: EventQueue) -> None:
         served = asyncio.ensure_future(queue.whole_round())

@@ -62,8 +62,8 @@ def test_a_registration_has_the_czxid_as_its_epoch() -> None:
     asyncio.run(scenario())
 
 
-def test_the_office_is_for_one() -> None:
-    """ZK-3: whoever creates /controller first; the epoch grows with each election."""
+def test_one_broker_is_controller() -> None:
+    """ZK-3: the first to create /controller; the epoch grows with each election."""
 
     async def scenario() -> None:
         store = EmbeddedStore()
@@ -203,8 +203,8 @@ def test_zk_2_a_session_that_ends_before_the_registration_is_read_is_an_error_to
     asyncio.run(scenario())
 
 
-def test_an_office_is_left_by_whoever_has_it() -> None:
-    """ZK-3: nobody is left without a controller by one that cannot go on."""
+def test_only_the_controller_resigns() -> None:
+    """ZK-3: another broker can be elected after one that cannot go on."""
 
     async def scenario() -> None:
         store = EmbeddedStore()

@@ -1,4 +1,4 @@
-"""What a broker that does not answer has yet to hear: bounded, and nothing of it is lost."""
+"""The requests for a broker that does not answer: bounded, and none has lost its effect."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def update(
     return UpdateMetadata(1, 1, "c", live, topics, tuple(removed))
 
 
-def said(*requests: ControlRequest) -> list[ControlRequest]:
+def merge(*requests: ControlRequest) -> list[ControlRequest]:
     return [
         each.request for each in merged([PendingRequest(request, EMPTY) for request in requests])
     ]
@@ -66,42 +66,42 @@ def said(*requests: ControlRequest) -> list[ControlRequest]:
 
 
 def test_the_last_word_on_a_partition_replaces_those_before() -> None:
-    assert said(host(state(T0), state(T1)), host(state(T0, 2)), host(state(U0))) == [
+    assert merge(host(state(T0), state(T1)), host(state(T0, 2)), host(state(U0))) == [
         host(state(T0, 2), state(T1), state(U0))
     ]
 
 
-def test_what_it_has_not_heard_of_stays_new() -> None:
-    assert said(host(state(T0, is_new=True)), host(state(T0, 2))) == [
+def test_a_partition_that_was_not_sent_yet_stays_new() -> None:
+    assert merge(host(state(T0, is_new=True)), host(state(T0, 2))) == [
         host(state(T0, 2, is_new=True))
     ]
     again = (host(state(T0, is_new=True)), stop(T0, 1), host(state(T0, 2)))
-    assert said(*again) == [stop(T0, 1), host(state(T0, 2))], "who stops it may have it"
+    assert merge(*again) == [stop(T0, 1), host(state(T0, 2))], "a broker that stops it may have it"
 
 
 def test_what_is_stopped_last_is_not_hosted_before() -> None:
-    assert said(host(state(T0), state(T1)), stop(T0, 2)) == [stop(T0, 2), host(state(T1))]
+    assert merge(host(state(T0), state(T1)), stop(T0, 2)) == [stop(T0, 2), host(state(T1))]
 
 
 def test_who_stops_more_thoroughly_or_later_is_obeyed() -> None:
     both = (stop(T0, 2, delete=False), stop(T0, 4))
-    assert said(*both) == said(*reversed(both)) == [stop(T0, 4)]
+    assert merge(*both) == merge(*reversed(both)) == [stop(T0, 4)]
     going = (stop(T0, WHILE_DELETING), host(state(T0, 1)), stop(T0, 4))
-    assert said(*going) == said(*reversed(going)) == [stop(T0, WHILE_DELETING)]
-    unsaid = StopReplica(1, 1, (T0,), delete=True)
-    assert said(unsaid, stop(T0, 4)) == said(stop(T0, 4), unsaid) == [stop(T0, -1)]
+    assert merge(*going) == merge(*reversed(going)) == [stop(T0, WHILE_DELETING)]
+    unchecked = StopReplica(1, 1, (T0,), delete=True)
+    assert merge(unchecked, stop(T0, 4)) == merge(stop(T0, 4), unchecked) == [stop(T0, -1)]
 
 
 def test_of_two_topics_of_one_name_the_later_one_is_meant() -> None:
     first, second = (
         stop(T0, WHILE_DELETING)._replace(topic_ids={T0: bytes([each]) * 16}) for each in (1, 2)
     )
-    assert said(first, host(state(T0)), second) == [second]
-    assert said(first, host(state(T0))) == [first, host(state(T0))]
+    assert merge(first, host(state(T0)), second) == [second]
+    assert merge(first, host(state(T0))) == [first, host(state(T0))]
 
 
 def test_one_update_of_metadata_for_all() -> None:
-    (whole,) = said(
+    (whole,) = merge(
         update(topic("t"), topic("u"), brokers=[1, 2, 3]),
         update(topic("t", 2)),
         update(removed=["u", "v"], brokers=[2]),
@@ -111,7 +111,7 @@ def test_one_update_of_metadata_for_all() -> None:
 
 
 def test_a_topic_that_came_back_under_its_name_is_another_one() -> None:
-    (whole,) = said(update(topic("t")), update(removed=["t"]), update(topic("t", 1, "other")))
+    (whole,) = merge(update(topic("t")), update(removed=["t"]), update(topic("t", 1, "other")))
     assert whole == update(topic("t", 1, "other"), removed=["t"])
     assert isinstance(whole, UpdateMetadata)
     image = EMPTY.apply(update(topic("t"), topic("u"))).apply(whole)
@@ -119,7 +119,7 @@ def test_a_topic_that_came_back_under_its_name_is_another_one() -> None:
     assert image.topic_names == {b"other".ljust(16): "t", b"u".ljust(16): "u"}
 
 
-def test_a_topic_that_is_gone_is_told_with_all_of_its_partitions() -> None:
+def test_a_removed_topic_is_sent_with_all_of_its_partitions() -> None:
     """As it was known when it was removed: the image of today has none of it."""
     two = topic("t")._replace(partitions=dict.fromkeys(range(2), topic("t").partitions[0]))
     then = EMPTY.apply(update(two))
@@ -152,7 +152,7 @@ class Receiver:
         self.on_disk: dict[TopicPartition, bool] = {}  # whether it is from before
         self.image = EMPTY
 
-    def hear(self, requests: Iterable[ControlRequest]) -> None:
+    def carry_out(self, requests: Iterable[ControlRequest]) -> None:
         for request in requests:
             if isinstance(request, UpdateMetadata):
                 self.image = self.image.apply(request)
@@ -174,7 +174,7 @@ class Receiver:
                 self.on_disk.pop(name, None)
 
     def outcome(self) -> tuple[object, ...]:
-        # What was made and is hosted no longer without being deleted differs: nobody ever made it.
+        # A replica that was made and stopped without deletion differs: here it was never made.
         old = {name for name, is_old in self.on_disk.items() if is_old or name in self.hosted}
         return self.hosted, old, self.image
 
@@ -213,29 +213,29 @@ def test_what_is_merged_has_the_effect_of_all_of_it(
         else:
             requests.append(update(removed=[name.topic], brokers=[number]))
     outcomes = []
-    for words in (requests, said(*requests)):
+    for words in (requests, merge(*requests)):
         receiver = Receiver()
-        receiver.hear([host(*(state(name) for name in sorted(before))), update(topic("t"))])
+        receiver.carry_out([host(*(state(name) for name in sorted(before))), update(topic("t"))])
         receiver.on_disk = dict.fromkeys(before, True)
-        receiver.hear(words)
+        receiver.carry_out(words)
         outcomes.append(receiver.outcome())
     assert outcomes[0] == outcomes[1]
-    assert len(said(*requests)) <= 4
+    assert len(merge(*requests)) <= 4
 
 
 # --- the queue -----------------------------------------------------------------------------------
 
 
-def test_what_is_told_in_time_is_told_as_it_was_decided() -> None:
+def test_requests_that_are_answered_in_time_are_sent_as_decided() -> None:
     backlog = RequestBacklog()
     words = [host(state(T0, number)) for number in range(MERGED_AT)]
     for each in words:
         backlog.add(each, EMPTY)
-    heard = []
+    sent = []
     while backlog:
-        heard.append(backlog.first.request)
+        sent.append(backlog.first.request)
         backlog.remove_first()
-    assert heard == words
+    assert sent == words
 
 
 def test_what_gathers_for_long_has_a_bound_and_the_first_is_left_alone() -> None:
@@ -251,7 +251,7 @@ def test_what_gathers_for_long_has_a_bound_and_the_first_is_left_alone() -> None
     assert backlog.first.request == first
     receiver = Receiver()
     while backlog:
-        receiver.hear([backlog.first.request])
+        receiver.carry_out([backlog.first.request])
         backlog.remove_first()
     assert receiver.hosted[T0].leader_epoch == 9_999
     assert receiver.image.topics["t"] == topic("t", 9_999)
@@ -260,7 +260,7 @@ def test_what_gathers_for_long_has_a_bound_and_the_first_is_left_alone() -> None
     assert not backlog
 
 
-def test_a_large_cluster_is_merged_seldom_and_told_in_pieces() -> None:
+def test_a_large_cluster_is_merged_seldom_and_sent_in_pieces() -> None:
     """Each merge costs what the cluster has; between two of them as much comes again."""
     backlog = RequestBacklog()
     count = 17 * PARTITIONS_AT_ONCE

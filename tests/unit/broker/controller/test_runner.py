@@ -153,7 +153,7 @@ def test_a_given_assignment_is_taken() -> None:
 
 
 def test_many_at_once(tmp_path: Path) -> None:
-    """One round takes up what many have written; one name is made once, whoever asks."""
+    """One round processes what many have written; one name is created once."""
 
     async def scenario(host: Host) -> None:
         names = [f"t{number}" for number in range(20)] * 2
@@ -260,7 +260,7 @@ def test_a_restart_takes_up_everything(tmp_path: Path) -> None:
 
 
 def test_a_crash_after_any_commit_is_taken_up_by_the_next_start(tmp_path: Path) -> None:
-    """A topic is led as a whole or not there, a deletion once wished is finished (ZK-4)."""
+    """A topic is led as a whole or not there, a deletion once requested is completed (ZK-4)."""
     written = tmp_path / "written"
     written.mkdir()
 
@@ -335,7 +335,7 @@ def test_two_brokers_with_one_id() -> None:
 
 
 def test_a_deposed_controller_decides_nothing_any_more(caplog: pytest.LogCaptureFixture) -> None:
-    """ZK-3: its commits fail as a whole, and it tells its clients to look for another one."""
+    """ZK-3: its commits fail as a whole, and its clients get NOT_CONTROLLER."""
 
     async def scenario(host: Host) -> None:
         await host.runner.create_topic(NewTopic("a"))
@@ -343,7 +343,7 @@ def test_a_deposed_controller_decides_nothing_any_more(caplog: pytest.LogCapture
         epoch = await host.store.read("/controller_epoch")
         assert epoch is not None
         creation = asyncio.ensure_future(host.runner.create_topic(NewTopic("b")))
-        await asyncio.sleep(0)  # the wish is written
+        await asyncio.sleep(0)  # the topic is written
         await other.commit(
             [
                 Check("/controller_epoch", epoch.version),
@@ -369,7 +369,7 @@ def test_a_deposed_controller_decides_nothing_any_more(caplog: pytest.LogCapture
 
 
 def test_a_commit_in_another_epoch_is_no_commit(caplog: pytest.LogCaptureFixture) -> None:
-    """ZK-3: the fence holds though nobody has been told; then a later epoch is begun."""
+    """ZK-3: the fence holds before any broker is notified; then a later epoch begins."""
 
     async def scenario(host: Host) -> None:
         epoch = await host.store.read("/controller_epoch")
@@ -385,7 +385,7 @@ def test_a_commit_in_another_epoch_is_no_commit(caplog: pytest.LogCaptureFixture
     run(scenario)
 
 
-def test_whoever_waits_at_the_stop_is_told() -> None:
+def test_a_caller_that_waits_at_the_stop_gets_an_error() -> None:
     async def scenario() -> None:
         host = Host(EmbeddedStore())
         await host.runner.start(BROKER)

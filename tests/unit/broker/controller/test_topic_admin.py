@@ -1,4 +1,4 @@
-"""Topics that somebody has asked any broker about: made by the controller, wherever that is."""
+"""Topics that a client has asked any broker about: created by the controller, wherever that is."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_coordinators_topic_is_made_wherever_it_is_asked_for(
 
 
 def test_only_the_controller_creates(other: RawClient) -> None:
-    """TP-1: whoever asks another broker is told to look for it."""
+    """TP-1: a client of another broker gets NOT_CONTROLLER."""
     wanted = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
     answer = other.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
     assert [each.error_code for each in answer.topics] == [NOT_CONTROLLER]

@@ -61,7 +61,7 @@ def test_who_has_lost_a_replica_is_believed_about_what_is_there() -> None:
 
 
 def test_who_cannot_reach_a_replica_says_so_before_anybody_knows_it() -> None:
-    """ST-10: whoever waits is told, and the nodes stay until it is deleted."""
+    """ST-10: the caller is answered, and the nodes stay until it is deleted."""
     deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     deletions.answered(1, STOP, {T0: 0, T1: 0})
@@ -98,16 +98,16 @@ def test_a_late_answer_about_a_reassignment_does_not_count() -> None:
     assert deletions.without_replicas() == []
 
 
-def test_a_wish_without_a_topic_is_fulfilled_at_once() -> None:
+def test_a_request_without_a_topic_is_completed_at_once() -> None:
     deletions = TopicDeletions()
     deletions.begin("t", None)
     assert deletions.without_replicas() == ["t"]
 
 
-def test_whoever_waits_is_told_how_it_ended() -> None:
+def test_every_caller_learns_how_it_ended() -> None:
     async def scenario() -> None:
         deletions = TopicDeletions()
-        await deletions.until_removed("t")  # nobody deletes it
+        await deletions.until_removed("t")  # it is not being deleted
         deletions.begin("t", TOPIC)
         first, second = (asyncio.ensure_future(deletions.until_removed("t")) for _ in range(2))
         await asyncio.sleep(0)

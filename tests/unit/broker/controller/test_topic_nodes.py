@@ -62,7 +62,7 @@ def test_a_topic_is_read_as_the_brokers_know_it_and_with_its_moves() -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_known_is_left_alone_and_what_grew_is_told_and_read() -> None:
+def test_known_topics_are_left_alone_and_a_larger_one_is_noticed_and_read() -> None:
     """TP-5: the version is that of the last look."""
 
     async def scenario() -> None:
@@ -70,7 +70,7 @@ def test_what_is_known_is_left_alone_and_what_grew_is_told_and_read() -> None:
         touched: list[str] = []
         nodes = _nodes(store, touched)
         topics = await nodes.unknown(())
-        assert nodes.versions == {"t": 0}
+        assert nodes.take_versions() == {"t": 0}
         assert await nodes.unknown(topics) == {}
         assert await nodes.grown(list(topics.values())) == []
         more = layout.encode_topic(ID, {0: (2, 3), 1: (2, 3), 2: (3, 1)})
@@ -79,10 +79,10 @@ def test_what_is_known_is_left_alone_and_what_grew_is_told_and_read() -> None:
         (grown,) = await nodes.grown(list(topics.values()))
         assert sorted(grown.partitions) == [0, 1, 2]
         assert grown.partitions[0] == topics["t"].partitions[0], "what it knows it knows better"
-        assert nodes.versions == {"t": 1}
+        assert nodes.take_versions() == {"t": 1}
         touched.clear()
         await store.commit([Set("/brokers/topics/t", more)])
-        assert touched, "it is watched anew"
+        assert touched, "it is watched again"
         await store.commit([Create("/brokers/topics/u", layout.encode_topic(ID, {0: [1]}))])
         assert list(await nodes.unknown(topics)) == ["u"]
         await store.close()
@@ -102,7 +102,7 @@ def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
         nodes = _nodes(store, [])
         topic = (await nodes.unknown(("t",)))["old"]
         assert topic.topic_id != bytes(16)
-        assert nodes.versions == {"old": 1}
+        assert nodes.take_versions() == {"old": 1}
         assert (await load_topics(store))["old"].topic_id == topic.topic_id
         await store.close()
 
@@ -110,7 +110,7 @@ def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
 
 
 def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() -> None:
-    """KIP-516: jute.maxbuffer, which is a mebibyte unless somebody has raised it."""
+    """KIP-516: jute.maxbuffer, which is a mebibyte by default."""
 
     async def scenario() -> None:
         store = await _store()
@@ -123,7 +123,7 @@ def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() ->
         nodes = _nodes(store, [])
         topics = await nodes.unknown(("t",))
         assert {topic.topic_id for topic in topics.values()}.isdisjoint({None, bytes(16)})
-        assert set(nodes.versions.values()) == {1}
+        assert set(nodes.take_versions().values()) == {1}
         written = sum(
             len(node.data or b"") + len(path)
             for path, node in store.tree.nodes.items()
@@ -137,7 +137,7 @@ def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() ->
 
 
 def test_the_paths_of_a_topic_can_be_deleted_in_their_order() -> None:
-    """ZK-4: the wish goes last, so whoever is interrupted goes on."""
+    """ZK-4: the request goes last, so an interrupted deletion goes on."""
 
     async def scenario() -> None:
         store = await _store()

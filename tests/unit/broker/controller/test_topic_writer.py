@@ -47,7 +47,7 @@ async def _store() -> FarStore:
     return store
 
 
-def test_who_was_overtaken_looks_again() -> None:
+def test_a_writer_that_was_overtaken_reads_again() -> None:
     """TP-5: no partition is lost, and none is made twice."""
 
     async def scenario() -> None:
@@ -105,7 +105,7 @@ def test_a_topic_that_goes_while_one_looks_is_unknown() -> None:
     asyncio.run(scenario())
 
 
-def test_without_a_session_a_client_is_told_to_ask_another_broker() -> None:
+def test_without_a_session_a_client_is_sent_to_another_broker() -> None:
     """ZK-5: whether it is noticed at a look or at the commit."""
 
     async def scenario() -> None:

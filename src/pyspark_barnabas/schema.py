@@ -26,7 +26,7 @@ _HEADERS = ArrayType(
 
 
 RECORD_BATCHES = pa.schema([pa.field("batch", pa.binary())])
-"""With the option `recordBatches`: Arrow IPC streams of the usual rows."""
+"""The schema with the option `recordBatches`: Arrow IPC streams of the usual rows."""
 
 
 def read_schema(include_headers: bool, record_batches: bool = False) -> StructType:

@@ -209,10 +209,10 @@ def test_a_topic_that_is_there_or_is_not(barnabas: InProcess) -> None:
     told = barnabas("topics create there", code=1)[1]
     assert told.count("\n") == 1
     assert "TOPIC_ALREADY_EXISTS" in told and "--if-not-exists" in told
-    assert barnabas("topics create there --if-not-exists")[0] == "Topic there is there already.\n"
+    assert barnabas("topics create there --if-not-exists")[0] == "Topic there already exists.\n"
     told = barnabas("topics delete gone", code=1)[1]
     assert told.count("\n") == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in told
-    assert barnabas("topics delete gone --if-exists")[0] == "Topic gone is not there.\n"
+    assert barnabas("topics delete gone --if-exists")[0] == "Topic gone does not exist.\n"
     assert "UNKNOWN_TOPIC_OR_PARTITION" in barnabas("topics describe gone", code=1)[1]
 
 

@@ -149,6 +149,6 @@ def test_tp_5_there_is_no_way_back(barnabas: InProcess, count: int) -> None:
 
 def test_a_topic_that_may_be_missing(barnabas: InProcess) -> None:
     assert barnabas("topics alter missing --partitions 2 --if-exists") == (
-        "Topic missing is not there.\n",
+        "Topic missing does not exist.\n",
         "",
     )

@@ -157,7 +157,7 @@ def test_st_9_nothing_is_found_in_what_kafka_left_whole(
         (
             "crash-leftovers",
             [
-                "plain-0/00000000000000000099.index: its 00000000000000000099.log is not there",
+                "plain-0/00000000000000000099.index: its 00000000000000000099.log does not exist",
                 "txn-0/00000000000000000019.snapshot: a producer snapshot fails its checksum",
             ],
         ),

@@ -82,7 +82,7 @@ def test_a_zookeeper_that_is_not_there(capfd: Capture, tmp_path: Path) -> None:
     assert "zookeeper.connect=127.0.0.1:1/k: no ZooKeeper has answered within 300 ms" in told
     assert told.count("\n") == 1
     told = run(capfd, "metadata", "ls", "/", "--zookeeper-connect", "127.0.0.1:x", code=1)[1]
-    assert "'127.0.0.1:x' is no address" in told
+    assert "'127.0.0.1:x' is not an address" in told
 
 
 @pytest.mark.foreign

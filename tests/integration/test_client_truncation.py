@@ -260,7 +260,7 @@ def test_who_waits_in_vain_is_told_why(
         consumer.assign([name])
         consumer.commit_sync({name: OffsetAndMetadata(3, leader_epoch=7)})
         wait_until(lambda: not consumer.poll(100) and "created again" in caplog.text)
-        assert f"{name} is led in epoch 0, and offset 3 was read in epoch 7" in caplog.text
+        assert f"{name} is led in epoch 0, but offset 3 was read in epoch 7" in caplog.text
         write(cluster, name, [(n, b"new") for n in range(2)])
         consumer.seek(name, 0)
         assert [offset for offset, _ in read(consumer, 2)] == [0, 1]

@@ -92,7 +92,7 @@ def test_of_two_with_one_name_the_first_ends_while_it_is_sending(collecting: Col
     first.send_signal(signal.SIGCONT)
     _, errors = first.communicate()
     assert first.returncode == 1
-    assert "another collector with the name 'test' has started" in errors
+    assert "another collector with the name 'test' was started" in errors
     assert second.poll() is None
 
 

@@ -25,7 +25,7 @@ from barnabas.records.record import Headers
 from barnabas.records.varint import append_varint
 
 MAX_BATCH_BYTES: Final = 900_000
-"""Of records, before compression: a broker accepts 1,048,588 bytes a batch by default."""
+"""Bytes of records, before compression: a broker accepts 1,048,588 a batch by default."""
 
 VARINTS: Final = 16_384
 

@@ -18,7 +18,7 @@ from barnabas.collector.siblings import log_names, siblings
 _TICK_NS: Final = 100_000_000
 
 Inodes = Mapping[str, int]
-"""By the name."""
+"""Inodes by file name."""
 
 
 def is_settled(changed_ns: int) -> bool:

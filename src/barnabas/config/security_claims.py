@@ -74,7 +74,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         ),
     }
 )
-"""By Kafka's name of the setting; of `listener.name.<listener>.` too."""
+"""The claims by Kafka's name of the setting, with and without `listener.name.<listener>.`"""
 
 
 def broken_promise(name: str, text: str) -> str | None:

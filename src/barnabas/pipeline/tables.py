@@ -64,7 +64,7 @@ class Control(NamedTuple):
     newest_s: int | None  # time of the newest hit, seconds since the epoch
     versions: dict[str, int]
     dead_letters_end: dict[int, int]
-    """By partition of the dead letter topic: its end at this state."""
+    """The end of the dead letter topic at this state, by partition."""
 
 
 class Tables:

@@ -35,7 +35,7 @@ class CannotRun(BarnabasError):
 
 
 class Plan(NamedTuple):
-    """What it takes to start any process of the cluster."""
+    """The plan of a cluster: enough to start any of its processes."""
 
     directory: Path
     zookeeper_port: int
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
         return f"{HOST}:{self.ports[broker_id]}"
 
     def metrics_address(self, broker_id: int) -> str:
-        """Where a broker serves `GET /metrics`; empty if it does not."""
+        """The address at which a broker serves `GET /metrics`; empty if it does not."""
         port = metrics_port(self.overrides, broker_id).get(METRICS_PORT)
         return f"{HOST}:{port}" if port is not None else ""
 

@@ -50,7 +50,7 @@ class Started(NamedTuple):
 
 
 def launch_zookeeper(plan: Plan) -> Started:
-    """Not ready yet. Raises CannotRun."""
+    """Start ZooKeeper, without waiting until it is ready. Raises CannotRun."""
     words = zookeeper.command(plan, os.environ)
     started = _launch("zookeeper", words, plan.zookeeper_directory)
     _record(plan.zookeeper_directory, started.process.pid, plan.zookeeper_address)
@@ -58,7 +58,7 @@ def launch_zookeeper(plan: Plan) -> Started:
 
 
 def launch_broker(plan: Plan, broker_id: int) -> Started:
-    """Not ready yet."""
+    """Start a broker, without waiting until it is ready."""
     directory = plan.broker_directory(broker_id)
     words = [*_SERVER, "--data-dir", str(directory)]
     for key, value in plan.configs(broker_id).items():
@@ -172,7 +172,7 @@ def _gone_within(pid: int, began_ticks: int, seconds: float) -> bool:
 
 
 def ending(code: int) -> str:
-    """How a process ended, in words."""
+    """The way in which a process ended, as text."""
     if code < 0:
         return f"was killed by signal {-code}"
     return "stopped" if code == 0 else f"ended with code {code}"

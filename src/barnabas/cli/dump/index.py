@@ -31,7 +31,7 @@ class IndexEntry(NamedTuple):
     offset: int
     """The offset of the last record of the batches that the entry covers."""
     target: int
-    """Where those batches begin, in bytes; or the largest timestamp so far, in ms."""
+    """The position of those batches, in bytes; or the largest timestamp so far, in ms."""
 
 
 def base_offset(path: Path) -> int:

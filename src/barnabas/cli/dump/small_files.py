@@ -121,4 +121,4 @@ SMALL_FILES: dict[str, Lines] = {
     PARTITION_METADATA: _metadata_lines,
     ".kafka_cleanshutdown": _marker_lines,
 }
-"""By file name."""
+"""The functions that print these files, by file name."""

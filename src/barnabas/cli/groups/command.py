@@ -97,7 +97,13 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
 
 @groups.command()
 @group_names
-@click.option("--offsets", "what", flag_value="offsets", default=True, help="The default.")
+@click.option(
+    "--offsets",
+    "what",
+    flag_value="offsets",
+    default=True,
+    help="Its offsets and lag: the default.",
+)
 @click.option("--members", "what", flag_value="members", help="Its members.")
 @click.option("--state", "what", flag_value="state", help="Its coordinator and state.")
 @click.option(

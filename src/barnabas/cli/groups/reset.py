@@ -73,7 +73,7 @@ def _targets_of_file(offsets: Offsets, topics: dict[str, list[int]]) -> Targets:
 
 
 async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targets) -> list[Move]:
-    """Where the group goes in each of its partitions. Raises BadReset."""
+    """The group's moves in each of its partitions. Raises BadReset."""
     starts = await offsets_at(admin, targets, EARLIEST)
     ends = await offsets_at(admin, targets, LATEST)
     times = {name: to.number for name, to in targets.items() if to.goal is Goal.TIME}

@@ -1,4 +1,4 @@
-"""Where a command finds the metadata tree: in ZooKeeper, or in a broker's own directory.
+"""The source of the metadata tree for a command: ZooKeeper, or a broker's own directory.
 
 As for a broker: ZooKeeper if the settings name one, else the first log directory. The settings
 are those of a properties file, then the environment's, then the command line's.

@@ -52,7 +52,7 @@ def _action(name: str, text: str) -> Callable[[F], F]:
 
 @click.command()
 @_action("generate", "Propose a reassignment.")
-@_action("execute", "Begin it.")
+@_action("execute", "Start a reassignment.")
 @_action("verify", "Show the state of a reassignment.")
 @_action("cancel", "Undo a reassignment that is under way.")
 @_action("list", "List the reassignments under way.")
@@ -101,8 +101,12 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     """Move partitions to other brokers.
 
     A file lists the new replicas of each partition, the preferred leader first:
-    {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}. The move goes on
-    by itself: the new replicas copy the log, and when all are in sync the old ones are removed.
+
+    \b
+      {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}
+
+    The move goes on by itself: the new replicas copy the log, and when all are in sync the old ones
+    are removed.
 
     --throttle limits how fast they copy. Run --verify until the move is over: only then does it
     clear the throttles, of all brokers and of the file's topics. To change the rate of a move,

@@ -153,7 +153,9 @@ def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
     is_flag=True,
     help="Only those with replicas out of sync.",
 )
-@click.option("--unavailable-partitions", "unavailable", is_flag=True, help="Without a leader.")
+@click.option(
+    "--unavailable-partitions", "unavailable", is_flag=True, help="Only those without a leader."
+)
 @click.option(
     "--under-min-isr-partitions",
     "under_min_isr",

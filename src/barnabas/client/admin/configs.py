@@ -71,7 +71,7 @@ class ConfigOperationType(IntEnum):
 
 
 class ConfigOperation(NamedTuple):
-    """What to do to one config; `value` is None for DELETE, comma-separated items for lists."""
+    """A change of one config; `value` is None for DELETE, comma-separated items for lists."""
 
     name: str
     op: ConfigOperationType = ConfigOperationType.SET

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (key 25): the partition with a group's offsets becomes part of a transaction.
+"""AddOffsetsToTxn (key 25): add the partition with a group's offsets to a transaction.
 
 Answered by the transaction's coordinator; the offsets go to the group's (TxnOffsetCommit).
 """
@@ -32,14 +32,14 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
         if not name:
             raise InvalidRequest
         if GROUP_TOPIC not in context.node.image.topics:
-            return _make_and_ask(context, request)
+            return _create_topic_and_ask(context, request)
         return _ask(context, request)
     except KafkaError as error:
         return add_offsets_failed(error, context.version)
 
 
-async def _make_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Message:
-    """The producer asks for the group's coordinator later: nobody else may have made the topic."""
+async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Message:
+    """The producer looks for the group's coordinator later, so the topic may not exist yet."""
     node = context.node
     try:
         await node.internal_topics.make(GROUP_TOPIC, node.config)
@@ -50,7 +50,7 @@ async def _make_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Me
 
 
 def _ask(context: Context, request: AddOffsetsToTxnRequest) -> ShardOutcome:
-    """Ask the coordinator; KafkaError if it is not here."""
+    """Ask the coordinator. Raises KafkaError if it is not here."""
     node, version = context.node, context.version
     partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     shard = node.transactions.shard_of(request.transactional_id)

@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn (key 24): partitions become part of a transaction (PR-7).
+"""AddPartitionsToTxn (key 24): add partitions to a transaction (PR-7).
 
 All of them or none: if one is unknown or forbidden, the others are answered with
-OPERATION_NOT_ATTEMPTED. From version 4 on it is brokers that ask, to verify what a producer sends
-them (KIP-890); then there may be several transactions, each with its own answer.
+OPERATION_NOT_ATTEMPTED. From version 4 on brokers send it, to verify a producer's batches
+(KIP-890); then there may be several transactions, each with its own answer.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
         if version < _BROKERS and not context.allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
-        # First of all: a broker that no controller has spoken to yet knows of no topic, and is not
-        # the one to ask.
+        # Before anything else: a broker without metadata knows no topic, and coordinates nothing.
         shard = context.node.transactions.shard_of(name) if name else None
         refused = {one: code for one in partitions if (code := _refusal(context, one))}
         if refused:
@@ -91,7 +90,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
 
 
 def _refusal(context: Context, topic_partition: TopicPartition) -> int:
-    """Why the partition cannot be part of any transaction of the caller; 0 if it can."""
+    """The error code if the client cannot have the partition in a transaction; 0 if it can."""
     name, partition = topic_partition
     if context.version < _BROKERS and (
         name in INTERNAL_TOPICS or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name)

@@ -1,6 +1,7 @@
 """AllocateProducerIds (key 67): a block of producer ids for another broker (KIP-730).
 
-Our own brokers take theirs from the metadata store; a Kafka in the same cluster asks here.
+Brokers of this project take theirs from the metadata store; a Kafka in the same cluster sends this
+request.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ async def _allocate(
 ) -> AllocateProducerIdsResponse:
     controller = context.node.controller
     try:
-        asker = controller.image.brokers.get(request.broker_id)
-        if asker is None:
+        broker = controller.image.brokers.get(request.broker_id)
+        if broker is None:
             raise BrokerIdNotRegistered
-        if asker.epoch != request.broker_epoch:
+        if broker.epoch != request.broker_epoch:
             raise StaleBrokerEpoch
         first, last = await controller.allocate_producer_id_block()
     except KafkaError as error:

@@ -1,6 +1,6 @@
-"""AlterConfigs (key 33): all settings of a topic or of brokers anew; what is not named falls back.
+"""AlterConfigs (key 33): replace all configs of a topic or of brokers; others return to defaults.
 
-Java's client has it deprecated since KIP-339, because two who alter at once undo each other.
+Deprecated in Java's client since KIP-339: two clients that alter at once undo each other's changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AlterPartition (key 56): leaders on other brokers ask the controller for other ISRs (RE-9)."""
+"""AlterPartition (key 56): leaders on other brokers propose ISRs to the controller (RE-9)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""AlterPartitionReassignments (key 45): begin or cancel moves of partitions (KIP-455, RE-13).
+"""AlterPartitionReassignments (key 45): start or cancel reassignments (KIP-455, RE-13).
 
-The answer says that a move has begun, or why not; how far it is ListPartitionReassignments says.
+The answer says which have started, and why others have not; ListPartitionReassignments shows their
+progress.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ControlledShutdown (key 7): a broker is about to stop; others lead what it led (RE-13)."""
+"""ControlledShutdown (key 7): move leaderships off a broker that is about to stop (RE-13)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from barnabas.protocol.messages.controlled_shutdown import (
 def handle(context: Context, request: ControlledShutdownRequest) -> Outcome:
     if not is_broker(context):
         return ControlledShutdownResponse(error_code=ClusterAuthorizationFailed.code)
-    return _relieve(context, request)
+    return _shut_down(context, request)
 
 
-async def _relieve(
+async def _shut_down(
     context: Context, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
     try:

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): topics grow; what is stored stays where it is (TP-5)."""
+"""CreatePartitions (key 37): add partitions to topics; stored records stay in place (TP-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): the topics of a request in one go, each answered when it is led."""
+"""CreateTopics (key 19): create a request's topics together; answered when they have leaders."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def _create(
 
 
 def _wanted(context: Context, topic: CreatableTopic) -> NewTopic:
-    """The request's topic with the broker's defaults; refused in the order in which Kafka does."""
+    """The request's topic with the broker's defaults. Checks are in Kafka's order."""
     if topic.name in context.node.image.topics:
         raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
     nulls = [entry.name for entry in topic.configs if entry.value is None]
@@ -147,7 +147,7 @@ def _result(
 
 
 def _configs(context: Context, topic: TopicImage) -> list[CreatableTopicConfigs]:
-    """The new topic's effective configs, so that its creator need not ask (KIP-525)."""
+    """The new topic's effective configs, which spares a DescribeConfigs (KIP-525)."""
     return [
         CreatableTopicConfigs(
             name=each.key.name,

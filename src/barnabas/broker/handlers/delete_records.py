@@ -1,8 +1,8 @@
-"""DeleteRecords (key 21): what is below an offset is gone at once; its segments go with the next
-look for old ones (ST-10).
+"""DeleteRecords (key 21): raise the log start offset of partitions (ST-10).
 
-Only up to the high watermark, for a replica that lags would bring the rest back. The answer is
-where the partition begins on all of its live replicas, and comes when it begins there on all.
+Records below it are gone at once; their segments are deleted by the next retention check. Only up
+to the high watermark, for a replica that lags would bring the rest back. The answer is the lowest
+log start offset of the live replicas, and comes when all of them begin there.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from barnabas.protocol.messages.delete_records import (
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
-_LOOK_AGAIN_S = 0.5  # nobody tells when a replica's broker has gone, for which nobody has to wait
+_LOOK_AGAIN_S = 0.5  # no event says that a replica's broker failed, which is waited for no longer
 
 Later = Coroutine[Any, Any, DeleteRecordsResponse]
 
 
 class _Pending(NamedTuple):
-    """A partition that does not begin at its new start everywhere."""
+    """A partition whose replicas do not all begin at its new start."""
 
     replica: Replica
     offset: int
@@ -112,7 +112,10 @@ async def _wait(
 
 
 async def _reached(context: Context, pending: _Pending, until: float) -> None:
-    """Return when all live replicas begin there; RequestTimedOut, or what this broker is not."""
+    """Return when all live replicas begin at the offset.
+
+    Raises RequestTimedOut, and NotLeaderOrFollower and the like if this broker leads no longer.
+    """
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
@@ -127,7 +130,7 @@ async def _reached(context: Context, pending: _Pending, until: float) -> None:
 
 
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
-    """Returns where the log has to begin, at least."""
+    """Raise the log start offset. Returns the offset at which replicas have to begin, or above."""
     log, high_watermark = replica.log, replica.high_watermark
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")

@@ -1,6 +1,6 @@
-"""DeleteTopics (key 20): by name, or by id from version 6 on (KIP-516); all in one go.
+"""DeleteTopics (key 20): by name, or by id from version 6 on (KIP-516); all of them together.
 
-A result says what the request said: a topic that was asked for by name has no id in it.
+A result has what the request had: a topic that was named has no id in it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Outcome:
 
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
-    """Why none of them is deleted, if so."""
+    """The error for all of them; None if each is checked on its own."""
     if not context.node.config.bool("delete.topic.enable"):
         reason = "delete.topic.enable is false"
         return (
@@ -80,7 +80,7 @@ async def _delete_all(
         outcomes = await _delete(context, list(deleted), timeout_ms)
         for same, outcome in zip(deleted.values(), outcomes, strict=True):
             for result in same:
-                _tell(result, outcome)
+                _set_error(result, outcome)
     return DeleteTopicsResponse(responses=results)
 
 
@@ -111,10 +111,10 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
 
 def _result(name: str | None, topic_id: bytes, error: KafkaError | None) -> DeletableTopicResult:
     result = DeletableTopicResult(name=name, topic_id=topic_id)
-    _tell(result, error)
+    _set_error(result, error)
     return result
 
 
-def _tell(result: DeletableTopicResult, error: KafkaError | None) -> None:
+def _set_error(result: DeletableTopicResult, error: KafkaError | None) -> None:
     if error is not None:
         result.error_code, result.error_message = error.code, str(error)

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): who is in the cluster and who controls it (KIP-700)."""
+"""DescribeCluster (key 60): the cluster's brokers and its controller (KIP-700)."""
 
 from __future__ import annotations
 

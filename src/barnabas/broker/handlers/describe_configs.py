@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): every config with its value, its source and a sentence (KIP-226)."""
+"""DescribeConfigs (key 32): configs with their values, sources and documentation (KIP-226)."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
             result.error_code = error.code
             result.error_message = str(error)
         else:
-            wanted = frozenset(resource.configuration_keys or ())  # none wanted: all
+            wanted = frozenset(resource.configuration_keys or ())  # without keys: all
             result.configs = [
-                _told(context, request, each)
+                _described(context, request, each)
                 for each in effective
                 if not wanted or each.key.name in wanted
             ]
@@ -75,7 +75,7 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
     return DescribeConfigsResponse(results=results)
 
 
-def _told(
+def _described(
     context: Context, request: DescribeConfigsRequest, config: Effective
 ) -> DescribeConfigsResourceResult:
     result = DescribeConfigsResourceResult(
@@ -97,7 +97,7 @@ def _told(
 
 
 def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effective]:
-    """The configs of a topic, of this broker or of all; a KafkaError where there are none."""
+    """The configs of a topic, of this broker or of all brokers. Raises KafkaErrors."""
     node, name = context.node, resource.resource_name
     if resource.resource_type == _TOPIC:
         if not context.allowed(name):

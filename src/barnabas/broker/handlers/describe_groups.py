@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): state and members of groups, and their last rebalances on request."""
+"""DescribeGroups (key 15): state and members of groups and, on request, their last rebalances."""
 
 from __future__ import annotations
 

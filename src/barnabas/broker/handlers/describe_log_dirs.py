@@ -1,7 +1,7 @@
-"""DescribeLogDirs (key 35): every log directory of this broker, its partitions and their sizes.
+"""DescribeLogDirs (key 35): the log directories of this broker, their partitions and sizes.
 
-A directory that is offline is in the answer with KAFKA_STORAGE_ERROR and without partitions: that
-is how an administrator learns which disk it was.
+An offline directory is in the answer with KAFKA_STORAGE_ERROR and without partitions: so an
+administrator learns which disk has failed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
 Wanted = frozenset[TopicPartition] | None
-"""The partitions that are asked for; None: all."""
+"""The requested partitions; None: all."""
 
 
 def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -56,8 +56,8 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
                 DescribeLogDirsPartition(
                     partition_index=name.partition,
                     partition_size=size_bytes,
-                    # How far the log ends below the high watermark: never, where it is the
-                    # partition's only log on this broker.
+                    # The distance from the log's end to the high watermark: 0 for the only log
+                    # of the partition on this broker.
                     offset_lag=0,
                     is_future_key=is_future,
                 )

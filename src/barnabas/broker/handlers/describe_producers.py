@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61): what a partition's leader remembers of producers (KIP-664).
+"""DescribeProducers (key 61): the producers that a partition's leader keeps state of (KIP-664).
 
-With the offset at which each open transaction began: so one that hangs is found.
+It includes the start offset of each open transaction, by which hanging ones are found.
 """
 
 from __future__ import annotations

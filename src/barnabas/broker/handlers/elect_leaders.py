@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43): elections that somebody asks for, preferred or unclean ones (KIP-460)."""
+"""ElectLeaders (key 43): preferred or unclean elections on request (KIP-460)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.elect_leaders import (
 )
 from barnabas.types import TopicPartition
 
-_TELLS_ERROR = 1  # from this version on the answer as a whole may have one
+_TELLS_ERROR = 1  # from this version on the answer has an error code of its own
 _PREFERRED = 0
 _UNCLEAN = 1
 

@@ -54,7 +54,7 @@ def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | La
 
 
 def _collapse(request: FetchRequest) -> Slices[None]:
-    """A partition that is named more than once is one: where it stood first, as said last."""
+    """Join repeated partitions: one stays where it was named first, with what was said last."""
     pace = Pace()
     by_topic: dict[tuple[str, bytes], FetchTopic] = {}
     wanted: dict[tuple[str, bytes], dict[int, FetchPartition]] = {}
@@ -77,7 +77,7 @@ def _collapse(request: FetchRequest) -> Slices[None]:
 
 
 class _Fetch:
-    """One request on its way."""
+    """One request until its answer."""
 
     __slots__ = (
         "_context",
@@ -90,7 +90,7 @@ class _Fetch:
     )
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
-        """Raises what is wrong with the request's session."""
+        """Raises the KafkaErrors of fetch sessions."""
         self._context = context
         self._request = request
         self._replica_id = _replica_id(context, request)
@@ -112,7 +112,7 @@ class _Fetch:
             self._epoch = session.epoch
 
     def begin(self) -> Slices[FetchResponse | Later]:
-        """Stage one: the answer if there is one now."""
+        """Stage one: the answer, or the coroutine that waits for it."""
         found = self._pass(is_first=True)
         yield from self._read(found)
         if found.budget.cold:
@@ -143,7 +143,7 @@ class _Fetch:
                 yield from found.read_changed(self._session)
             else:
                 yield from found.read_all(self._request.topics)
-        except BaseException:  # the connection has gone between two slices
+        except BaseException:  # the connection was closed between two slices
             found.release()
             raise
 
@@ -161,11 +161,11 @@ class _Fetch:
             for place in found.places:
                 place.park(parked)
         if found.has_moved():
-            parked.wake()  # it was not parked when it would have been told
+            parked.wake()  # it was not parked yet when it would have been notified
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
-        """Read again when `parked` is told of more; at once, if only the disk is to be asked."""
+        """Read again when `parked` is notified of enough bytes; at once after a cold read."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000
         while True:
@@ -177,7 +177,7 @@ class _Fetch:
                 finally:
                     self._unpark(found, parked)
             found = await self._read_warm()
-            # Less than was told is there if it is not committed yet, or beyond a partition's limit.
+            # There may be less than notified: not committed yet, or beyond a partition's limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
@@ -185,7 +185,7 @@ class _Fetch:
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
     async def _read_warm(self) -> FetchPass:
-        """Read; a thread reads first what is not in the page cache, so that the loop need not."""
+        """Read; what is not in the page cache is read in a thread first, and not on the loop."""
         found = self._pass()
         for _ in self._read(found):
             await asyncio.sleep(0)
@@ -207,7 +207,7 @@ class _Fetch:
             self._session.waiter = None
 
     def _is_overtaken(self) -> bool:
-        """Whether the session has had its next request while this one waited, or has ended."""
+        """Whether the session got its next request while this one waited, or was closed."""
         session = self._session
         return session is not None and (session.epoch != self._epoch or session.is_closed)
 
@@ -245,7 +245,7 @@ class _Fetch:
     async def _warmed(
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
-        """The answer when its bytes are in the page cache; the thread reads no more than those."""
+        """Read the answer's bytes, and no more, into the page cache in a thread."""
         pool = self._context.node.replicas.lanes.reads
         reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
@@ -253,7 +253,7 @@ class _Fetch:
         except OSError as error:
             found.disk_failed(error)
         except asyncio.CancelledError:
-            # The files must stay open under the thread.
+            # The files must stay open for the thread.
             reading.add_done_callback(lambda done: _forget(done, found))
             raise
         return response
@@ -275,7 +275,7 @@ def _is_cached(part: FileSlice) -> bool:
     try:
         return cast(File, part.file).is_cached(part.position, part.size)
     except OSError:
-        return False  # the thread will meet it again, and its failure is dealt with
+        return False  # the thread will fail as well, and its failure is handled
 
 
 def _warm(cold: list[FileSlice]) -> None:
@@ -284,5 +284,5 @@ def _warm(cold: list[FileSlice]) -> None:
 
 
 def _forget(done: asyncio.Future[None], found: FetchPass) -> None:
-    done.exception()  # looked at, so that nobody warns of it: there is no one left to tell
+    done.exception()  # retrieved, lest asyncio log it: the client is gone
     found.release()

@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): which broker coordinates a group or a transactional id (GC-1).
+"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id (GC-1).
 
-It is the leader of the partition that keeps the key. The internal topic is made when the first
-client asks for a coordinator, and the answer waits for it: the client's next step then succeeds.
+It is the leader of the partition that keeps the key. The internal topic is created at the first
+such request, and the answer waits for it: the client's next request then succeeds.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
     if topic is not None and topic not in context.node.image.topics:
         keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
         if any(_refusal(context, request.key_type, key) is None for key in keys):
-            return _make_and_answer(context, request, topic)
+            return _create_topic_and_answer(context, request, topic)
     return sliced(_answer(context, request))
 
 
-async def _make_and_answer(
+async def _create_topic_and_answer(
     context: Context, request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     node = context.node
@@ -59,7 +59,7 @@ async def _make_and_answer(
 def _answer(
     context: Context, request: FindCoordinatorRequest, missing: str = ""
 ) -> Slices[FindCoordinatorResponse]:
-    """`missing`: why the internal topic is not there."""
+    """`missing`: why the internal topic does not exist."""
     if context.version >= _BATCHED:
         pace = Pace()
         coordinators = []
@@ -97,7 +97,7 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
 
 
 def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
-    """Why this caller gets no coordinator for this key, whatever the state of the cluster."""
+    """Why this client gets no coordinator for the key, whatever the state of the cluster."""
     if key_type == _GROUP:
         if not context.allowed(key):
             return GroupAuthorizationFailed(f"not allowed to describe group {key!r}")

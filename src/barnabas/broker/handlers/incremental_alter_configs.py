@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44): single settings of a topic or of brokers changed (KIP-339)."""
+"""IncrementalAlterConfigs (key 44): change single configs of a topic or of brokers (KIP-339)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """InitProducerId (key 22): an id and an epoch for an idempotent producer (KIP-98).
 
-With a transactional id the transaction coordinator answers, and fences whoever had the id before
-(PR-7). Stage two only when a new block of ids has to be taken from the metadata store.
+With a transactional id the transaction coordinator answers, and fences the id's previous producer
+(PR-7). There is a stage two only when a new block of ids has to be taken from the metadata store.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ async def _ask_with_new_block(
 def _ask(
     context: Context, request: InitProducerIdRequest, name: str, spare_id: int | None
 ) -> ShardOutcome:
-    """Ask the coordinator; KafkaError if it is not here."""
+    """Ask the coordinator. Raises KafkaError if it is not here."""
     from barnabas.coordinator.transaction_answers import init_failed
 
     version = context.version

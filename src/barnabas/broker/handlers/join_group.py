@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): a member enters its group; answered when all the others have too (GC-2)."""
+"""JoinGroup (key 11): join a group; answered when all its members have joined (GC-2)."""
 
 from __future__ import annotations
 

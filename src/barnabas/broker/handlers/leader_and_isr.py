@@ -1,4 +1,4 @@
-"""LeaderAndIsr (key 4): lead or follow partitions, as the controller on another broker says."""
+"""LeaderAndIsr (key 4): lead or follow partitions, by order of the controller on another broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, Leade
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""Made or removed between two waits for the disk, and two looks at who we are."""
+"""Created or removed between two waits for the disk, and two checks of this broker's epoch."""
 
 
 def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:
@@ -28,7 +28,7 @@ def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:
         check_order(context, request.broker_epoch)
     except KafkaError as error:
         return LeaderAndIsrResponse(error_code=error.code)
-    # What the controller says next must not overtake this.
+    # The controller's next request must not overtake this one.
     return Hold(_carry_out(context, request))
 
 

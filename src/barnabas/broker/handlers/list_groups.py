@@ -1,4 +1,4 @@
-"""ListGroups (key 16): the groups that this broker coordinates, as far as the caller may know."""
+"""ListGroups (key 16): the groups that this broker coordinates and the client may describe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from barnabas.protocol.messages.list_groups import (
 
 def handle(context: Context, request: ListGroupsRequest) -> Outcome:
     groups = context.node.groups
-    # What is loaded is told all the same, as Kafka does.
+    # Loaded groups are listed all the same, as in Kafka.
     code = CoordinatorLoadInProgress.code if groups.is_loading else NONE
 
     def together(answers: list[Message]) -> ListGroupsResponse:
@@ -42,7 +42,7 @@ def _failed(error: KafkaError) -> ListGroupsResponse:
 
 
 def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
-    """Who may describe the cluster sees all, others the groups that they may describe."""
+    """All groups if the client may describe the cluster, else those that it may describe."""
     if context.allowed(CLUSTER_NAME):
         return groups
     return [

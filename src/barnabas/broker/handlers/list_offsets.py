@@ -1,19 +1,19 @@
-"""ListOffsets (key 2): the offset that a timestamp, or one of the special ones, stands for.
+"""ListOffsets (key 2): the offset for a timestamp, or for one of the special ones.
 
-    -1  latest                  the first offset that the asker cannot read
-    -2  earliest                where the log begins
+    -1  latest                  the first offset that the client cannot read
+    -2  earliest                the log's start
     -3  largest timestamp       from version 7 on (KIP-734)
     -4  earliest on this disk   from version 8 on (KIP-405); here the same as -2
     -5  latest in tiered storage    from version 9 on (KIP-1005); here there is none
 
-What a client may read ends at the high watermark, or at the last stable offset if it wants only
-what is committed; a replica may read everything, and id -2 asks whichever there is.
+A client may read up to the high watermark, or with read_committed up to the last stable offset; a
+replica may read everything, and with id -2 any replica answers, not only the leader.
 
-What is found by time is looked up by a thread: it may have to open every segment, and read it. All
-else is answered at once.
+An offset by time is looked up in a thread: that may open every segment, and read it. All else is
+answered at once.
 
-A leader whose high watermark lies below where its epoch began does not know yet what clients have
-seen under its predecessor: it says so, rather than send them back (KIP-207).
+A leader whose high watermark is below the start of its epoch does not know yet what clients have
+seen under its predecessor: it answers with an error, rather than send them back (KIP-207).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _FIRST_VERSION_OF = {
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
 }
-_OLD_STYLE = 0  # version 0 lists segments; asked by nobody but the oldest clients
+_OLD_STYLE = 0  # version 0 lists segments; only the oldest clients send it
 _TELLS_EPOCH = 4
 _CONSUMER, _ANY_REPLICA = -1, -2  # replica ids
 _TELLS_UNAVAILABLE = 5
@@ -139,7 +139,7 @@ async def _search_all(
             if found is None or found.offset >= each.end_offset:
                 _check_known(context, each.replica, request, each.timestamp)
             else:
-                _tell(context, result, found)
+                _set_offset(context, result, found)
         except (KafkaError, OSError, CorruptData) as error:
             row = error if isinstance(error, KafkaError) else KafkaStorageError(str(error))
             result.error_code = row.code
@@ -164,7 +164,7 @@ async def _looked_up(context: Context, log: Log, timestamp: int) -> Lookup:
             return lookup
 
 
-def _tell(context: Context, result: ListOffsetsPartitionResponse, found: Offset) -> None:
+def _set_offset(context: Context, result: ListOffsetsPartitionResponse, found: Offset) -> None:
     result.offset, result.timestamp, leader_epoch = found
     if context.version >= _TELLS_EPOCH:
         result.leader_epoch = leader_epoch
@@ -177,7 +177,7 @@ def _answer(
     wanted: ListOffsetsPartition,
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
-    """One partition's answer; what is still to be found is noted in `searched`."""
+    """One partition's answer; if a thread has to look it up, it is added to `searched`."""
     if not context.allowed(name.topic):
         raise TopicAuthorizationFailed(f"not allowed to describe {name.topic}")
     timestamp = wanted.timestamp
@@ -196,12 +196,12 @@ def _answer(
     found = _find(replica, timestamp, end_offset)
     if found == _NONE or timestamp == LATEST:
         _check_known(context, replica, request, timestamp)
-    _tell(context, result, found)
+    _set_offset(context, result, found)
     return result
 
 
 def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
-    """The first offset that the asker cannot read."""
+    """The first offset that the client cannot read."""
     if request.replica_id != _CONSUMER:
         return replica.log.log_end_offset
     if request.isolation_level == _READ_COMMITTED:
@@ -212,7 +212,7 @@ def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
 def _check_known(
     context: Context, replica: Replica, request: ListOffsetsRequest, timestamp: int
 ) -> None:
-    """For a client that is answered with the end: whether the end is known."""
+    """Check that the end is known to this leader, for a client that is answered with it."""
     epoch_start = replica.partition.epoch_start_offset
     if (
         request.replica_id != _CONSUMER
@@ -230,7 +230,7 @@ def _check_known(
 
 
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
-    """The answer for what needs no look at the records; (-1, -1, -1): there is none."""
+    """The answer that needs no look at the records; (-1, -1, -1): there is none."""
     log = replica.log
     if timestamp == LATEST:
         return end_offset, -1, replica.partition.leader_epoch
@@ -242,7 +242,7 @@ def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
 
 
 def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: int) -> list[int]:
-    """Where segments begin that are not younger than the timestamp, the newest first.
+    """The base offsets of segments not younger than the timestamp, the newest first.
 
     The log's end counts as one that begins now. A segment is as old as its youngest record.
     """

@@ -1,8 +1,8 @@
-"""Metadata (key 3): brokers, topics, and who leads what; also how topics come to be by being asked.
+"""Metadata (key 3): brokers, topics and leaders of partitions; also automatic topic creation.
 
-Answered from the image that UpdateMetadata made, never from the store. Topics that are created on
-the way (TP-6) are in the answer at once, with their leaders, so no client has to ask again; all
-that one request lacks is created together.
+Answered from the image that UpdateMetadata made, never from the store. Topics that are created
+automatically (TP-6) are in the answer at once, with their leaders, so no client has to ask again;
+all missing topics of a request are created together.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NULL_MEANS_ALL = 1  # version 0 says "all topics" by an empty list, later ones 
 _ALLOWS_AUTO_CREATION = 4
 _TELLS_LISTENERS = 6  # whose lack is LEADER_NOT_AVAILABLE in older versions
 _ASKS_BY_ID = 12  # 10 and 11 have the field, and no broker that understood it
-_CREATION_MS = 5000  # how long a client that merely asks waits for a slow disk
+_CREATION_MS = 5000  # how long a request for metadata waits for topics on a slow disk
 
 Failures = dict[str, KafkaError]
 
@@ -56,11 +56,12 @@ Failures = dict[str, KafkaError]
 def handle(context: Context, request: MetadataRequest) -> Outcome:
     if context.node.view.has_metadata:
         return sliced(_answer(context, request))
-    return _answer_once_told(context, request)
+    return _answer_with_metadata(context, request)
 
 
-async def _answer_once_told(context: Context, request: MetadataRequest) -> MetadataResponse:
-    """No topic is unknown because this broker has just begun: some clients would give it up."""
+async def _answer_with_metadata(context: Context, request: MetadataRequest) -> MetadataResponse:
+    """Wait for the first metadata: some clients give up a topic that is unknown, though this broker
+    has just started."""
     await context.node.view.until_metadata()
     answer = sliced(_answer(context, request))
     return answer if isinstance(answer, MetadataResponse) else await answer
@@ -105,7 +106,7 @@ def _answer(
 
 
 def _refused(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    """The name may not be null in the answer of a version that asks by name only."""
+    """The name may not be null in the answer of a version without ids."""
     return _failed(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 
@@ -120,7 +121,7 @@ def _is_missing(context: Context, name: str) -> bool:
 async def _create_and_respond(
     context: Context, request: MetadataRequest, names: Sequence[str], missing: Sequence[str]
 ) -> MetadataResponse:
-    """TP-6: unknown, wanted by the client, allowed by the broker."""
+    """Create the missing topics (TP-6) as far as the client may, and answer."""
     failures: Failures = {}
     allowed = []
     for name in missing:
@@ -138,7 +139,7 @@ async def _create_and_respond(
         outcomes = [LeaderNotAvailable()] * len(new)
     for topic, outcome in zip(new, outcomes, strict=True):
         if isinstance(outcome, TopicAlreadyExists):
-            # Another client asked at the same moment: it is there, or will be in the next one.
+            # Another client's request came first: the topic has a leader now, or will have soon.
             failures[topic.name] = LeaderNotAvailable()
         elif isinstance(outcome, KafkaError):
             failures[topic.name] = outcome
@@ -156,7 +157,7 @@ def _may_create(context: Context, name: str) -> bool:
 def _respond(
     context: Context, request: MetadataRequest, wanted: Iterable[MetadataResponseTopic]
 ) -> Slices[MetadataResponse]:
-    """`wanted` is worked out in slices: all that is known of a topic is looked up at its turn."""
+    """`wanted` is consumed in slices: each topic is looked up in its turn."""
     pace = Pace()
     topics = []
     for found in wanted:
@@ -193,14 +194,14 @@ def _respond(
 
 
 def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
-    """Every topic that the caller may see; what one may not see is left out, not refused."""
+    """Every topic that the client may see; others are left out, not refused."""
     for topic in list(context.node.image.topics.values()):
         if context.allowed(topic.name):
             yield _known(context, topic)
 
 
 def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
-    """An id is no secret, so one may learn that it is taken; the name stays unsaid."""
+    """An id is no secret, so the error may reveal that it exists, but not the name."""
     image = context.node.image
     name = image.topic_names.get(topic_id)
     if name is None:
@@ -212,7 +213,7 @@ def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
 
 def _topic(context: Context, name: str, failures: Failures) -> MetadataResponseTopic:
     if not context.allowed(name):
-        # Not even whether it exists, nor that it is one of ours.
+        # Reveal neither whether it exists, nor that it is internal.
         return _failed(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
     topic = context.node.image.topics.get(name)
     if topic is not None:

@@ -1,7 +1,7 @@
-"""OffsetCommit (key 8): a group's progress, kept in `__consumer_offsets` (GC-3).
+"""OffsetCommit (key 8): commit a group's offsets to `__consumer_offsets` (GC-3).
 
-What the members of the group may commit is the coordinator's machine's to say; here only what it
-does not know: which topics there are, and who asks. Version 0, by which the oldest clients keep
+The coordinator's machine decides what members may commit; checked here is only what it does not
+know: which topics exist, and what the client may do. Version 0, by which the oldest clients keep
 their offsets in ZooKeeper, is refused.
 """
 

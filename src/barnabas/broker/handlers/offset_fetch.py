@@ -1,11 +1,11 @@
-"""OffsetFetch (key 9): what groups have committed, each asked of its own shard.
+"""OffsetFetch (key 9): the committed offsets of groups, each from its own shard.
 
-    version 1       one group; an error is told at each partition
-    2 to 7          one group, perhaps all of its offsets; an error is told once, without partitions
+    version 1       one group; an error stands at each partition
+    2 to 7          one group, perhaps all of its offsets; an error stands once, without partitions
     from 8          several groups, each with its own error (KIP-709)
 
-A caller that may not know of a topic does not see it among all offsets of a group, and is told so
-where it names the topic. Version 0, for offsets in ZooKeeper, is refused.
+A topic that the client may not describe is left out of all offsets of a group, and is answered with
+an error where the request names it. Version 0, for offsets in ZooKeeper, is refused.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
 def _screened(
     context: Context, answers: list[Message], hidden: list[OffsetFetchTopic]
 ) -> OffsetFetchGroupResponse:
-    """The group's answer, with nothing in it that the caller may not see."""
+    """The group's answer, without the topics that the client may not describe."""
     answer = cast(OffsetFetchGroupResponse, answers[0])
     if answer.error_code:
         return answer

@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ended, for those who may have to truncate.
+"""OffsetForLeaderEpoch (key 23): the end offset of a leader epoch, to detect truncation.
 
-Asked by followers, and by consumers that want to know whether what they have read is still there
-after a change of leaders (KIP-320). The answer for an epoch that had no records is the one before;
-for an epoch that this leader does not know yet it is -1 and -1.
+Sent by followers, and by consumers that check after a change of leaders whether the records that
+they read are still there (KIP-320). The answer for an epoch without records is the one before; for
+an epoch that this leader does not know yet it is -1 and -1.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Produce (key 0): append batches as the leader, answer as `acks` asks.
+"""Produce (key 0): append batches as the leader, and answer as `acks` demands.
 
 Stage one patches in place and stages; there is no `await` in it, so requests of one connection
-append in their order. The router has all that a wake-up staged written, then asks for the answers.
-Stage two, only where the high watermark has not yet passed (acks=all) or a flush is under way,
-waits for that. A failed partition does not fail its neighbours.
+append in their order. The router has all that a wake-up staged written, then builds the answers.
+Stage two waits, only where the high watermark has not yet passed (acks=all) or a flush is under
+way. A failed partition does not fail the others.
 
-`append` and `settled` do both stages for whoever has taken a request apart: this handler, and
-`broker.repeated_produce` for requests that need no decoding.
+`append` and `settled` are the two stages of a decoded request, for this handler, and for
+`network.repeated_produce`, whose requests need no decoding.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.broker.coordination.verifier import Unverified
 
-# What was appended: the replica, the offset that has to be reached, the answer to correct.
+# Per appended batch: the replica, the offset that has to be reached, the answer to correct.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
 
-# A batch that has to be prepared first: its topic, where it goes, and the preparation.
+# A batch that has to be prepared first: its topic, its partition, and the preparation.
 Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 
 ACKS_NONE, ACKS_ALL = 0, -1
 _ZSTD = 7  # the first version that may carry it (KIP-110)
 _ACKS = (ACKS_NONE, 1, ACKS_ALL)
-_MAX_VERIFIED = 1000  # topics of a connection whose compressed batches are believed
+_MAX_VERIFIED = 1000  # topics of a connection whose compressed batches are trusted
 
 
 def handle(context: Context, request: ProduceRequest) -> Outcome:
@@ -70,7 +70,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
     if (
         request.transactional_id is not None
         and context.node.verifier is not None
-        and produced.must_ask()
+        and produced.must_verify()
     ):
         return Hold(produced.finish([]))
     produced.append_all()
@@ -78,7 +78,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
 
 
 class _Produced(Staged):
-    """One request on its way: what it appended, and what will be answered."""
+    """One request: its appended batches, and the answer so far."""
 
     __slots__ = ("_appended", "_context", "_refused", "_request", "_responses")
 
@@ -90,8 +90,8 @@ class _Produced(Staged):
         self._refused: dict[tuple[str, int], KafkaError] | None = None  # before the append
 
     def prepare_all(self) -> Unprepared:
-        """Batches whose topics look at each record or keep another codec, and those in doubt; what
-        takes longer is returned, to be awaited by `finish`."""
+        """Prepare the batches that are in doubt, and those of topics that check each record or keep
+        another codec. Returns what takes longer, to be awaited by `finish`."""
         unprepared: Unprepared = []
         context = self._context
         preparing = context.node.replicas.preparing
@@ -111,7 +111,7 @@ class _Produced(Staged):
     def _prepare(
         self, topic: str, data: PartitionProduceData, now_ms: int, *, is_doubted: bool
     ) -> Preparation | None:
-        """Prepare one batch, at once or by what is returned."""
+        """Prepare one batch at once, or return the preparation to await."""
         node, records = self._context.node, data.records
         assert isinstance(records, memoryview)
         try:
@@ -126,7 +126,8 @@ class _Produced(Staged):
         return None
 
     def _prepared(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
-        """What is compressed was good once: this connection's next to the topic is believed."""
+        """Replace a batch by the prepared one. If it is compressed, its connection's next ones to
+        the topic are trusted."""
         data.records = batch
         verified_topics = self._context.client.verified_topics
         if topic not in verified_topics and codec_of(batch) != NONE:
@@ -140,8 +141,9 @@ class _Produced(Staged):
         # Its frames lead back to this request, whose memory would stay until the collector runs.
         self._refused[topic, data.index] = error.with_traceback(None)
 
-    def must_ask(self) -> bool:
-        """Whether a coordinator on another broker has to be asked before the append."""
+    def must_verify(self) -> bool:
+        """Whether a coordinator on another broker has to confirm the transaction before the
+        append (KIP-890)."""
         from barnabas.broker.coordination.verification import unverified  # few brokers need it
 
         return bool(unverified(self._context.node, self._transactional()))
@@ -162,8 +164,7 @@ class _Produced(Staged):
         )
 
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
-        """Prepare, append, write and answer: this connection's next request waits for the first
-        three of them."""
+        """Prepare, append, write and answer. This connection's next request waits for all of it."""
         for topic, data, preparation in unprepared:
             try:
                 self._prepared(topic, data, await preparation())
@@ -183,7 +184,7 @@ class _Produced(Staged):
         return response
 
     def append_all(self) -> None:
-        """Stage one: every failure of a partition is that partition's answer."""
+        """Stage one: the failure of a partition is its answer."""
         for topic in self._request.topic_data:
             answers = [self._append(topic.name, data) for data in topic.partition_data]
             self._responses.append(
@@ -212,20 +213,20 @@ class _Produced(Staged):
         return answer
 
     def answer(self) -> ProduceResponse | Later | None:
-        """Once the logs are written: the answer, or what has to be awaited for it."""
+        """None with acks=0, which has no answer."""
         request = self._request
         response = ProduceResponse(responses=self._responses)
         outcome = settled(response, self._appended, request.acks, request.timeout_ms)
         if request.acks == ACKS_NONE:
-            _tell_by_closing(self._responses)
+            _raise_failure(self._responses)
             return None
         return outcome
 
 
 def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bool:
-    """Whether the batch's records have to be walked before its header is believed: what cannot be
-    so, and the first compressed batch of each connection and topic, for a producer that miscounts
-    does so from the beginning."""
+    """Whether the batch's records have to be walked before its header is trusted: if it is not
+    plausible, and for the first compressed batch of each connection and topic, for a producer that
+    miscounts does so from the beginning."""
     return (
         not is_plausible(batch, now_ms)
         or (topic not in context.client.verified_topics and codec_of(batch) != NONE)
@@ -240,8 +241,8 @@ def admitted(
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """To which replica a batch for that partition (topic and number) may be appended, for all that
-    is asked before a look into it. Raises the row to answer."""
+    """The replica for a batch to that partition (topic and number), after all checks that need no
+    look into the batch. Raises the KafkaError to answer."""
     _check(context, acks, place[0])
     node = context.node
     replica = node.replicas.leader_of(place)
@@ -262,9 +263,9 @@ def admitted(
 def append(
     context: Context, replica: Replica, records: memoryview, *, is_unseen: bool = False
 ) -> AppendResult:
-    """Stage one of one partition: where its batch came to stand.
+    """Stage one of one partition. Returns the offsets of its batch.
 
-    Raises the row to answer, or Doubt if it `is_unseen`, and has to be walked first.
+    Raises the KafkaError to answer, or Doubt if it `is_unseen`, and has to be walked first.
     """
     node = context.node
     try:
@@ -286,7 +287,7 @@ def _check(context: Context, acks: int, topic: str) -> None:
 def settled(
     response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse | Later:
-    """Once the logs are written: the answer, or what has to be awaited for it."""
+    """Called once the logs are written: the answer, or the coroutine that waits for it."""
     waiting: Appended = []
     for each in appended:
         replica, end_offset, answer = each
@@ -316,8 +317,8 @@ def _fail(answer: PartitionProduceResponse, error: KafkaError) -> None:
     answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
 
 
-def _tell_by_closing(responses: list[TopicProduceResponse]) -> None:
-    """acks=0: nothing is answered; an error is told by closing the connection, as Kafka does."""
+def _raise_failure(responses: list[TopicProduceResponse]) -> None:
+    """With acks=0 there is no answer, so an error closes the connection, as in Kafka."""
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:
@@ -330,7 +331,8 @@ def _tell_by_closing(responses: list[TopicProduceResponse]) -> None:
 async def _wait(
     response: ProduceResponse, waiting: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse:
-    """Stage two: it is on disk, if the topic asks for that, and for acks=all in the whole ISR."""
+    """Stage two: wait until it is on disk, if the topic demands that, and for acks=all in the whole
+    ISR."""
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     for replica, end_offset, answer in waiting:
         try:

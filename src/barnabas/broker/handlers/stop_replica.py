@@ -1,4 +1,4 @@
-"""StopReplica (key 5): host partitions no longer, as the controller on another broker says."""
+"""StopReplica (key 5): stop hosting partitions, by order of the controller on another broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopRepl
 from barnabas.types import TopicPartition
 
 _PARTITIONS_AT_ONCE = 1_000
-"""Made or removed between two waits for the disk, and two looks at who we are."""
+"""Created or removed between two waits for the disk, and two checks of this broker's epoch."""
 
 
 def handle(context: Context, request: StopReplicaRequest) -> Outcome:
@@ -23,7 +23,7 @@ def handle(context: Context, request: StopReplicaRequest) -> Outcome:
         check_order(context, request.broker_epoch)
     except KafkaError as error:
         return StopReplicaResponse(error_code=error.code)
-    # What the controller says next must not overtake this.
+    # The controller's next request must not overtake this one.
     return Hold(_carry_out(context, request))
 
 

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): a member gets its part; answered when the leader has handed it in (GC-2)."""
+"""SyncGroup (key 14): a member's assignment; answered when the group's leader sent it (GC-2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
 
 def _failed(error: KafkaError) -> SyncGroupResponse:
     if isinstance(error, CoordinatorLoadInProgress):
-        # The rebalance that this belongs to is forgotten. Old clients do not expect the error
-        # itself, and joining again is all that helps.
+        # The rebalance that this belongs to is lost. Old clients do not expect the error itself,
+        # and have to join again anyway.
         error = RebalanceInProgress()
     return SyncGroupResponse(error_code=error.code)

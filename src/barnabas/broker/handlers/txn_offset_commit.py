@@ -1,8 +1,7 @@
-"""TxnOffsetCommit (key 28): offsets as part of a transaction, so that what was read and what was
-written count together or not at all (KIP-98).
+"""TxnOffsetCommit (key 28): commit a group's offsets as part of a transaction (KIP-98).
 
 They wait in the group's partition of `__consumer_offsets` for the transaction's marker. The
-transaction must know of that partition, or no marker would ever come (KIP-890).
+transaction must include that partition, or no marker would ever come (KIP-890).
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
     if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):
         return transactional_answer(request, GroupAuthorizationFailed)
     request.topics, refused = screen(context, request.topics)
-    asked = _to_be_verified(context, request)
-    if asked:
-        return Hold(_commit_verified(context, request, refused, asked))
+    batches = _to_be_verified(context, request)
+    if batches:
+        return Hold(_commit_verified(context, request, refused, batches))
     return _commit_allowed(context, request, refused)
 
 
@@ -61,21 +60,21 @@ def _commit_allowed(
 
 
 def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[Unverified]:
-    """About what the transaction's coordinator has to be asked first, if it is elsewhere."""
+    """The batch that the transaction's coordinator has to confirm first, if it is elsewhere."""
     node = context.node
     if node.verifier is None or not request.topics:
         return []
     try:
         partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     except KafkaError:
-        return []  # the commit says so, in its own words
+        return []  # the commit fails with its own error
     return unverified(node, [Unverified(partition, _batch(request))])
 
 
 async def _commit_verified(
-    context: Context, request: TxnOffsetCommitRequest, refused: Refused, asked: list[Unverified]
+    context: Context, request: TxnOffsetCommitRequest, refused: Refused, batches: list[Unverified]
 ) -> Message:
-    await verify(context.node, asked)
+    await verify(context.node, batches)
     return await settled(_commit_allowed(context, request, refused), context.node.replicas)
 
 

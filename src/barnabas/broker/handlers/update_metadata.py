@@ -1,4 +1,4 @@
-"""UpdateMetadata (key 6): what to tell clients, as the controller on another broker says."""
+"""UpdateMetadata (key 6): the metadata for clients, from the controller on another broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def handle(context: Context, request: UpdateMetadataRequest) -> Outcome:
         check_order(context, request.broker_epoch)
     except KafkaError as error:
         return UpdateMetadataResponse(error_code=error.code)
-    # What the controller says next must not overtake this.
+    # The controller's next request must not overtake this one.
     return Hold(_carry_out(context, request))
 
 
@@ -40,7 +40,7 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
     gone = await gone_under(context, request.controller_epoch)
     try:
         async with node.control.line:
-            # From here to the end without a pause: the image is the one that the value changes.
+            # From here on without an await: the value must change the image that it was made from.
             check_order(context, request.broker_epoch)
             value = update_metadata_value(request, context.version, node.image, configs)
             node.control.carry_out(value)

@@ -1,6 +1,6 @@
 """WriteTxnMarkers (key 27): end transactions in partitions that this broker leads (KIP-98).
 
-Sent by coordinators on other brokers, and by admin clients to abort what hangs (KIP-664).
+Sent by coordinators on other brokers, and by admin clients to abort hanging transactions (KIP-664).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
 
 
 class _Ended(Staged):
-    """One request: the markers that are in the logs, and what will be answered."""
+    """One request: the markers appended so far, and the answer."""
 
     __slots__ = ("_context", "_placed", "_response")
 
@@ -90,17 +90,17 @@ class _Ended(Staged):
         return self._wait(waiting) if waiting else self._response
 
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
-        """The markers count when the whole ISR has them.
+        """Wait until the whole ISR has the markers.
 
-        Those of many transactions may be together here. What counts is to be told before the sender
-        gives up on all of them, and one partition that is stuck would hold up the others for good.
+        They may be those of many transactions. The answer has to come before the sender gives up
+        on all of them, or one partition that is stuck would hold up the others for good.
         """
         timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s / 2):
                 for future, _ in waiting:
                     with suppress(KafkaError):
-                        await asyncio.shield(future)  # which tells, whether or not this waits
+                        await asyncio.shield(future)  # it notifies, whether or not this waits
         for future, result in waiting:
             error = future.exception() if future.done() else RequestTimedOut()
             if isinstance(error, KafkaError):

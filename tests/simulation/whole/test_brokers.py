@@ -14,6 +14,7 @@ import pytest
 
 from barnabas.broker.context import Context
 from barnabas.broker.handlers.delete_topics import handle
+from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.broker.server import Server
 from barnabas.client import Consumer, Producer
@@ -79,9 +80,9 @@ def test_only_the_controller_says_that_a_topic_is_not_there(room: MachineRoom) -
     brokers = Brokers(room)
 
     async def ask(server: Server) -> int:
-        context = Context(server.node, "PLAINTEXT", ANONYMOUS, "127.0.0.1")
+        client = ClientConnection("PLAINTEXT", ANONYMOUS, "127.0.0.1", "127.0.0.1")
         request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
-        outcome = handle(context.for_request(DELETE_TOPICS, 5, None), request)
+        outcome = handle(Context(server.node, client, DELETE_TOPICS, 5, None), request)
         answer = outcome if isinstance(outcome, DeleteTopicsResponse) else await outcome
         return answer.responses[0].error_code
 

@@ -12,7 +12,7 @@ from barnabas.broker.security.cluster_action import (
     check_order,
     check_order_once_registered,
     configs_of,
-    gone_under,
+    missed_deletions,
 )
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.update_metadata import (
@@ -37,7 +37,7 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
-    gone = await gone_under(context, request.controller_epoch)
+    gone = await missed_deletions(context, request.controller_epoch)
     try:
         async with node.control.line:
             # From here on without an await: the value must change the image that it was made from.

@@ -64,8 +64,9 @@ async def configs_of(context: Context, topics: Iterable[str]) -> Mapping[str, Ma
         raise BrokerNotAvailable(f"cannot read the configs of topics: {error}") from error
 
 
-async def gone_under(context: Context, controller_epoch: int) -> Mapping[str, TopicImage]:
-    """The deleted topics, which a controller of this epoch may never have known.
+async def missed_deletions(context: Context, controller_epoch: int) -> Mapping[str, TopicImage]:
+    """The topics of the image that were deleted while this broker could not be notified; none if
+    it has checked that under this controller.
 
     Raises as `configs_of` does.
     """

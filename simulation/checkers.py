@@ -66,6 +66,7 @@ class Checks:
     __slots__ = (
         "_broker_epochs",
         "_cluster",
+        "_registered_doubtful",
         "_watermarks",
         "controller_epoch",
         "histories",
@@ -86,6 +87,7 @@ class Checks:
         self.is_unclean_requested = False
         self.controller_epoch = 0
         self._broker_epochs: dict[int, int] = {}
+        self._registered_doubtful: dict[int, bool] = {}  # what a controller has read of them
         self._watermarks: dict[tuple[int, TopicPartition], int] = {}
 
     @property
@@ -126,6 +128,7 @@ class Checks:
             before,
         )
         self._broker_epochs[broker.broker_id] = broker.epoch
+        self._registered_doubtful[broker.broker_id] = broker.disk.may_have_lost
 
     def opened(self, hosted: Hosted) -> None:
         """A replica begins its life, with what its disk has."""
@@ -364,6 +367,8 @@ class Checks:
             log = None
         if log is not None and log.has_lost:
             return  # its power failed, and the controller does not know yet
+        if self._is_being_deleted(history.name):
+            return  # replicas that have deleted their logs stay in the ISR to the last one
         missing = start if log is None else history.first_missing(log, start, end)
         self.judge(
             "strong isr",
@@ -374,6 +379,10 @@ class Checks:
             history.stored and history.stored.isr,
             missing,
         )
+
+    def _is_being_deleted(self, name: TopicPartition) -> bool:
+        path = layout.delete_topic_path(name.topic)
+        return self._cluster.ensemble.tree.read(path) is not None
 
     def _maximal(self, hosted: Hosted, history: History) -> None:
         stored, partition = history.stored, hosted.partition
@@ -532,6 +541,7 @@ class Checks:
         last = before.isr[0]
         node = self._cluster.ensemble.tree.read(layout.broker_path(last))
         is_doubtful = self._cluster.disks[last].may_have_lost
+        is_doubtful |= self._registered_doubtful.get(last, False)
         if node is not None and node.data:
             is_doubtful |= layout.decode_broker(last, node.data, node.czxid).may_have_lost
         return is_doubtful

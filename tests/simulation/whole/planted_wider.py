@@ -14,7 +14,7 @@ import pytest
 from barnabas.broker.partitions.housekeeping import Housekeeping
 from barnabas.broker.partitions.log_changes import LogChanges
 from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.runtime.clock_jumps import ClockJumps
 from barnabas.broker.runtime.steps import Steps
 from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
@@ -33,11 +33,12 @@ from tests.simulation.whole.planted import Plant
 def _directory_that_falls_with_any_log(patch: pytest.MonkeyPatch) -> None:
     """Also with one that was deleted, under whose name there is another by now (ST-10)."""
 
-    def fail(self: Replicas, replica: Replica, error: OSError) -> None:
-        if replica.topic_partition not in self._offline:
-            self.directory_failed(self._store.directory_of(replica.topic_partition), error)
+    def fail(self: ReplicaRemoval, replica: Replica, error: OSError) -> None:
+        replicas = self.replicas
+        if not replicas.is_offline(replica.topic_partition):
+            self.directory_failed(replicas.store.directory_of(replica.topic_partition), error)
 
-    patch.setattr(Replicas, "fail_directory", fail)
+    patch.setattr(ReplicaRemoval, "fail", fail)
 
 
 def _housekeeping_that_is_one_queue(patch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from struct import Struct
 
 from barnabas.broker.context import Context
+from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
 from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
 from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
 from barnabas.protocol.messages.fetch import AbortedTransaction, FetchPartition, FetchRequest

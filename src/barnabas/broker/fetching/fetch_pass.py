@@ -1,9 +1,9 @@
 """One look at the partitions that a fetch wants: what is there now, and the answer made of it.
 
-A `Reader` says who reads, and reads each partition into its row; the pass has the rows, the order
-and the slices of time, and what a session leaves out. Records are slices of files, whose bytes are
-not looked at. They are owned by the pass until its answer is handed over; a pass that is not
-answered must be released.
+Its `FetchReader` reads each partition into a row; the pass has the rows, the order and the slices
+of time, and what a session leaves out. Records are slices of files, whose bytes are not looked at.
+They are owned by the pass until its answer is handed over; a pass that is not answered must be
+released.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
+from barnabas.broker.fetching.fetch_reader import FetchReader
 from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.reader import Reader
 from barnabas.broker.fetching.row import Row, bounds
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.watchers import Watchers
@@ -71,7 +71,7 @@ class FetchPass:
         "rows",
     )
 
-    def __init__(self, context: Context, reader: Reader, budget: ReadBudget) -> None:
+    def __init__(self, context: Context, reader: FetchReader, budget: ReadBudget) -> None:
         self._context = context
         self._version = context.version
         self._reader = reader

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
+from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
 from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
 from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.watchers import Watchers

@@ -18,9 +18,9 @@ from typing import Any, cast
 from barnabas.broker.context import Context
 from barnabas.broker.fetching.consumer_readers import ConsumerReader, RackReader
 from barnabas.broker.fetching.fetch_pass import TOPIC_IDS, FetchPass
+from barnabas.broker.fetching.fetch_reader import CONSUMER, END_PROBE, FetchReader
 from barnabas.broker.fetching.parked_fetch import ParkedFetch
 from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.reader import CONSUMER, END_PROBE, Reader
 from barnabas.broker.fetching.replica_readers import EndProbe, FollowerReader
 from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.runtime.disk_threads import run_in
@@ -127,7 +127,7 @@ class _Fetch:
 
     def _pass(self, *, is_first: bool = False, is_warmed: bool = False) -> FetchPass:
         context, request, replica_id = self._context, self._request, self._replica_id
-        reader: Reader
+        reader: FetchReader
         if replica_id == CONSUMER:
             kind = RackReader if request.rack_id else ConsumerReader
             reader = kind(context, request)

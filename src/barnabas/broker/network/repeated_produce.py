@@ -147,7 +147,7 @@ class RepeatedProduce:
         return (
             own.version == context.version
             and own.client_id == context.client_id
-            and own.client.principal == context.client.principal
+            and own.client is context.client
         )
 
     def learn(self, frame: memoryview, request: ProduceRequest) -> None:

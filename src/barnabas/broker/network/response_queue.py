@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
@@ -31,9 +30,6 @@ from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import encode_response
 from barnabas.types import FileSlice, Part
-
-if TYPE_CHECKING:
-    from barnabas.broker.network.repeated_produce import RepeatedProduce
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +94,6 @@ class ResponseQueue:
         "_node",
         "_slots",
         "_staged",
-        "repeated",
         "run",
     )
 
@@ -114,8 +109,6 @@ class ResponseQueue:
         self.run: StagedRun | None = None
         """The one that the last request began or joined, if it waits for the end of this wake-up:
         the next request may join it."""
-        self.repeated: RepeatedProduce | None = None
-        """The Produce requests that the connection's next one may repeat."""
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
         """The context of a request: the last one's, if this one is of the same kind."""

@@ -20,7 +20,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
@@ -35,6 +35,9 @@ from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.repeated_produce import RepeatedProduce
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class Router:
         self._routes: dict[tuple[int, int], Route] = {}
         self._large_requests = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
+        self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
 
     def accept(self, address: Address) -> Connection:
@@ -109,6 +113,7 @@ class Router:
         queue = self._queues.pop(connection)
         self._connections.closed(self._listener, connection.peer_address[0])
         if queue is not None:
+            self._repeated.pop(queue, None)
             queue.cancel()
         if isinstance(error, CorruptData):
             _log.warning("connection closed: %s", error)
@@ -118,7 +123,7 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
-            repeated = queue.repeated
+            repeated = self._repeated.get(queue)
             if repeated is None or not repeated.append(queue, frame):
                 self._dispatch(queue, frame)
         except BarnabasError as error:
@@ -202,9 +207,9 @@ class Router:
             RepeatedProduce,  # with the first of them
         )
 
-        repeated = queue.repeated
+        repeated = self._repeated.get(queue)
         if repeated is None or not repeated.is_for(context):
-            repeated = queue.repeated = RepeatedProduce(context)
+            repeated = self._repeated[queue] = RepeatedProduce(context)
         repeated.learn(frame, request)
 
     def _route(self, header: RequestHeader) -> Route:

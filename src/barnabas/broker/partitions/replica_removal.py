@@ -40,17 +40,17 @@ def follows(replica: Replica) -> bool:
 class ReplicaRemoval:
     """The one way by which a replica is hosted no longer."""
 
-    __slots__ = ("_listeners", "_replicas", "failed_directories")
+    __slots__ = ("_listeners", "failed_directories", "replicas")
 
     def __init__(self, replicas: Replicas, listeners: Sequence[ReplicaListener]) -> None:
-        self._replicas = replicas
+        self.replicas = replicas
         self._listeners = listeners
         self.failed_directories: asyncio.Queue[FailedDirectory] = asyncio.Queue()
         """To be reported to the controller."""
 
     def remove(self, replica: Replica, reason: KafkaError | None = None) -> None:
         """Host it no longer; its log stays where it is. `reason`: for requests that wait."""
-        self._replicas.remove(replica)
+        self.replicas.remove(replica)
         for listener in self._listeners:
             if follows(replica):
                 listener.unfollowing(replica)
@@ -63,10 +63,10 @@ class ReplicaRemoval:
         An error of one that is hosted no longer says nothing of any disk: its log was deleted, or
         has failed before, and the log of that name is another one.
         """
-        if self._replicas.is_short_of_descriptors(error):
+        if self.replicas.is_short_of_descriptors(error):
             return  # nothing has failed
-        if self._replicas.hosts(replica) and not isinstance(error, LogAbandoned):
-            directory = self._replicas.store.directory_of(replica.topic_partition)
+        if self.replicas.hosts(replica) and not isinstance(error, LogAbandoned):
+            directory = self.replicas.store.directory_of(replica.topic_partition)
             self.directory_failed(directory, error)
 
     def directory_failed(self, directory: Path, error: OSError) -> None:
@@ -74,7 +74,7 @@ class ReplicaRemoval:
 
         Unless there was no file descriptor to reach it with: nothing has failed then.
         """
-        replicas, store = self._replicas, self._replicas.store
+        replicas, store = self.replicas, self.replicas.store
         if replicas.is_short_of_descriptors(error):
             return
         if directory not in store.online_directories:

@@ -35,7 +35,7 @@ DIVERGING_EPOCHS = 12
 """The first version that carries the epoch of the last record fetched."""
 
 
-class Reader(Protocol):
+class FetchReader(Protocol):
     """The client of one look at the partitions."""
 
     looks_at_all: bool

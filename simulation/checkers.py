@@ -367,7 +367,7 @@ class Checks:
             log = None
         if log is not None and log.has_lost:
             return  # its power failed, and the controller does not know yet
-        if self._is_being_deleted(history.name):
+        if self.topics.is_being_deleted(history.name.topic):
             return  # replicas that have deleted their logs stay in the ISR to the last one
         missing = start if log is None else history.first_missing(log, start, end)
         self.judge(
@@ -379,10 +379,6 @@ class Checks:
             history.stored and history.stored.isr,
             missing,
         )
-
-    def _is_being_deleted(self, name: TopicPartition) -> bool:
-        path = layout.delete_topic_path(name.topic)
-        return self._cluster.ensemble.tree.read(path) is not None
 
     def _maximal(self, hosted: Hosted, history: History) -> None:
         stored, partition = history.stored, hosted.partition
@@ -539,12 +535,8 @@ class Checks:
         if len(before.isr) != 1:
             return False
         last = before.isr[0]
-        node = self._cluster.ensemble.tree.read(layout.broker_path(last))
-        is_doubtful = self._cluster.disks[last].may_have_lost
-        is_doubtful |= self._registered_doubtful.get(last, False)
-        if node is not None and node.data:
-            is_doubtful |= layout.decode_broker(last, node.data, node.czxid).may_have_lost
-        return is_doubtful
+        registered = self._registered_doubtful.get(last, False)
+        return registered or self._cluster.disks[last].may_have_lost
 
     # --- clients ---------------------------------------------------------------------------------
 

@@ -67,6 +67,10 @@ class TopicChecks:
             if history.topic_id == topic_id:
                 history.is_forked = True
 
+    def is_being_deleted(self, topic: str) -> bool:
+        """Whether its deletion has been requested, and is not complete."""
+        return self._cluster.ensemble.tree.read(layout.delete_topic_path(topic)) is not None
+
     def _deleted(self, topic: str, tree: Tree) -> None:
         """The request for its deletion was removed, the last of its nodes."""
         judge = self._cluster.checks.judge

@@ -2,7 +2,7 @@
 
 Each life has a loop. Its callbacks are events of that life: they end with it, wait while it is
 paused, and happen in the order in which they were made. It has timers, futures and tasks, and
-nothing else: no sockets, threads or signals.
+nothing else: no sockets or signals, and what is meant for a thread happens a little later.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from simulation.world import Life, World
 
 T = TypeVar("T")
+
+_DISK_MS = 40
 
 
 class LifeLoop(asyncio.AbstractEventLoop):
@@ -34,6 +36,15 @@ class LifeLoop(asyncio.AbstractEventLoop):
     def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Let a coroutine run, beginning at the present instant."""
         self.create_task(work)
+
+    def call(self, action: Callable[..., object], *values: object) -> None:
+        """Call it now, as if it were a callback of this loop."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            action(*values)
+        finally:
+            asyncio._set_running_loop(before)
 
     def put_away(self) -> None:
         """No event of this loop happens any more: close what has not begun, which Python would
@@ -101,6 +112,20 @@ class LifeLoop(asyncio.AbstractEventLoop):
             self.put_away()
         return task
 
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """A little later, in no thread."""
+        outcome: asyncio.Future[T] = self.create_future()
+
+        def finish() -> None:
+            if not outcome.cancelled():
+                outcome.set_result(func(*args))
+
+        delay_ms = self._world.random.randrange(_DISK_MS)
+        self._world.at(delay_ms, self._life, finish)
+        return outcome
+
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """An error in a callback ends the run; one that no caller has retrieved does not."""
         if "handle" in context:
@@ -109,14 +134,8 @@ class LifeLoop(asyncio.AbstractEventLoop):
     # ---------------------------------------------------------------------------------------------
 
     def _run(self, handle: asyncio.Handle) -> None:
-        if handle.cancelled():
-            return
-        before = asyncio._get_running_loop()
-        asyncio._set_running_loop(self)
-        try:
-            handle._run()
-        finally:
-            asyncio._set_running_loop(before)
+        if not handle.cancelled():
+            self.call(handle._run)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         """No shell lets an error out of a task that it does not expect."""

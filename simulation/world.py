@@ -139,6 +139,13 @@ class World:
     def wall_ms(self) -> int:
         return _CALENDAR_MS + self.now_ms
 
+    def latest_wall_ms(self) -> int:
+        return self.wall_ms()
+
+    def trusted_wall_ms(self) -> int:
+        """The calendar does not jump here."""
+        return self.wall_ms()
+
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 

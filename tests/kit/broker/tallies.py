@@ -142,7 +142,15 @@ class Node:
         self.machines: list[Tally] = []
 
     def _listeners(self, replicas: Replicas) -> list[ReplicaListener]:
-        context = ShardContext(self.clock, replicas, 0, 200, 1 << 20, self.send_markers)
+        context = ShardContext(
+            self.clock,
+            replicas.write_soon,
+            replicas.threads.background,
+            0,
+            200,
+            1 << 20,
+            self.send_markers,
+        )
         self.shards: Shards[Tally] = Shards(
             GROUP_TOPIC, self.make, decode_group_record, context, lambda: PARTITIONS
         )

@@ -145,7 +145,8 @@ class Coordinators(ReplicaListener):
         routes = MarkerRoutes(self._view, replicas, self.marker_append, self._channels)
         return ShardContext(
             self._clock,
-            replicas,
+            replicas.write_soon,
+            replicas.threads.background,
             config.int(codec) if codec else NONE,
             config.int("offsets.commit.timeout.ms"),
             config.int(load_bytes),

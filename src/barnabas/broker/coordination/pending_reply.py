@@ -31,7 +31,7 @@ from barnabas.errors import (
 from barnabas.protocol.message import Message
 
 if TYPE_CHECKING:
-    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.coordination.state_replica import StateReplica
     from barnabas.broker.partitions.replicas import Replicas
 
 Fail = Callable[[KafkaError], Message]
@@ -65,7 +65,7 @@ class PendingReply(Staged):
 
     __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
 
-    def __init__(self, replica: Replica, fail: Fail, timeout_ms: int) -> None:
+    def __init__(self, replica: StateReplica, fail: Fail, timeout_ms: int) -> None:
         self._replica = replica
         self._fail = fail
         self._timeout_ms = timeout_ms

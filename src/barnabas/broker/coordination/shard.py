@@ -33,9 +33,9 @@ from barnabas.errors import KafkaError, KafkaStorageError, NotCoordinator
 from barnabas.records.record import BatchBuilder
 
 if TYPE_CHECKING:
-    from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.partitions.replicas import Replicas
-    from barnabas.broker.runtime.watched_clock import WatchedClock
+    from concurrent.futures import Executor
+
+    from barnabas.broker.coordination.state_replica import ShardClock, StateReplica
 
 _log = logging.getLogger(__name__)
 
@@ -64,14 +64,17 @@ M = TypeVar("M", bound=CoordinatorMachine)
 Ask = Callable[[M, int, Now], Decision]
 """A question to the machine, with the request's ticket and the time."""
 
-Failed = Callable[["Replica", OSError], None]
+Failed = Callable[["StateReplica", OSError], None]
 
 
 class ShardContext(NamedTuple):
     """What every shard of a coordinator needs of its broker."""
 
-    clock: WatchedClock
-    replicas: Replicas
+    clock: ShardClock
+    write_soon: Callable[[], None]
+    """Has what was appended written, before the loop waits again."""
+    pool: Executor | None
+    """Its threads read partitions that are loaded; None: the loop's own."""
     codec: int
     """Of the records that it writes."""
     timeout_ms: int
@@ -99,7 +102,9 @@ class Shard(Generic[M]):
         "replica",
     )
 
-    def __init__(self, replica: Replica, machine: M, context: ShardContext, failed: Failed) -> None:
+    def __init__(
+        self, replica: StateReplica, machine: M, context: ShardContext, failed: Failed
+    ) -> None:
         """`failed`: called when an append has failed, after all else is done."""
         self.partition = replica.topic_partition.partition
         self.epoch = replica.partition.leader_epoch
@@ -133,7 +138,7 @@ class Shard(Generic[M]):
         """Do what the machine decided without a request of a client."""
         if not self.is_dropped:
             failure = self._carry_out(decision, self.now())
-            self._context.replicas.write_soon()
+            self._context.write_soon()
             if failure is not None:
                 self._failed(self.replica, failure)
 

@@ -15,13 +15,12 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import BatchHeader, iterate_batches, verify_crc
 from barnabas.records.control_records import COMMIT, read_marker
 from barnabas.records.record import Record, records_of
-from barnabas.types import FileSlice
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.broker.coordination.shard import CoordinatorMachine
-    from barnabas.storage.log import Log
+    from barnabas.broker.coordination.state_replica import LogSlice, StateLog
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ _LOOK_EVERY = 32  # records, between two looks at the clock
 
 
 async def replay(
-    log: Log,
+    log: StateLog,
     machine: CoordinatorMachine,
     decode: Decode,
     read_bytes: int,
@@ -73,7 +72,7 @@ async def replay(
                     slice_end = loop.time() + _SLICE_S
 
 
-def _read(slices: Sequence[FileSlice]) -> bytes:
+def _read(slices: Sequence[LogSlice]) -> bytes:
     """In a thread: the pages may be cold."""
     try:
         return b"".join([part.read() for part in slices])

@@ -17,7 +17,7 @@ from typing import Generic
 from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome
 from barnabas.broker.coordination.shard import Ask, M, Shard, ShardContext
 from barnabas.broker.coordination.shard_loading import Decode, replay
-from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.coordination.state_replica import StateReplica
 from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorLoadInProgress,
@@ -68,7 +68,7 @@ class Shards(Generic[M]):
         self._context = context
         self._count = count
         self._loaded: dict[int, Shard[M]] = {}
-        self._loading: deque[Replica] = deque()
+        self._loading: deque[StateReplica] = deque()
         self._refused: set[int] = set()  # those that cannot be read
         self._loader: asyncio.Task[None] | None = None
 
@@ -118,7 +118,7 @@ class Shards(Generic[M]):
 
     # --- taken and dropped -----------------------------------------------------------------------
 
-    def taken(self, replica: Replica) -> None:
+    def taken(self, replica: StateReplica) -> None:
         """This broker leads the partition, in a new epoch."""
         self.dropped(replica.topic_partition.partition)
         if replica.log.log_start_offset == replica.log.log_end_offset:
@@ -154,8 +154,8 @@ class Shards(Generic[M]):
             epoch = replica.partition.leader_epoch
             machine, context = self._new_machine(replica), self._context
             try:
-                pool = context.replicas.threads.background
-                steps = replay(replica.log, machine, self._decode, context.load_bytes, pool)
+                log = replica.log
+                steps = replay(log, machine, self._decode, context.load_bytes, context.pool)
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
@@ -173,7 +173,7 @@ class Shards(Generic[M]):
             self._begin(replica, machine)
         self._loader = None
 
-    def _is_overtaken(self, replica: Replica, epoch: int) -> bool:
+    def _is_overtaken(self, replica: StateReplica, epoch: int) -> bool:
         """Whether this load is of no use any more: the partition has moved, or has come again."""
         return (
             not self._loading
@@ -181,10 +181,10 @@ class Shards(Generic[M]):
             or replica.partition.leader_epoch != epoch
         )
 
-    def _new_machine(self, replica: Replica) -> M:
+    def _new_machine(self, replica: StateReplica) -> M:
         return self._make(replica.topic_partition.partition, replica.partition.leader_epoch)
 
-    def _begin(self, replica: Replica, machine: M) -> None:
+    def _begin(self, replica: StateReplica, machine: M) -> None:
         shard = Shard(replica, machine, self._context, _fail)
         self._loaded[shard.partition] = shard
         shard.begin()
@@ -202,6 +202,6 @@ class Shards(Generic[M]):
         )
 
 
-def _fail(replica: Replica, error: OSError) -> None:
+def _fail(replica: StateReplica, error: OSError) -> None:
     """A shard's append has failed: its replica goes, and by `Shards.dropped` the shard with it."""
     replica.fail(error)

@@ -95,7 +95,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
         return failed(error)
     try:
         context.node.verification.check_open(
-            shard.replica,
+            context.node.replicas.leader_of(shard.replica.topic_partition),
             _batch(request),
             knows_abortable=context.version >= _KNOWS_ABORTABLE,
         )

@@ -1,0 +1,101 @@
+"""The parts of a broker that a coordinator's shard uses: a replica of its topic, and a clock.
+
+`broker.partitions` and `broker.runtime` have the real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from barnabas.types import TopicPartition
+
+
+class AppendedOffsets(Protocol):
+    """The place of an appended batch."""
+
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def last_offset(self) -> int: ...
+
+
+class LogSlice(Protocol):
+    """Some bytes of a log."""
+
+    def read(self) -> bytes:
+        """May wait for the disk."""
+        ...
+
+    def release(self) -> None:
+        """They are not needed any more."""
+        ...
+
+
+class StateLog(Protocol):
+    """The log of an internal topic's partition."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> Sequence[LogSlice]:
+        """Whole batches from the one with `offset` on; none where compaction has left none."""
+        ...
+
+
+class LedPartition(Protocol):
+    """The machine of a partition that this broker leads."""
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    def check_acks_all(self) -> None:
+        """Raises NotEnoughReplicas while the ISR is below the minimum."""
+        ...
+
+
+class StateReplica(Protocol):
+    """The leader's replica of an internal topic's partition."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+
+    @property
+    def partition(self) -> LedPartition: ...
+
+    @property
+    def log(self) -> StateLog: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    def append_own(self, records: memoryview, wall_ms: int) -> AppendedOffsets:
+        """Append a batch of this broker's coordinator; raises KafkaError, OSError."""
+        ...
+
+    def wait_for(self, offset: int) -> asyncio.Future[None]:
+        """Done when the high watermark has reached it; fails when leadership is lost."""
+        ...
+
+    def fail(self, error: OSError) -> None:
+        """The disk refused: the log directory goes offline, and this replica with it."""
+        ...
+
+
+class ShardClock(Protocol):
+    """Two times: for deadlines, and for what is written and compared with later times."""
+
+    def monotonic_ms(self) -> int: ...
+
+    def latest_wall_ms(self) -> int:
+        """Wall time to be written where an age will be counted from it."""
+        ...
+
+    def trusted_wall_ms(self) -> int | None:
+        """Wall time for removal by age; None while nothing may be removed."""
+        ...

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordination.producer_ids import ProducerIds
     from barnabas.broker.coordination.shards import Shards
     from barnabas.broker.coordination.verification import Verification
-    from barnabas.broker.partitions.batch_conversion import Preparer
+    from barnabas.broker.partitions.batch_conversion import BatchConverter
     from barnabas.broker.partitions.control_plane import ControlPlane
     from barnabas.broker.partitions.deleted_topics import DeletedTopics
     from barnabas.broker.partitions.replicas import Replicas
@@ -43,7 +43,7 @@ class Node(NamedTuple):
     auto_advertised: frozenset[str]
     """Names of listeners for which no address to advertise is configured."""
     replicas: Replicas
-    preparer: Preparer
+    converter: BatchConverter
     throttles: Throttles
     fetch_sessions: FetchSessions
     control: ControlPlane

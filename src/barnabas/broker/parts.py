@@ -47,7 +47,7 @@ from barnabas.broker.network.listeners import (
 from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
-from barnabas.broker.partitions.batch_conversion import Preparer
+from barnabas.broker.partitions.batch_conversion import BatchConverter
 from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.control_plane import ControlPlane
 from barnabas.broker.partitions.deleted_topics import DeletedTopics
@@ -284,7 +284,7 @@ def _make_node(
         authorizer=AllowAll(),
         auto_advertised=auto_advertised,
         replicas=replicas,
-        preparer=Preparer(walks_all=config.bool("barnabas.verify.all.records")),
+        converter=BatchConverter(walks_all=config.bool("barnabas.verify.all.records")),
         throttles=partitions.throttles,
         fetch_sessions=FetchSessions(
             config.int("max.incremental.fetch.session.cache.slots"),

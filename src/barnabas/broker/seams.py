@@ -32,7 +32,7 @@ class Seams(NamedTuple):
     bind: Callable[[Listener, int], list[socket.socket]]
     """Listening sockets for (listener, backlog): see `listeners.bind`."""
     boot_id: Callable[[], bytes]
-    """Which boot of the machine this is; empty where nobody can tell."""
+    """Which boot of the machine this is; empty where the system does not say."""
     threads: Callable[[], DiskThreads] = new_disk_threads
     """Where one broker's calls wait for the disk."""
     cleans_inline: bool = False

@@ -32,7 +32,7 @@ class RoleChange(NamedTuple):
     """A replica that leads or follows in a new leader epoch, and how it was before."""
 
     partition: Partition
-    told: PartitionImage
+    image: PartitionImage
     log_end_offset: int
     previous_leader: int
     previous_epoch: int
@@ -120,24 +120,24 @@ def _few_or_one(
 
 
 def _leader_line(change: RoleChange) -> str:
-    partition, told = change.partition, change.told
+    partition, image = change.partition, change.image
     return (
         f"[Broker id={partition.broker_id}] Leader {partition.topic_partition} with topic id "
-        f"Some({uuid_text(partition.topic_id)}) starts at leader epoch {told.leader_epoch} from "
-        f"offset {change.log_end_offset} with partition epoch {told.partition_epoch}, high "
-        f"watermark {partition.high_watermark}, ISR {_list(told.isr)}, adding replicas "
-        f"{_list(told.adding)} and removing replicas {_list(told.removing)}"
+        f"Some({uuid_text(partition.topic_id)}) starts at leader epoch {image.leader_epoch} from "
+        f"offset {change.log_end_offset} with partition epoch {image.partition_epoch}, high "
+        f"watermark {partition.high_watermark}, ISR {_list(image.isr)}, adding replicas "
+        f"{_list(image.adding)} and removing replicas {_list(image.removing)}"
         f"{_under_min_isr(partition)}. {_previously(change)}"
     )
 
 
 def _follower_line(change: RoleChange) -> str:
-    partition, told = change.partition, change.told
+    partition, image = change.partition, change.image
     return (
         f"[Broker id={partition.broker_id}] Follower {partition.topic_partition} starts at leader "
-        f"epoch {told.leader_epoch} from offset {change.log_end_offset} with partition epoch "
-        f"{told.partition_epoch} and high watermark {partition.high_watermark}. Current leader is "
-        f"{told.leader}. {_previously(change)}"
+        f"epoch {image.leader_epoch} from offset {change.log_end_offset} with partition epoch "
+        f"{image.partition_epoch} and high watermark {partition.high_watermark}. Current leader is "
+        f"{image.leader}. {_previously(change)}"
     )
 
 

@@ -1,8 +1,9 @@
 """One connection to one broker: version handshake, correlation, pipelining, timeouts.
 
 Requests leave in the order of `send`, answers come in the same order (the protocol's promise).
-A request without an answer in time ends the connection: later answers could not be told apart from
-the late one, and the broker may be stuck. Every pending request then fails as "outcome unknown".
+A request without an answer in time ends the connection: later answers could not be distinguished
+from the late one, and the broker may be stuck. Every pending request then fails as "outcome
+unknown".
 """
 
 from __future__ import annotations

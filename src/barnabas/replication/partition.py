@@ -457,7 +457,7 @@ class Partition:
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
-        """The smallest log start of the live replicas; -1 while one has not told its own."""
+        """The smallest log start of the live replicas; -1 while one is not known."""
         smallest = self._log_start_offset
         for replica, remote in self._remotes.items():
             if remote.log_start_offset < smallest and replica in live:

@@ -1,6 +1,6 @@
 """What a request to alter configs asks of the settings that a resource has: new ones, or an error.
 
-AlterConfigs gives all settings anew; IncrementalAlterConfigs sets, deletes, and, for lists, appends
+AlterConfigs replaces all settings; IncrementalAlterConfigs sets, deletes, and, for lists, appends
 and subtracts (KIP-339). An item that a list has already is not appended again. A list that is
 edited without having been set starts from Kafka's default, not from what a broker says.
 """

@@ -9,7 +9,7 @@ Everything that sets a value is listed as a synonym, strongest first (KIP-226):
     the defaults                the same
 
 As in Kafka, the list begins where the key's first name occurs, and what stands before it does not
-count as the source: `retention.ms` that comes from `log.retention.hours` is told as a default.
+count as the source: `retention.ms` that comes from `log.retention.hours` is shown as a default.
 """
 
 from __future__ import annotations

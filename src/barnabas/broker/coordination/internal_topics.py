@@ -1,6 +1,6 @@
 """The topics that coordinators keep their state in: made when somebody first needs one (TP-8).
 
-Whoever is asked for one has it made: no client need ask the controller.
+The broker that is asked for one has it made: no client need ask the controller.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Requests that a coordinator's machine answers: now, when the log has it, or when others come.
 
 An answer counts once the high watermark has passed every record that was applied before it, its
-own and others': what a coordinator has told must not be lost with its leader. So reading a group
-waits like changing it, and there is no second copy of the state.
+own and others': what a coordinator has answered must not be lost with its leader. So reading a
+group waits like changing it, and there is no second copy of the state.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Joined(Staged):
 
     async def until_answered(self) -> Message:
         # One by one, and each is only now asked to wait: when the client goes, there must be no
-        # coroutine left that nobody awaits.
+        # coroutine left that is not awaited.
         return self._join([await _settled(each) for each in self._outcomes])
 
 

@@ -61,4 +61,4 @@ class ProducerIds:
     def _taken(self, taking: asyncio.Task[None]) -> None:
         self._taking = None
         if not taking.cancelled():
-            taking.exception()  # nobody may be left to hear of it
+            taking.exception()  # no request may be left that awaits it

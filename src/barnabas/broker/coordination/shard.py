@@ -266,7 +266,7 @@ def _only_forgets(decision: Decision) -> bool:
     """Whether it takes groups' offsets away, and answers no request.
 
     As in Kafka, too few replicas are no reason against that: those of a deleted topic would stay
-    for ever, and a tombstone that is lost harms nobody.
+    for ever, and a tombstone that is lost does no harm.
     """
     return not decision.replies and all(
         value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)

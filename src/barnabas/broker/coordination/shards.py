@@ -2,8 +2,8 @@
 
 A shard is taken when the broker becomes the partition's leader and dropped when it no longer is;
 leader and epoch come with LeaderAndIsr and from nowhere else. Between the two lies the loading: the
-partition is read from its start, in slices that leave the loop to others, and whoever asks
-meanwhile gets COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots: compaction bounds what is read.
+partition is read from its start, in slices that leave the loop to others, and requests get
+COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots: compaction bounds what is read.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Shards(Generic[M]):
         )
 
     def close(self) -> None:
-        """The broker stops: everybody who waits is told, and nothing is loaded any more."""
+        """Fail all requests that wait, and load nothing any more."""
         self._loading.clear()
         if self._loader is not None:
             self._loader.cancel()

@@ -98,7 +98,7 @@ class _Produced(Staged):
         another codec. Returns what takes longer, to be awaited by `finish`."""
         unprepared: Unprepared = []
         context = self._context
-        preparing = context.node.replicas.preparing
+        preparing = context.node.replicas.converting
         now_ms = context.node.clock.wall_ms()
         for topic in self._request.topic_data:
             name = topic.name
@@ -120,7 +120,7 @@ class _Produced(Staged):
         assert isinstance(records, memoryview)
         try:
             limits = node.replicas.leader_of((topic, data.index)).log.limits
-            batch = node.preparer.prepared(records, limits, now_ms, is_doubted=is_doubted)
+            batch = node.converter.prepared(records, limits, now_ms, is_doubted=is_doubted)
         except KafkaError as error:
             self._refuse(topic, data, error)
             return None
@@ -231,7 +231,7 @@ def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bo
     return (
         not is_plausible(batch, now_ms)
         or (topic not in context.client.verified_topics and codec_of(batch) != NONE)
-        or context.node.preparer.walks_all
+        or context.node.converter.walks_all
     )
 
 

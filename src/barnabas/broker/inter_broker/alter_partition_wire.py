@@ -73,23 +73,25 @@ def isr_answers(
     Raises what refuses the request as a whole (NotController, StaleBrokerEpoch).
     """
     check(response.error_code)
-    told = {
+    answered = {
         (topic.topic_id, each.partition_index): _answer(each)
         for topic in response.topics
         for each in topic.partitions
     }
     return {
-        proposal.topic_partition: told.get(
+        proposal.topic_partition: answered.get(
             (proposal.topic_id, proposal.topic_partition.partition), _UNANSWERED
         )
         for proposal in proposals
     }
 
 
-def _answer(told: PartitionResponse) -> IsrAnswer:
-    if told.error_code:
-        return IsrAnswer(told.error_code)
-    return IsrAnswer(0, told.leader_id, told.leader_epoch, tuple(told.isr), told.partition_epoch)
+def _answer(answered: PartitionResponse) -> IsrAnswer:
+    if answered.error_code:
+        return IsrAnswer(answered.error_code)
+    return IsrAnswer(
+        0, answered.leader_id, answered.leader_epoch, tuple(answered.isr), answered.partition_epoch
+    )
 
 
 # --- the controller's side -----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Connections to the other brokers of the cluster, for whoever has something to ask them.
+"""Connections to the other brokers of the cluster.
 
 A peer is reached by the listener that is meant for brokers: `inter.broker.listener.name`, else the
 first one of the protocol `security.inter.broker.protocol`. Each asker has a connection of its own
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Peers:
-    """Makes connections; whoever asked for one closes it."""
+    """Makes connections; the caller closes them."""
 
     __slots__ = ("_config", "_seams")
 

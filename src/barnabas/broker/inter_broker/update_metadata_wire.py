@@ -2,7 +2,7 @@
 
 The value's topics are whole, the message has what it has: the receiver's image fills in the rest,
 and a state never replaces a newer one. Not on the wire, so kept from the image: the cluster's id
-and what is being reassigned. Nobody tells of other brokers' epochs: they are -1, not known.
+and what is being reassigned. The epochs of other brokers are not in it: they are -1, not known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def update_metadata_request(
 ) -> tuple[UpdateMetadataRequest, int]:
     """`broker_epoch`: the receiver's. `topics`: as the controller knows them, removed ones too.
 
-    Of a removed topic that it knows no longer one partition is told, which is enough for us.
+    Of a removed topic that it knows no longer one partition is sent, which is enough for us.
     """
     live = {broker.broker_id for broker in value.brokers}
     states = [_removed(name, topics.get(name)) for name in value.removed_topics]

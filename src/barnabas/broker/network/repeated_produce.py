@@ -131,14 +131,14 @@ class RepeatedProduce:
     def __init__(self, context: Context) -> None:
         version = context.version
         self._context = context
-        self._walks_all = context.node.preparer.walks_all
+        self._walks_all = context.node.converter.walks_all
         self._start = PRODUCE.key << 16 | version
         self._is_flexible = version >= PRODUCE.flexible_from
         client_id_bytes = len((context.client_id or "").encode())
         # Where the length of the topic's name is, or its last byte, and what follows the name.
         self._name_at = client_id_bytes + (19 if self._is_flexible else 23)
         self._behind_name = 1 if self._is_flexible else 5
-        self._preparing = context.node.replicas.preparing
+        self._preparing = context.node.replicas.converting
         self._heads: dict[bytes, _Head] = {}
 
     def is_for(self, context: Context) -> bool:

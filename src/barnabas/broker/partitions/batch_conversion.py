@@ -21,7 +21,7 @@ Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
 """Begins what takes longer; the batch when it is awaited."""
 
 
-class Preparer:
+class BatchConverter:
     """A broker has one."""
 
     __slots__ = ("_large", "walks_all")
@@ -34,10 +34,10 @@ class Preparer:
     def prepared(
         self, records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False
     ) -> memoryview | Preparation:
-        """The batch to append, or whom to ask for it; raises what the producer is to be told.
+        """The batch to append, or what begins its conversion; raises the row for the producer.
 
-        `records` must stay valid until then, and is written to. Who is asked raises alike; nobody
-        has to ask, since connections end at any time.
+        `records` must stay valid until then, and is written to. The conversion raises alike; it
+        need not be begun, since connections end at any time.
         """
         steps = prepare(records, limits, now_ms, is_doubted=is_doubted)
         try:

@@ -57,7 +57,7 @@ class CleanerProcess:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
-            # Keys are told apart by hashes under this secret, whatever the broker was started with.
+            # Keys are distinguished by hashes under this secret, whatever the broker's own is.
             "PYTHONHASHSEED": "random",
         }
         # No descriptor of ours is inheritable; without closing them all, no fork of this process's
@@ -100,7 +100,7 @@ class CleanerProcess:
         return Failed(f"the cleaner's process ended by itself, with status {status}", False)
 
     async def end(self) -> None:
-        """Let it end, now; it has to do with nobody's log any more when this returns."""
+        """End it now; it touches no log any more when this returns."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             await self._reap()

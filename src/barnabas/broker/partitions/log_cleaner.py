@@ -99,7 +99,7 @@ class LogCleaner:
     async def clean_once(self) -> bool:
         """Clean the dirtiest log, if one is due; whether that was done.
 
-        Nothing is, as long as nobody can say how old tombstones and records are.
+        Nothing is, as long as the age of tombstones and records is not known.
         """
         wall_ms = self._clock.trusted_wall_ms()
         chosen = None if wall_ms is None else await self._choose(wall_ms)

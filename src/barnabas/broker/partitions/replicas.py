@@ -43,8 +43,8 @@ class Replicas:
         "_store",
         "clock",
         "config",
+        "converting",
         "dirty",
-        "preparing",
         "start_flush",
         "threads",
         "view",
@@ -76,7 +76,7 @@ class Replicas:
         self.write_staged = writes.write
         self.write_soon = writes.write_soon
         self.start_flush = writes.start_flush
-        self.preparing: set[str] = set()
+        self.converting: set[str] = set()
         """Topics whose batches are converted, or walked: see `storage.batch_validation.prepare`."""
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class Replicas:
         replica.partition.registered(self.view.broker_epoch)
         replica.partition.log_start_moved(replica.log.log_start_offset)
         self._replicas[replica.topic_partition] = replica
-        self._note_preparing(replica.log)
+        self._note_converting(replica.log)
 
     def remove(self, replica: Replica) -> None:
         """Host it no longer."""
@@ -227,13 +227,13 @@ class Replicas:
         config = self.config.value.log_config(overrides)
         replica.log.config = config
         replica.partition.configured(config.min_insync_replicas)
-        self._note_preparing(replica.log)
+        self._note_converting(replica.log)
 
-    def _note_preparing(self, log: Log) -> None:
+    def _note_converting(self, log: Log) -> None:
         if log.limits.needs_preparation:
-            self.preparing.add(log.topic_partition.topic)
+            self.converting.add(log.topic_partition.topic)
         else:
-            self.preparing.discard(log.topic_partition.topic)
+            self.converting.discard(log.topic_partition.topic)
 
     # --- file descriptors ------------------------------------------------------------------------
 

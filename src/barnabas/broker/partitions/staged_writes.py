@@ -27,8 +27,8 @@ class StagedWrites:
     def write(self) -> None:
         """Write what this wake-up appended, and let it count.
 
-        A partition whose write fails goes offline with its directory; whoever appended to it sees
-        that its log has failed.
+        A partition whose write fails goes offline with its directory; the request that appended
+        sees that its log has failed.
         """
         dirty = self.dirty[:]
         self.dirty.clear()
@@ -36,7 +36,7 @@ class StagedWrites:
         replicas = self._replicas
         for replica in dirty:
             if not replicas.hosts(replica):
-                continue  # deleted since, or lost with its directory: nobody waits for it any more
+                continue  # deleted since, or lost with its directory: no request waits for it
             try:
                 replica.write_staged()
             except OSError as error:

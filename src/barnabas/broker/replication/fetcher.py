@@ -3,8 +3,8 @@
     ask -> append, write, partition by partition -> (flush, where that is asked) -> ask
 
 One request is on its way at a time, and it says what is written here: an offset that is fetched is
-acknowledged. A partition in trouble is left out for `replica.fetch.backoff.ms` and holds up nobody;
-a leader that cannot be reached is tried until the controller names another one.
+acknowledged. A partition in trouble is left out for `replica.fetch.backoff.ms` and holds up no
+other; a leader that cannot be reached is tried until the controller names another one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 _BYTES_PER_TURN = 1 << 20  # appended, before others have their turn of the loop
 _CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
-_LONGEST_THROTTLE_MS = 1_000  # before the rate is looked at anew: it may have been raised
+_LONGEST_THROTTLE_MS = 1_000  # before the rate is read again: it may have been raised
 
 # The leader has dropped the session or never had it: the next request begins another, at once.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)

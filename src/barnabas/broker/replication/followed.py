@@ -103,7 +103,7 @@ class Followed:
         return step
 
     def bounds(self, earliest: int, latest: int) -> Step:
-        """Where the leader's log begins and ends: begin anew there, or cut back. OSError."""
+        """Where the leader's log starts and ends: start again there, or truncate. OSError."""
         step = self._follower.bounds(earliest, latest)
         self._cut(step)
         return step

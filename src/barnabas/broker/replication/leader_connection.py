@@ -108,7 +108,7 @@ class LeaderConnection:
 
     async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
         """The answer; its records are views of the buffer that received them, which is used again
-        when nobody has such a view any more. Raises ConnectionLost, NoAnswer, CorruptData."""
+        when there is no such view any more. Raises ConnectionLost, NoAnswer, CorruptData."""
         assert self._channel is not None
         response = await self._channel.send(FETCH, request, version)
         assert isinstance(response, FetchResponse)

@@ -29,7 +29,7 @@ class ReceiveMemory(MemoryPool):
         self._largest_bytes = 0
 
     def take(self, size_bytes: int) -> bytearray:
-        """One of which nobody has a view, at least as large as any that was asked for."""
+        """One without views on it, at least as large as any that was asked for."""
         if size_bytes > self._largest_bytes:
             self._largest_bytes = size_bytes + _ROOM_BYTES
             self._buffers.clear()
@@ -42,4 +42,4 @@ class ReceiveMemory(MemoryPool):
         return buffer
 
     def give(self, buffer: bytearray) -> None:
-        """They are told apart by who has views of them, so there is nothing to do."""
+        """They are distinguished by the views on them, so there is nothing to do."""

@@ -59,7 +59,7 @@ from barnabas.broker.partitions.role_changes import RoleChanges
 from barnabas.broker.partitions.throttles import Throttles
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
 from barnabas.broker.replication.alter_partition import AlterPartition, ControllerApproval
-from barnabas.broker.replication.fetcher import FetcherParts
+from barnabas.broker.replication.fetcher_parts import FetcherParts
 from barnabas.broker.replication.fetchers import Fetchers
 from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
 from barnabas.broker.runtime.watched_clock import WatchedClock

@@ -10,7 +10,7 @@ from pathlib import Path
 from barnabas.broker.coordination.pending_reply import settled
 from barnabas.broker.coordination.shard import Shard, ShardContext
 from barnabas.broker.coordination.shards import Shards
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.broker.partitions.replicas import Replicas

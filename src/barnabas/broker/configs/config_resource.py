@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.configs.config_edit import Edit
-from barnabas.broker.context import Context
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.config import TOPIC_KEYS, ConfigKey, key_of
 from barnabas.config.key import unknown_key
@@ -24,6 +23,9 @@ from barnabas.errors import (
     KafkaError,
     TopicAuthorizationFailed,
 )
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
 
 
 class ResourceKind(IntEnum):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from barnabas.cluster.controller_requests import ControlRequest, LeaderAndIsr, UpdateMetadata
 from barnabas.cluster.image import ClusterImage
 from barnabas.errors import NONE
-from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.broker_channel import BrokerChannel
+    from barnabas.broker.controller.channel_answers import Answered, Codes, Deposed
     from barnabas.broker.controller.peer_connection import Peers
     from barnabas.controller.controller import Send
 
@@ -27,13 +27,8 @@ _log = logging.getLogger(__name__)
 _PARTITIONS_AT_ONCE = 1_000
 """Made or removed between two waits for the disk."""
 
-Codes = Mapping[TopicPartition, int]
 Deliver = Callable[[ControlRequest], Awaitable[object]]
 """Carries out a request on this broker: done when it returns; may raise OSError."""
-Answered = Callable[[int, ControlRequest, Codes], None]
-"""Gets the broker that has answered, its request, and an error code for each partition of it."""
-Deposed = Callable[[Exception], None]
-"""Gets the error that makes it pointless to go on: a broker knows a later controller epoch."""
 
 
 class BrokerChannels:

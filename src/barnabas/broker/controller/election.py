@@ -18,7 +18,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from barnabas.broker.controller.broker_channels import BrokerChannels, Codes
+from barnabas.broker.controller.broker_channels import BrokerChannels
+from barnabas.broker.controller.channel_answers import Codes
 from barnabas.broker.controller.event_loop import (
     ControllerContext,
     ControllerSettings,

@@ -20,7 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.cluster_view import ClusterView
-from barnabas.broker.controller.broker_channels import BrokerChannels, Codes, Deliver
+from barnabas.broker.controller.broker_channels import BrokerChannels, Deliver
+from barnabas.broker.controller.channel_answers import Codes
 from barnabas.broker.controller.event_queue import EventQueue, Request
 from barnabas.broker.controller.log_ends import LogEndQuery
 from barnabas.broker.controller.registration import Elected, elected_term

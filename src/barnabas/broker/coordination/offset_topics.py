@@ -4,11 +4,13 @@ the caller may not read. The rest of the request is carried out without them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from barnabas.broker.context import Context
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.errors import NONE, TopicAuthorizationFailed, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
 
 Refused = dict[str, list[tuple[int, int]]]
 """Partition and error code, by topic."""

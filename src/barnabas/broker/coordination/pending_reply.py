@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from barnabas.broker.network.outcome import Later, Staged
+from barnabas.broker.outcome import Later, Staged
 from barnabas.errors import (
     CoordinatorNotAvailable,
     InvalidCommitOffsetSize,

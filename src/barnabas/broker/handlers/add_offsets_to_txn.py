@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.transaction_answers import add_offsets_failed

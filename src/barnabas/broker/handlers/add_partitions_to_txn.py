@@ -12,7 +12,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.coordinator.transaction_answers import add_failed, add_result, partitions_of

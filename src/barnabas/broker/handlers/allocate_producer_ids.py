@@ -7,7 +7,7 @@ request.
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.cluster_action import is_broker
 from barnabas.errors import (
     BrokerIdNotRegistered,

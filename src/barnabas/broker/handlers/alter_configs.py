@@ -8,7 +8,7 @@ from __future__ import annotations
 from barnabas.broker.configs.config_edit import replacement
 from barnabas.broker.configs.config_resource import Alteration, alter_all
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,

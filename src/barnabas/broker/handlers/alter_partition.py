@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.inter_broker.alter_partition_wire import isr_proposals, isr_response
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.cluster_action import is_broker
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_partition import (

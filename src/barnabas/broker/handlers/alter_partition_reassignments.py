@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments import (

@@ -6,7 +6,7 @@ from collections import Counter
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicAuthorizationFailed
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

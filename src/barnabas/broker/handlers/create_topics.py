@@ -8,7 +8,7 @@ from collections import Counter
 from barnabas.broker.configs.effective_config import topic_configs
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings

@@ -7,7 +7,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome, joined
 from barnabas.broker.coordination.shard import Shard
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.coordinator.groups import Groups
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.cluster.layout import INTERNAL_TOPICS

@@ -10,7 +10,7 @@ from barnabas.broker.configs.effective_config import (
     topic_configs,
 )
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.controller.topics import check_topic_name

@@ -6,7 +6,7 @@ It includes the start offset of each open transaction, by which hanging ones are
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers import (

@@ -7,7 +7,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.coordinator.transaction_answers import describe_failed

@@ -6,7 +6,7 @@ Answered when the outcome is committed to the log; the markers follow.
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.coordinator.transaction_answers import end_failed
 from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.messages.end_txn import EndTxnRequest

@@ -22,7 +22,7 @@ from barnabas.broker.fetching.fetch_reader import CONSUMER, END_PROBE, FetchRead
 from barnabas.broker.fetching.parked_fetch import ParkedFetch
 from barnabas.broker.fetching.read_budget import ReadBudget
 from barnabas.broker.fetching.replica_readers import EndProbe, FollowerReader
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.broker.configs.config_edit import Change, increments
 from barnabas.broker.configs.config_resource import Alteration, alter_all
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,

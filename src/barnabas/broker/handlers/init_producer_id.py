@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     ClusterAuthorizationFailed,

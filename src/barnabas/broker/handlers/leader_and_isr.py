@@ -9,7 +9,7 @@ from barnabas.broker.inter_broker.control_plane_wire import (
     leader_and_isr_topics,
     leader_and_isr_value,
 )
-from barnabas.broker.network.outcome import Hold, Outcome
+from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.cluster_action import (
     check_order,
     check_order_once_registered,

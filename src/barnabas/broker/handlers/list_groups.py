@@ -6,7 +6,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import joined
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import NONE, CoordinatorLoadInProgress, KafkaError
 from barnabas.protocol.message import Message

@@ -23,7 +23,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.slices import Pace, Slices, sliced

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.list_partition_reassignments import (

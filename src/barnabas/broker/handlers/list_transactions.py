@@ -6,7 +6,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import joined
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.coordinator.transaction_answers import list_failed, listed_together
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.message import Message

@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.security.authorized_operations import authorized_operations

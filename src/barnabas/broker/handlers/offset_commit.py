@@ -12,7 +12,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.coordinator.offset_answers import commit_answer
 from barnabas.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
 from barnabas.protocol.message import Message

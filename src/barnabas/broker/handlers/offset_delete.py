@@ -7,7 +7,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import joined
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.errors import NONE, GroupAuthorizationFailed, InvalidGroupId, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_delete import (

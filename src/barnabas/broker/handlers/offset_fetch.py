@@ -14,7 +14,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
 from barnabas.errors import (

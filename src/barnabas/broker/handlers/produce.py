@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Hold, Later, Outcome, Staged
+from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.partitions.batch_conversion import Preparation
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.security.authorization import Operation, ResourceType

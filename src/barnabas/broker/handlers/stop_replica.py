@@ -8,7 +8,7 @@ from barnabas.broker.inter_broker.control_plane_wire import (
     stop_replica_response,
     stop_replica_values,
 )
-from barnabas.broker.network.outcome import Hold, Outcome
+from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.cluster_action import check_order, check_order_once_registered
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse

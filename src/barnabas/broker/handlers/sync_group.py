@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.outcome import Outcome
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     GroupAuthorizationFailed,

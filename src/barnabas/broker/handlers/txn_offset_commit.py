@@ -12,7 +12,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import ShardOutcome, as_coordinator, joined, settled
 from barnabas.broker.coordination.verifier import Unverified
-from barnabas.broker.network.outcome import Hold, Outcome
+from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch

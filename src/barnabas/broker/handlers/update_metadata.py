@@ -7,7 +7,7 @@ from barnabas.broker.inter_broker.update_metadata_wire import (
     update_metadata_topics,
     update_metadata_value,
 )
-from barnabas.broker.network.outcome import Hold, Outcome
+from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.cluster_action import (
     check_order,
     check_order_once_registered,

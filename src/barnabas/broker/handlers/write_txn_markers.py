@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.marker_append import Ending, PlacedMarker
-from barnabas.broker.network.outcome import Later, Outcome, Staged
+from barnabas.broker.outcome import Later, Outcome, Staged
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     ClusterAuthorizationFailed,

@@ -20,7 +20,7 @@ from struct import Struct, error
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.produce import ACKS_ALL, admitted, append, failed, settled
-from barnabas.broker.network.outcome import Separate, StagedRun
+from barnabas.broker.outcome import Separate, StagedRun
 from barnabas.errors import CorruptData, KafkaError
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.frame import decode_response, encode_request, encode_response

@@ -14,7 +14,8 @@ from functools import partial
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
-from barnabas.broker.network.outcome import (
+from barnabas.broker.node import Node
+from barnabas.broker.outcome import (
     Hold,
     Later,
     LaterOutcome,
@@ -23,7 +24,6 @@ from barnabas.broker.network.outcome import (
     Staged,
     StagedRun,
 )
-from barnabas.broker.node import Node
 from barnabas.errors import BarnabasError
 from barnabas.net.connection import Connection
 from barnabas.protocol.api import Api

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.connections import Connections
-from barnabas.broker.network.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
 from barnabas.broker.node import Node
+from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection

@@ -8,19 +8,29 @@ holds up no acknowledgement.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.runtime.disk_threads import run_in
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.runtime.disk_threads import DiskThreads
     from barnabas.clock import Clock
 
 _AGAIN_AFTER_S = 0.1  # without a descriptor to sync with
 
 
-async def flush(replica: Replica, replicas: Replicas, clock: Clock) -> None:
+class Hosted(Protocol):
+    """The replicas of a broker (`Replicas`), as far as writes and flushes need them."""
+
+    threads: DiskThreads
+
+    def hosts(self, replica: Replica) -> bool: ...
+
+    def is_short_of_descriptors(self, error: OSError) -> bool: ...
+
+
+async def flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
     """Force the log to disk in a thread; `replica.flush` is this task, and None when it ends."""
     log = replica.log
     try:
@@ -43,7 +53,7 @@ async def flush(replica: Replica, replicas: Replicas, clock: Clock) -> None:
     replica.sync_ended()
 
 
-async def _sync(replica: Replica, replicas: Replicas) -> bool:
+async def _sync(replica: Replica, replicas: Hosted) -> bool:
     """Whether it could be done; not if there was no descriptor for it. OSError."""
     try:
         await run_in(replicas.threads.flushes, replica.log.take_flush())
@@ -54,7 +64,7 @@ async def _sync(replica: Replica, replicas: Replicas) -> bool:
     return True
 
 
-def _count(replica: Replica, replicas: Replicas, clock: Clock, end_offset: int) -> None:
+def _count(replica: Replica, replicas: Hosted, clock: Clock, end_offset: int) -> None:
     """Let a leader's log count up to there, unless it counts already."""
     partition = replica.partition
     if not replicas.hosts(replica) or not partition.is_leader:

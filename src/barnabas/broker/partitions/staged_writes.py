@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from barnabas.broker.partitions.flush import flush
+from barnabas.broker.partitions.flush import Hosted, flush
 from barnabas.clock import Clock
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.partitions.replicas import Replicas
 
 
 class StagedWrites:
-    """Those of one broker; `dirty` collects the replicas that have something to be written."""
+    """The appends of one broker; `dirty` collects the replicas with something to be written."""
 
     __slots__ = ("_clock", "_replicas", "_soon", "dirty")
 
-    def __init__(self, replicas: Replicas, clock: Clock) -> None:
+    def __init__(self, replicas: Hosted, clock: Clock) -> None:
         self._replicas = replicas
         self._clock = clock
         self._soon: asyncio.Handle | None = None

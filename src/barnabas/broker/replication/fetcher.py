@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.broker.replication.followed import Followed, settling
 from barnabas.broker.replication.leader_connection import LeaderConnection
@@ -32,12 +32,9 @@ from barnabas.replication.follower import FetchBounds, Wait
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from barnabas.broker.cluster_view import ClusterView
     from barnabas.broker.configs.current_config import CurrentConfig
-    from barnabas.broker.inter_broker.peers import Peers
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.partitions.replicas import Replicas
-    from barnabas.broker.partitions.throttles import Throttles
+    from barnabas.broker.replication.fetcher_parts import FetcherParts
     from barnabas.config import BrokerConfig
     from barnabas.protocol.messages.fetch import FetchResponse
     from barnabas.replication.fetch_requests import Answered
@@ -53,16 +50,6 @@ _LONGEST_THROTTLE_MS = 1_000  # before the rate is read again: it may have been 
 
 # The leader has dropped the session or never had it: the next request begins another, at once.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
-
-
-class FetcherParts(NamedTuple):
-    """What all fetchers of a broker use."""
-
-    view: ClusterView
-    config: CurrentConfig
-    replicas: Replicas
-    throttles: Throttles
-    peers: Peers
 
 
 class Fetcher:

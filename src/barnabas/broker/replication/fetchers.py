@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.replication.fetcher import FetcherParts
+    from barnabas.broker.replication.fetcher_parts import FetcherParts
     from barnabas.broker.replication.followed import Lag
     from barnabas.config import BrokerConfig
     from barnabas.types import TopicPartition

@@ -25,7 +25,7 @@ from barnabas.storage.directory import DirectoryError
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.replication.fetcher import FetcherParts
+    from barnabas.broker.replication.fetcher_parts import FetcherParts
     from barnabas.broker.runtime.steps import Steps
     from barnabas.protocol.messages.fetch import PartitionData
     from barnabas.replication.follower import FetchFrom

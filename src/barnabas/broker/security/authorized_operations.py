@@ -6,9 +6,12 @@ Bit n stands for the ACL operation of code n. Clients display it; nothing is dec
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from barnabas.broker.context import Context
 from barnabas.broker.security.authorization import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
 
 _POSSIBLE = MappingProxyType(
     {

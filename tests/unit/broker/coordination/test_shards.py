@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.coordination.pending_reply import joined
-from barnabas.broker.network.outcome import Staged
+from barnabas.broker.outcome import Staged
 from barnabas.cluster.controller_requests import StopReplica
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.decision import (

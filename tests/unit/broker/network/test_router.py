@@ -11,8 +11,8 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.context import Context
-from barnabas.broker.network.outcome import Hold, Outcome
 from barnabas.broker.network.router import Route
+from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.authorization import REQUIRED
 from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA
 from barnabas.protocol.codec import decoder

@@ -1,0 +1,22 @@
+"""What the fetchers of a broker use of its other parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.broker.cluster_view import ClusterView
+    from barnabas.broker.configs.current_config import CurrentConfig
+    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.partitions.throttles import Throttles
+
+
+class FetcherParts(NamedTuple):
+    """What all fetchers of a broker use."""
+
+    view: ClusterView
+    config: CurrentConfig
+    replicas: Replicas
+    throttles: Throttles
+    peers: Peers

@@ -166,8 +166,14 @@ class Controller:
             if broker_id not in live or live[broker_id].epoch != broker.epoch
         }
         come = {broker_id for broker_id in live if broker_id in gone or broker_id not in before}
+        # They have withdrawn the warning that they may have lost records.
+        trusted = {
+            broker_id
+            for broker_id, broker in before.items()
+            if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
+        }
         draft = self._draft(live)
-        failure.brokers_changed(draft, gone, come)
+        failure.brokers_changed(draft, gone, come, trusted)
         names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
         leaving = [self.image.topics[each] for each in names]
         deletion.stop_replicas(draft, leaving, come)

@@ -18,10 +18,11 @@ from barnabas.controller.leader_election import elect, leader_last, without
 from barnabas.types import TopicPartition
 
 
-def brokers_changed(draft: Draft, gone: Set[int], come: Set[int]) -> None:
-    """Some registrations ended (`gone`), some are new (`come`); the draft has the live brokers."""
+def brokers_changed(draft: Draft, gone: Set[int], come: Set[int], trusted: Set[int]) -> None:
+    """Some registrations ended (`gone`), some are new (`come`), and some warn of lost records no
+    more (`trusted`): what waited for that gets a leader. The draft has the live brokers."""
     staying = draft.electable - come
-    touched = gone | come
+    touched = gone | come | trusted
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
             # Offline replicas stay listed after a move to other brokers, until theirs is gone.

@@ -101,6 +101,16 @@ def test_a_topics_own_minimum_goes_before_the_clusters() -> None:
     assert stage[T0].leader == 1
 
 
+def test_a_broker_that_warns_no_more_leads_by_the_isr() -> None:
+    """RE-10, KIP-966: it withdraws its warning once all leaders were elected knowing of that; a
+    controller may have read its registration shortly before, and asks for log ends in vain."""
+    stage = _last_standing()
+    assert stage.controller.ends_wanted == {T0}
+    stage.come(broker(1, 201))
+    assert stage.controller.ends_wanted == frozenset()
+    assert (stage[T0].leader, stage[T0].isr) == (1, (1,))
+
+
 def test_of_one_replica_nothing_better_is_known() -> None:
     stage = Stage(topic("t", led(1)), settings=TWO)
     stage.come(broker(1, 201, lossy=True))

@@ -12,14 +12,14 @@ from random import Random
 from barnabas.client import Consumer, ConsumerRecord, Producer
 from barnabas.client.errors import Unreachable
 from barnabas.types import TopicPartition
+from simulation.whole.environment import Environment
 from simulation.whole.history import Read, Stretch
-from simulation.whole.surroundings import Surroundings
 
 
 class Actor(ABC):
     """One of the clients."""
 
-    def __init__(self, around: Surroundings, name: str, random: Random) -> None:
+    def __init__(self, around: Environment, name: str, random: Random) -> None:
         self.name = name
         self._around = around
         self._random = random
@@ -41,7 +41,7 @@ class Actor(ABC):
             self._around.history.reads(stretch, name, Read(record.offset, record.value or b""))
 
 
-async def has_started(client: Producer | Consumer, around: Surroundings, random: Random) -> bool:
+async def has_started(client: Producer | Consumer, around: Environment, random: Random) -> bool:
     """Start it; False, after a rest, if no broker can be reached."""
     try:
         await client.start()

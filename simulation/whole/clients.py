@@ -22,22 +22,22 @@ from barnabas.clock import Clock
 from barnabas.errors import KafkaError, TopicAlreadyExists
 from simulation.whole.actor import Actor
 from simulation.whole.copiers import Copier
-from simulation.whole.history import History
-from simulation.whole.keyed import KeyedTransactor, KeyedWriter
-from simulation.whole.members import Member
-from simulation.whole.outbox_writer import OutboxWriter
-from simulation.whole.readers import Reader
-from simulation.whole.remaker import Remaker
-from simulation.whole.surroundings import (
+from simulation.whole.environment import (
     KEYED,
     NONE,
     ONE,
     RETENTION_MS,
     SHIFTING,
     SURE,
+    Environment,
     Options,
-    Surroundings,
 )
+from simulation.whole.history import History
+from simulation.whole.keyed import KeyedTransactor, KeyedWriter
+from simulation.whole.members import Member
+from simulation.whole.outbox_writer import OutboxWriter
+from simulation.whole.readers import Reader
+from simulation.whole.remaker import Remaker
 from simulation.whole.transactors import Transactor
 from simulation.whole.writers import HastyWriter, Writer
 
@@ -66,7 +66,7 @@ class Clients:
     ) -> None:
         """`seams` makes those of the client with that name."""
         self.history = History(clock)
-        self.around = Surroundings(servers, seams, clock, options, self.history)
+        self.around = Environment(servers, seams, clock, options, self.history)
         self._writing = _writing(self.around, random)
         self._reading = _reading(self.around, random)
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -159,7 +159,7 @@ class Clients:
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _writing(around: Surroundings, random: Random) -> list[Actor]:
+def _writing(around: Environment, random: Random) -> list[Actor]:
     """Those that write, and end first."""
     options = around.options
     fresh = partial(_fresh, random)
@@ -189,7 +189,7 @@ def _writing(around: Surroundings, random: Random) -> list[Actor]:
     return actors
 
 
-def _reading(around: Surroundings, random: Random) -> list[Actor]:
+def _reading(around: Environment, random: Random) -> list[Actor]:
     options = around.options
     fresh = partial(_fresh, random)
     actors: list[Actor] = []

@@ -16,6 +16,7 @@ from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 from simulation.whole.actor import Actor, has_started
 from simulation.whole.deciding import abort, commit
+from simulation.whole.environment import COPIERS, COPIES, SURE, Environment
 from simulation.whole.history import (
     Stretch,
     Transaction,
@@ -23,7 +24,6 @@ from simulation.whole.history import (
     id_of,
 )
 from simulation.whole.members import Listener, group_consumer, has_group_read_all
-from simulation.whole.surroundings import COPIERS, COPIES, SURE, Surroundings
 from simulation.whole.transactors import begin_life
 from simulation.whole.writers import send
 
@@ -31,7 +31,7 @@ from simulation.whole.writers import send
 class Copier(Actor):
     """One member of the group of copiers, with a transactional id of its own."""
 
-    def __init__(self, around: Surroundings, name: str, random: Random) -> None:
+    def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
         self._transactions = 0
         self._is_done = False

@@ -12,15 +12,15 @@ from random import Random
 from barnabas.client import Producer
 from barnabas.client.errors import Unreachable
 from barnabas.errors import BarnabasError, InvalidTxnState, KafkaError
+from simulation.whole.environment import Environment
 from simulation.whole.history import FAIL, OK, UNKNOWN, Transaction
-from simulation.whole.surroundings import Surroundings
 
 _TRIES = 2  # to commit, before it is found out whether aborting is still allowed
 _MOST_TRIES = 12
 
 
 async def commit(
-    around: Surroundings, producer: Producer, transaction: Transaction, random: Random
+    around: Environment, producer: Producer, transaction: Transaction, random: Random
 ) -> bool:
     """Whether the producer can go on."""
     around.history.ends_with(transaction, UNKNOWN, "(commit is asked for)")
@@ -44,7 +44,7 @@ async def commit(
     return False
 
 
-async def abort(around: Surroundings, producer: Producer, transaction: Transaction) -> bool:
+async def abort(around: Environment, producer: Producer, transaction: Transaction) -> bool:
     """Whether the producer can go on. No commit was asked for, so it has failed in any case."""
     is_over = await _is_aborted(around, producer, transaction)
     if not is_over:
@@ -52,7 +52,7 @@ async def abort(around: Surroundings, producer: Producer, transaction: Transacti
     return is_over
 
 
-async def _is_aborted(around: Surroundings, producer: Producer, transaction: Transaction) -> bool:
+async def _is_aborted(around: Environment, producer: Producer, transaction: Transaction) -> bool:
     """Abort; the client refuses that where a commit may have been decided already."""
     for _ in range(_TRIES):
         try:

@@ -6,8 +6,8 @@ from random import Random
 
 from barnabas.client import Producer
 from barnabas.errors import BarnabasError
+from simulation.whole.environment import KEYED, Environment
 from simulation.whole.history import Transaction, Writing
-from simulation.whole.surroundings import KEYED, Surroundings
 from simulation.whole.transactors import Transactor
 from simulation.whole.writers import Writer, send
 
@@ -15,7 +15,7 @@ _KEYS = 12
 _TOMBSTONE_CHANCE = 0.15
 
 
-def _value(around: Surroundings, random: Random, writing: Writing) -> bytes | None:
+def _value(around: Environment, random: Random, writing: Writing) -> bytes | None:
     """Give it a key, and say what is to be written: None for a tombstone."""
     writing.key = f"key-{random.randrange(_KEYS)}".encode()
     value = around.history.writes(writing, random.randint(20, around.options.size_bytes))

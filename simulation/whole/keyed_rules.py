@@ -12,12 +12,12 @@ from barnabas.errors import BarnabasError
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import records_of
 from barnabas.types import TopicPartition
+from simulation.whole.environment import FLEETING, KEYED
 from simulation.whole.history import FAIL, OK, History, Transaction, Writing, id_of
-from simulation.whole.surroundings import FLEETING, KEYED
 
 if TYPE_CHECKING:
+    from simulation.whole.environment import Environment
     from simulation.whole.rules import Tally
-    from simulation.whole.surroundings import Surroundings
     from simulation.whole.truth import Truth
 
 _LOOK_EVERY_S = 0.1
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 async def read_table(
-    around: Surroundings, ends: Mapping[TopicPartition, int], *, is_committed: bool
+    around: Environment, ends: Mapping[TopicPartition, int], *, is_committed: bool
 ) -> dict[TopicPartition, list[Row]]:
     """What a new consumer is given of these partitions, up to the ends."""
     given: dict[TopicPartition, list[Row]] = {name: [] for name in ends}

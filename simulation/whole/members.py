@@ -11,13 +11,13 @@ from barnabas.client import Consumer, RebalanceListener
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 from simulation.whole.actor import Actor, has_started
+from simulation.whole.environment import MEMBERS, SURE, Environment
 from simulation.whole.history import Commit, Owned, Stretch
-from simulation.whole.surroundings import MEMBERS, SURE, Surroundings
 
 _COMMIT_CHANCE = 0.5
 
 
-def group_consumer(around: Surroundings, name: str, group: str, *, is_committed: bool) -> Consumer:
+def group_consumer(around: Environment, name: str, group: str, *, is_committed: bool) -> Consumer:
     options = around.options
     return Consumer(
         around.servers,
@@ -37,7 +37,7 @@ def group_consumer(around: Surroundings, name: str, group: str, *, is_committed:
 
 
 async def has_group_read_all(
-    around: Surroundings, consumer: Consumer, topics: Sequence[str]
+    around: Environment, consumer: Consumer, topics: Sequence[str]
 ) -> bool:
     """Whether the group has committed the ends of these topics; False if nobody can tell now."""
     names = [name for topic in topics for name in around.partitions(topic)]
@@ -57,7 +57,7 @@ async def has_group_read_all(
 class Listener(RebalanceListener):
     """Notes what a member is given, and begins a new stretch of reading with it."""
 
-    def __init__(self, around: Surroundings, consumer: Consumer, stretch: Stretch) -> None:
+    def __init__(self, around: Environment, consumer: Consumer, stretch: Stretch) -> None:
         self._around = around
         self._consumer = consumer
         self.stretch = stretch
@@ -77,7 +77,7 @@ class Listener(RebalanceListener):
 class Member(Actor):
     """Reads what its group gives it."""
 
-    def __init__(self, around: Surroundings, name: str, random: Random) -> None:
+    def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
         self._is_done = False
 

@@ -12,15 +12,15 @@ from barnabas.client.errors import Unreachable
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 from simulation.options import Fault
+from simulation.whole.environment import RETENTION_MS, SHIFTING
 from simulation.whole.history import OK
 from simulation.whole.plan import ADD_PARTITIONS, DELETE_RECORDS, TOPIC_CONFIG
 from simulation.whole.seams import client_seams
-from simulation.whole.surroundings import RETENTION_MS, SHIFTING
 
 if TYPE_CHECKING:
     from simulation.whole.brokers import Brokers, MachineRoom
+    from simulation.whole.environment import Environment
     from simulation.whole.plan import Plan
-    from simulation.whole.surroundings import Surroundings
 
 _REQUEST_TIMEOUT_MS = 2_000
 _MOST_PARTITIONS = 3
@@ -40,7 +40,7 @@ class Operators:
     """They share a process on a machine of its own."""
 
     def __init__(
-        self, room: MachineRoom, brokers: Brokers, plan: Plan, around: Surroundings
+        self, room: MachineRoom, brokers: Brokers, plan: Plan, around: Environment
     ) -> None:
         self._loop = room.loop
         self._brokers = brokers

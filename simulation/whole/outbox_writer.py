@@ -19,8 +19,8 @@ from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
 from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.client.sync.outbox import Outbox
 from barnabas.errors import BarnabasError
+from simulation.whole.environment import Environment
 from simulation.whole.history import Writing
-from simulation.whole.surroundings import Surroundings
 from simulation.whole.writers import Writer, settled
 
 _ODD_CHANCE = 0.1
@@ -50,7 +50,7 @@ class _Delivery(SyncDelivery):
 class OutboxWriter(Writer):
     """Now and then it tries to send what is no record, and nothing else may suffer from that."""
 
-    def __init__(self, around: Surroundings, name: str, topic: str, random: Random) -> None:
+    def __init__(self, around: Environment, name: str, topic: str, random: Random) -> None:
         super().__init__(around, name, topic, random)
         self._outbox: Outbox
         self._open: dict[_Delivery, None] = {}

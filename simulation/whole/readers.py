@@ -9,8 +9,8 @@ from barnabas.client.errors import NoOffsetForPartition
 from barnabas.errors import BarnabasError, OffsetOutOfRange
 from barnabas.types import TopicPartition
 from simulation.whole.actor import Actor, has_started
+from simulation.whole.environment import TOPICS, Environment
 from simulation.whole.history import End, Stretch
-from simulation.whole.surroundings import TOPICS, Surroundings
 
 _LOOK_CHANCE = 0.2
 
@@ -19,7 +19,7 @@ class Reader(Actor):
     """Reads with one isolation level."""
 
     def __init__(
-        self, around: Surroundings, name: str, random: Random, *, is_committed: bool
+        self, around: Environment, name: str, random: Random, *, is_committed: bool
     ) -> None:
         super().__init__(around, name, random)
         self._is_committed = is_committed

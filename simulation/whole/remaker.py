@@ -13,8 +13,8 @@ from barnabas.client import Admin, NewTopic, Producer
 from barnabas.client.errors import Unreachable
 from barnabas.errors import BarnabasError, TopicAlreadyExists, UnknownTopicOrPartition
 from simulation.whole.actor import Actor, has_started
+from simulation.whole.environment import FLEETING, Environment
 from simulation.whole.history import Era, Writing
-from simulation.whole.surroundings import FLEETING, Surroundings
 from simulation.whole.writers import send
 
 _PAUSE_MS = 150
@@ -26,7 +26,7 @@ _NOISE_EVERY_S = 0.05
 class Remaker(Actor):
     """The topic is its own alone; in the end it is there."""
 
-    def __init__(self, around: Surroundings, name: str, random: Random) -> None:
+    def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
         self._seams = around.seams(name)
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from barnabas.broker.partitions.replica import Replica
 from barnabas.types import TopicPartition
 from simulation.whole.brokers import SimBroker
+from simulation.whole.environment import RETENTION_MS, SHIFTING
 from simulation.whole.history import OK, History, Writing
 from simulation.whole.rules import Allowed, Tally
-from simulation.whole.surroundings import RETENTION_MS, SHIFTING
 
 _LATE_MS = 1_000
 """How much later than Kafka's half of `replica.lag.time.max.ms` an ISR may be looked at."""
@@ -88,10 +88,10 @@ class Removals:
         partition = replica.partition
         limit_ms = self._lag_time_max_ms * 3 // 2 + _LATE_MS
         for member in partition.isr:
-            remote = partition._remotes.get(member)
-            if remote is None:
+            follower = partition._followers.get(member)
+            if follower is None:
                 continue
-            key, end = (replica, partition.leader_epoch, member), remote.log_end_offset
+            key, end = (replica, partition.leader_epoch, member), follower.log_end_offset
             is_behind = end < partition.log_end_offset and not partition.is_changing_isr
             last_end, since_ms = before.get(key, (end, now_ms))
             if not is_awake or not is_behind or last_end != end:

@@ -18,6 +18,7 @@ from barnabas.cluster.store import SessionState
 from simulation.story import words
 from simulation.whole.brokers import Brokers, MachineRoom
 from simulation.whole.clients import Clients
+from simulation.whole.environment import Options
 from simulation.whole.hearing import Hearing
 from simulation.whole.lives import Life
 from simulation.whole.loop import LoopError
@@ -25,7 +26,6 @@ from simulation.whole.plan import STRIKES, Plan
 from simulation.whole.removals import Removals
 from simulation.whole.rules import RULES, Allowed, Tally
 from simulation.whole.seams import EPOCH_MS, VirtualClock, client_seams
-from simulation.whole.surroundings import Options
 from simulation.whole.trouble import Trouble
 from simulation.whole.verdict import Judged, judge
 from simulation.whole.witness import Witness

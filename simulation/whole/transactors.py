@@ -14,15 +14,15 @@ from barnabas.client.errors import Unreachable
 from barnabas.errors import BarnabasError, KafkaError
 from simulation.whole.actor import Actor, has_started
 from simulation.whole.deciding import abort, commit
+from simulation.whole.environment import ATOMIC, Environment
 from simulation.whole.history import FAIL, Transaction, Writing
-from simulation.whole.surroundings import ATOMIC, Surroundings
 from simulation.whole.writers import send
 
 _THOUGHT_MS = 100
 _WRONG_IDEA_CHANCE = 0.5  # that the old producer commits while its successor begins
 
 
-async def begin_life(around: Surroundings, name: str, random: Random) -> Producer | None:
+async def begin_life(around: Environment, name: str, random: Random) -> Producer | None:
     """A producer that owns the transactional id of that name; None if it did not come to be."""
     options = around.options
     producer = Producer(
@@ -49,7 +49,7 @@ async def begin_life(around: Surroundings, name: str, random: Random) -> Produce
 class Transactor(Actor):
     """Owner of one transactional id; each of its producers has a name of its own, `t-0.3`."""
 
-    def __init__(self, around: Surroundings, name: str, random: Random) -> None:
+    def __init__(self, around: Environment, name: str, random: Random) -> None:
         super().__init__(around, name, random)
         self._transactions = 0
 

@@ -36,8 +36,8 @@ from simulation.whole.plan import (
 )
 
 if TYPE_CHECKING:
+    from simulation.whole.environment import Environment
     from simulation.whole.plan import Plan
-    from simulation.whole.surroundings import Surroundings
 
 _RETRY_MS = 300
 _BOUNCE_MS = 30
@@ -52,7 +52,7 @@ class Trouble:
     """Carries out a plan. `done` counts, by kind, what took hold."""
 
     def __init__(
-        self, room: MachineRoom, brokers: Brokers, plan: Plan, around: Surroundings
+        self, room: MachineRoom, brokers: Brokers, plan: Plan, around: Environment
     ) -> None:
         self._room = room
         self._loop = room.loop

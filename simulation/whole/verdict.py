@@ -26,6 +26,16 @@ from barnabas.errors import BarnabasError, CorruptData, KafkaError
 from barnabas.storage.cleaner import is_compacted
 from barnabas.types import TopicPartition
 from simulation.whole.clients import Clients
+from simulation.whole.environment import (
+    COPIERS,
+    COPIES,
+    FLEETING,
+    KEYED,
+    MEMBERS,
+    SHIFTING,
+    SURE,
+    TOPICS,
+)
 from simulation.whole.history import OK, Read
 from simulation.whole.keyed_rules import (
     judge_namesake,
@@ -46,16 +56,6 @@ from simulation.whole.rules import (
     judge_sequences,
     judge_transactions,
     judge_writings,
-)
-from simulation.whole.surroundings import (
-    COPIERS,
-    COPIES,
-    FLEETING,
-    KEYED,
-    MEMBERS,
-    SHIFTING,
-    SURE,
-    TOPICS,
 )
 from simulation.whole.truth import Truth
 from simulation.whole.witness import Witness

@@ -22,8 +22,8 @@ from barnabas.errors import (
     ProducerFenced,
 )
 from simulation.whole.actor import Actor, has_started
+from simulation.whole.environment import ACKS, SHIFTING, Environment
 from simulation.whole.history import History, Writing
-from simulation.whole.surroundings import ACKS, SHIFTING, Surroundings
 
 _REFUSALS = (
     InvalidProducerEpoch,
@@ -76,7 +76,7 @@ class Writer(Actor):
     delivery_timeout_ms = 0  # 0: as the options say
 
     def __init__(
-        self, around: Surroundings, name: str, topic: str, random: Random, *, is_large: bool = False
+        self, around: Environment, name: str, topic: str, random: Random, *, is_large: bool = False
     ) -> None:
         super().__init__(around, name, random)
         self._seams = around.seams(name)

@@ -45,7 +45,7 @@ _FAILURE = partial(
 MUTATIONS = (
     _PARTITION("replica in self.maximal_isr\n", "replica in self.isr\n"),
     _PARTITION(
-        "or (self._keeps_up(replica) and self._is_eligible(replica, remote))",
+        "or (self._keeps_up(replica) and self._is_eligible(replica, follower))",
         "or False",
     ),
     _PARTITION(
@@ -57,15 +57,15 @@ MUTATIONS = (
         "high_watermark = leader_high_watermark",
     ),
     _PARTITION(
-        "remote.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)",
-        "remote.log_end_offset >= self.high_watermark",
+        "follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)",
+        "follower.log_end_offset >= self.high_watermark",
     ),
     _PARTITION(
         "if fetch.broker_epoch < newest:",
-        "if fetch.broker_epoch < remote.broker_epoch:",
+        "if fetch.broker_epoch < follower.broker_epoch:",
     ),
     _PARTITION(
-        "self._remotes = {}\n            self.log_end_offset = self.epoch_start_offset",
+        "self._followers = {}\n            self.log_end_offset = self.epoch_start_offset",
         "self.log_end_offset = self.epoch_start_offset",
     ),
     _PARTITION("if state.partition_epoch <= self.partition_epoch:", "if False:"),

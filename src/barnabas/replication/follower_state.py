@@ -24,7 +24,7 @@ class FollowerFetch(NamedTuple):
     broker_epoch: int = UNKNOWN_EPOCH
 
 
-class Remote:
+class FollowerState:
     """One follower."""
 
     __slots__ = (

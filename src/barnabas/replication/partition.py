@@ -41,7 +41,7 @@ from barnabas.replication.follower_state import (
     UNKNOWN_EPOCH,
     UNKNOWN_OFFSET,
     FollowerFetch,
-    Remote,
+    FollowerState,
 )
 from barnabas.replication.replica_selector import InSync
 from barnabas.types import TopicPartition
@@ -88,13 +88,13 @@ class Partition:
 
     __slots__ = (
         "_broker_epoch",
+        "_followers",
         "_lag_time_max_ms",
         "_live",
         "_log_start_offset",
         "_min_insync_replicas",
         "_now_ms",
         "_proposed",
-        "_remotes",
         "broker_id",
         "controller_epoch",
         "epoch_start_offset",
@@ -143,7 +143,7 @@ class Partition:
         self.high_watermark = high_watermark
         self.log_end_offset = high_watermark
         self._log_start_offset = 0
-        self._remotes: dict[int, Remote] = {}
+        self._followers: dict[int, FollowerState] = {}
         self._proposed: IsrProposal | None = None
         self._now_ms = NEVER_MS
 
@@ -187,7 +187,7 @@ class Partition:
         that has failed. `live` is not changed after this."""
         has_failed = any(live.get(broker) != epoch for broker, epoch in self._live.items())
         self._live = live
-        if not has_failed or not self._remotes:
+        if not has_failed or not self._followers:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         return self._advance()
@@ -213,7 +213,7 @@ class Partition:
             assert log_end_offset >= self.high_watermark, (
                 "a log ends at its high watermark or above"
             )
-            self._remotes = {}
+            self._followers = {}
             self.log_end_offset = self.epoch_start_offset = log_end_offset
         else:
             assert self.is_leader, "one epoch has one leader"
@@ -221,9 +221,10 @@ class Partition:
                 return []
         self._take_over(state)
         self.is_leader = True
-        known = self._remotes
-        self._remotes = {
-            replica: known.get(replica) or Remote(now_ms if replica in state.isr else NEVER_MS)
+        known = self._followers
+        self._followers = {
+            replica: known.get(replica)
+            or FollowerState(now_ms if replica in state.isr else NEVER_MS)
             for replica in dict.fromkeys((*state.replicas, *state.isr))
             if replica != self.broker_id
         }
@@ -236,7 +237,7 @@ class Partition:
         self._take_over(state)
         self.is_leader = False
         self.epoch_start_offset = UNKNOWN_OFFSET
-        self._remotes = {}
+        self._followers = {}
 
     def _take_over(self, state: PartitionImage) -> None:
         self.leader = state.leader
@@ -269,18 +270,18 @@ class Partition:
             raise self._not_leader()
         self.check_leader_epoch(fetch.leader_epoch)
         replica = fetch.replica
-        remote = self._remotes.get(replica)
-        if remote is None:
+        follower = self._followers.get(replica)
+        if follower is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
         if fetch.broker_epoch != UNKNOWN_EPOCH:
-            newest = max(remote.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
+            newest = max(follower.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
                 raise NotLeaderOrFollower(
                     f"broker {replica} has registered as {newest} since it was {fetch.broker_epoch}"
                 )
         self._now_ms = max(self._now_ms, now_ms)
-        remote.fetched(fetch, self.log_end_offset, now_ms)
-        joining = [replica] if self._may_join(replica, remote) else []
+        follower.fetched(fetch, self.log_end_offset, now_ms)
+        joining = [replica] if self._may_join(replica, follower) else []
         return [*self._expand(joining), *self._advance()]
 
     def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
@@ -292,18 +293,18 @@ class Partition:
         gets no new time to lag in.
         """
         effects: list[Effect] = []
-        for replica, remote in self._remotes.items():
-            fetch = remote.last_fetch
+        for replica, follower in self._followers.items():
+            fetch = follower.last_fetch
             if not (
                 fetch is not None
                 and fetch.offset == self.log_end_offset
                 and replica in self.isr
-                and now_ms - remote.caught_up_at_ms > _LEVEL_FOR_MS
+                and now_ms - follower.caught_up_at_ms > _LEVEL_FOR_MS
                 and self._live.get(replica) in (UNKNOWN_EPOCH, fetch.broker_epoch)
             ):
                 continue
             at_ms = requested_at_ms(replica)
-            if at_ms is not None and at_ms > remote.caught_up_at_ms:
+            if at_ms is not None and at_ms > follower.caught_up_at_ms:
                 effects += self.fetched(fetch, at_ms)
         return effects
 
@@ -330,7 +331,7 @@ class Partition:
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Propose to shrink the ISR by replicas that lag (RE-8)."""
-        if not self._remotes:
+        if not self._followers:
             return []
         self._now_ms = max(self._now_ms, now_ms)
         effects: list[Effect] = []
@@ -343,25 +344,25 @@ class Partition:
     def _keeps_up(self, replica: int) -> bool:
         if replica == self.broker_id:
             return True
-        remote = self._remotes[replica]
-        return remote.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
+        follower = self._followers[replica]
+        return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
 
-    def _is_eligible(self, replica: int, remote: Remote) -> bool:
+    def _is_eligible(self, replica: int, follower: FollowerState) -> bool:
         """Whether its broker lives in the registration that fetched: a new one may lack records.
 
         Where the epoch is not known, the controller compares.
         """
         epoch = self._live.get(replica)
         return epoch is not None and (
-            UNKNOWN_EPOCH in (epoch, remote.broker_epoch) or remote.broker_epoch == epoch
+            UNKNOWN_EPOCH in (epoch, follower.broker_epoch) or follower.broker_epoch == epoch
         )
 
-    def _may_join(self, replica: int, remote: Remote) -> bool:
+    def _may_join(self, replica: int, follower: FollowerState) -> bool:
         return (
             replica not in self.isr
             # Below the epoch's start it may have yet to truncate: only its own records count.
-            and remote.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
-            and self._is_eligible(replica, remote)
+            and follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
+            and self._is_eligible(replica, follower)
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
@@ -369,9 +370,9 @@ class Partition:
         refused = {member.broker_id for member in answered.isr}
         return [
             replica
-            for replica, remote in self._remotes.items()
+            for replica, follower in self._followers.items()
             if replica not in refused
-            and self._may_join(replica, remote)
+            and self._may_join(replica, follower)
             and self._keeps_up(replica)
         ]
 
@@ -391,7 +392,7 @@ class Partition:
     def _broker_epoch_of(self, replica: int) -> int:
         if replica == self.broker_id:
             return self._broker_epoch
-        return self._remotes[replica].broker_epoch
+        return self._followers[replica].broker_epoch
 
     def _commit_isr(self, isr: tuple[int, ...]) -> None:
         self.isr = self.maximal_isr = isr
@@ -400,13 +401,13 @@ class Partition:
     def _advance(self) -> list[Effect]:
         """Raise the HW to the smallest LEO that counts, if it may rise (RE-4)."""
         smallest = self.log_end_offset
-        for replica, remote in self._remotes.items():
-            if remote.log_end_offset < smallest and (
+        for replica, follower in self._followers.items():
+            if follower.log_end_offset < smallest and (
                 replica in self.maximal_isr
                 # About to join: it could never reach a watermark that runs away from it.
-                or (self._keeps_up(replica) and self._is_eligible(replica, remote))
+                or (self._keeps_up(replica) and self._is_eligible(replica, follower))
             ):
-                smallest = remote.log_end_offset
+                smallest = follower.log_end_offset
         if smallest <= self.high_watermark or not self.has_enough_in_sync():
             return []
         self.high_watermark = smallest
@@ -442,26 +443,31 @@ class Partition:
 
     def follower_end_offset(self, replica: int) -> int:
         """A follower's LEO by its last fetch; -1 before the first in this epoch."""
-        return self._remotes[replica].log_end_offset
+        return self._followers[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
         """When a follower last had all of the leader's records; far in the past if never."""
-        return self._remotes[replica].caught_up_at_ms
+        return self._followers[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:
         """The followers in the ISR that have fetched in this epoch."""
         return [
-            InSync(replica, remote.log_start_offset, remote.log_end_offset, remote.caught_up_at_ms)
-            for replica, remote in self._remotes.items()
-            if replica in self.isr and remote.last_fetch is not None
+            InSync(
+                replica,
+                follower.log_start_offset,
+                follower.log_end_offset,
+                follower.caught_up_at_ms,
+            )
+            for replica, follower in self._followers.items()
+            if replica in self.isr and follower.last_fetch is not None
         ]
 
     def low_watermark(self, live: Container[int]) -> int:
         """The smallest log start of the live replicas; -1 while one is not known."""
         smallest = self._log_start_offset
-        for replica, remote in self._remotes.items():
-            if remote.log_start_offset < smallest and replica in live:
-                smallest = remote.log_start_offset
+        for replica, follower in self._followers.items():
+            if follower.log_start_offset < smallest and replica in live:
+                smallest = follower.log_start_offset
         return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:

@@ -187,7 +187,7 @@ class Events:
                     assert disk.at(offset) == record, (member, offset)
 
     def _check_maximal_isr(self) -> None:
-        """Faults 6, safety 5: the leader in office counts the whole of the stored ISR."""
+        """Faults 6, safety 5: the present leader counts the whole of the stored ISR."""
         state = self.stage.state
         broker = self.stage.brokers.get(state.leader)
         if broker is not None and broker.partition.leader_epoch == state.leader_epoch:

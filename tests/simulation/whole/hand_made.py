@@ -6,6 +6,7 @@ from barnabas.records.batch import assign_in_place
 from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
+from simulation.whole.environment import ATOMIC, COPIERS, COPIES, MEMBERS, ONE, SURE
 from simulation.whole.history import (
     FAIL,
     OK,
@@ -20,7 +21,6 @@ from simulation.whole.history import (
     Writing,
 )
 from simulation.whole.rules import Allowed, Evidence, Tally
-from simulation.whole.surroundings import ATOMIC, COPIERS, COPIES, MEMBERS, ONE, SURE
 from simulation.whole.truth import Truth
 from simulation.whole.verdict import judge_evidence
 

@@ -12,7 +12,7 @@ from barnabas.clock import SystemClock
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.config import BrokerConfig
 from simulation.whole.clients import Clients
-from simulation.whole.surroundings import Options
+from simulation.whole.environment import Options
 from tests.kit.processes.broker_process import free_port
 
 PATIENCE_MS = 120_000  # of whoever waits, on a machine that does much else

@@ -12,9 +12,9 @@ from barnabas.client.channel import system_seams
 from barnabas.clock import SystemClock
 from simulation.story import words
 from simulation.whole.clients import Clients
+from simulation.whole.environment import Options
 from simulation.whole.history import FAIL, OK, UNKNOWN
 from simulation.whole.rules import Allowed
-from simulation.whole.surroundings import Options
 from simulation.whole.verdict import Judged, judge
 from simulation.whole.witness import Witness
 from tests.simulation.whole.real_brokers import PATIENCE_MS, Brokers, run_for

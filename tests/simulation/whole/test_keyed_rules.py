@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
+from simulation.whole.environment import FLEETING, KEYED
 from simulation.whole.history import FAIL, OK, UNKNOWN, Era, History, Writing
 from simulation.whole.keyed_rules import Row, judge_namesake, judge_table, same_records
 from simulation.whole.rules import Tally
-from simulation.whole.surroundings import FLEETING, KEYED
 from simulation.whole.truth import Truth
 from tests.simulation.whole.hand_made import Log, Still
 

@@ -9,6 +9,7 @@ import pytest
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.records.control_records import COMMIT
 from barnabas.types import TopicPartition
+from simulation.whole.environment import COPIERS, MEMBERS
 from simulation.whole.history import (
     FAIL,
     OK,
@@ -21,7 +22,6 @@ from simulation.whole.history import (
     Writing,
 )
 from simulation.whole.rules import RULES, Allowed, forgiven
-from simulation.whole.surroundings import COPIERS, MEMBERS
 from tests.simulation.whole.hand_made import (
     ATOMIC_0,
     COPIES_0,

@@ -11,8 +11,8 @@ from barnabas.broker.partitions.replica import Replica
 from barnabas.client import Producer
 from barnabas.types import TopicPartition
 from simulation.whole.clients import Clients
+from simulation.whole.environment import ATOMIC, SURE, Options
 from simulation.whole.rules import Allowed, Tally
-from simulation.whole.surroundings import ATOMIC, SURE, Options
 from simulation.whole.verdict import Broken, Judged, judge
 from simulation.whole.witness import Witness
 from tests.simulation.whole.real_brokers import PATIENCE_MS, Brokers, run_for

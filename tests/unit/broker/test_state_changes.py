@@ -168,9 +168,9 @@ def test_a_cluster_says_what_happens_to_its_partitions(caplog: pytest.LogCapture
         )
 
         def stop_following() -> None:
-            neighbours = cluster.server(3).parts.partitions.others
-            assert neighbours is not None
-            cluster.thread.run(neighbours.fetchers.stop())
+            others = cluster.server(3).parts.partitions.others
+            assert others is not None
+            cluster.thread.run(others.fetchers.stop())
 
         stop_following()
         with SyncProducer(cluster.bootstrap_servers, acks=1) as producer:

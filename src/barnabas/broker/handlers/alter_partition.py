@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.inter_broker.alter_partition_wire import isr_proposals, isr_response
+from barnabas.broker.inter_broker.alter_partition_wire import isr_response, proposals_of
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.cluster_action import is_broker
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
@@ -23,7 +23,7 @@ async def _alter(context: Context, request: AlterPartitionRequest) -> AlterParti
     controller = context.node.controller
     try:
         image = controller.image
-        proposals = isr_proposals(request, context.version, image)
+        proposals = proposals_of(request, context.version, image)
         answers = await controller.alter_partitions(
             request.broker_id, request.broker_epoch, proposals
         )

@@ -97,7 +97,7 @@ def _answer(answered: PartitionResponse) -> IsrAnswer:
 # --- the controller's side -----------------------------------------------------------------------
 
 
-def isr_proposals(
+def proposals_of(
     message: AlterPartitionRequest, version: int, image: ClusterImage
 ) -> list[IsrProposal]:
     """What can be put before the controller; the rest `isr_response` refuses by itself."""
@@ -141,7 +141,7 @@ def isr_response(
     image: ClusterImage,
     answers: Mapping[TopicPartition, IsrAnswer],
 ) -> AlterPartitionResponse:
-    """`image`: the one that `isr_proposals` had. Every partition of the request is answered.
+    """`image`: the one that `proposals_of` had. Every partition of the request is answered.
 
     An unclean election leaves no leader here that would have to recover from it: who says so does
     not know what it says.

@@ -138,7 +138,7 @@ def stored(client: RawClient, topic: str) -> list[BatchHeader]:
 
 
 def test_a_compacted_topic_refuses_records_without_a_key(client: RawClient) -> None:
-    """ST-7: and says which they are (KIP-467); its neighbours in the request are written."""
+    """ST-7: and says which they are (KIP-467); the others in the request are written."""
     with_configs(client, "keyed", cleanup_policy="compact")
     answer = produce(client, "keyed", batch(b"a", b"b"))
     assert answer.error_code == InvalidRecord.code

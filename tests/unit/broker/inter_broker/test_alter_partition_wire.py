@@ -9,9 +9,9 @@ import pytest
 
 from barnabas.broker.inter_broker.alter_partition_wire import (
     isr_answers,
-    isr_proposals,
     isr_request,
     isr_response,
+    proposals_of,
 )
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import ClusterImage, PartitionImage, TopicImage
@@ -64,7 +64,7 @@ def test_proposals_arrive_as_they_were_meant() -> None:
     assert version == ALTER_PARTITION.max_version
     received = travelled(message, version)
     assert (received.broker_id, received.broker_epoch) == (1, 11)
-    got = isr_proposals(received, version, image(t=T_ID, u=U_ID))
+    got = proposals_of(received, version, image(t=T_ID, u=U_ID))
     assert sorted(got) == sorted(PROPOSALS)
 
 
@@ -96,7 +96,7 @@ def test_a_leader_that_says_it_recovers_is_refused() -> None:
     message, version = isr_request(PROPOSALS[:1], 1, 11)
     message.topics[0].partitions[0].leader_recovery_state = 1
     known = image(t=T_ID)
-    assert isr_proposals(message, version, known) == []
+    assert proposals_of(message, version, known) == []
     response = isr_response(message, version, known, {})
     assert isr_answers(PROPOSALS[:1], response) == {T0: IsrAnswer(InvalidRequest.code)}
 
@@ -112,7 +112,7 @@ def test_older_versions_have_names_and_no_epochs(version: int) -> None:
     message = travelled(request, version)
     known = image(t=T_ID)
     members = (IsrMember(1, -1), IsrMember(2, -1))
-    (got,) = isr_proposals(message, version, known)
+    (got,) = proposals_of(message, version, known)
     assert got == IsrProposal(T0, T_ID, 5, members, 9)
     answers = {T0: IsrAnswer(0, 1, 5, (1, 2), 10)}
     response = travelled(isr_response(message, version, known, answers), version)
@@ -129,7 +129,7 @@ def test_kafkas_alter_partition_is_understood_and_said_alike(shared: Path) -> No
     for version, request, response in recorded(shared, ALTER_PARTITION):
         ids = {f"topic{n}": topic.topic_id for n, topic in enumerate(request.topics)}
         known = image(**ids)
-        proposals = isr_proposals(request, version, known)
+        proposals = proposals_of(request, version, known)
         said, in_version = isr_request(proposals, request.broker_id, request.broker_epoch)
         assert (travelled(said, in_version), in_version) == (request, version)
         if response.error_code:

@@ -96,7 +96,7 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
         controller, leader, follower = (cluster.server(n) for n in (1, 2, 3))
         await follow_no_more(controller, leader, follower)
         append(leader, range(1))
-        # Somebody has the office who does not answer, and then nobody has it.
+        # The controller does not answer, and then there is none.
         assert cluster.store is not None
         absent = cluster.store.session()
         node = layout.encode_controller(99, leader.clock.wall_ms())

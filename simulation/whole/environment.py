@@ -80,7 +80,7 @@ class Options(NamedTuple):
     finish_ms: int = 120_000  # for all to come to an end, once that is asked for
 
 
-class Surroundings:
+class Environment:
     """Of every client; `is_stopping` and `is_draining` are set by `Clients`."""
 
     __slots__ = (

@@ -127,7 +127,7 @@ def test_sessions_that_end_are_followed_by_others(server: ZooKeeperProcess) -> N
 
 
 def test_a_server_that_was_killed_is_waited_for(server: ZooKeeperProcess) -> None:
-    """ZK-5: as long as sessions live, so does the controller; what was not answered is asked again."""
+    """ZK-5: the controller lives as long as its session; unanswered requests are sent again."""
 
     async def play(three: Three) -> None:
         await three[1].runner.create_topic(NewTopic("t", assignment={0: [1, 2, 3]}))

@@ -15,7 +15,7 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
@@ -71,9 +71,6 @@ from barnabas.config import BrokerConfig
 from barnabas.net.memory import MemoryPool
 from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.store import LogStore
-
-if TYPE_CHECKING:
-    pass
 
 _MAX_SESSION_ID = 2**31 - 1
 

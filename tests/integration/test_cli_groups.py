@@ -265,7 +265,7 @@ def test_a_group_with_members_keeps_its_offsets(broker: Broker, barnabas: InProc
     [
         ("groups reset-offsets", "name a group"),
         ("groups reset-offsets g --topic t", "--to-earliest"),
-        ("groups reset-offsets g --topic t --to-earliest --to-latest", "once"),
+        ("groups reset-offsets g --topic t --to-earliest --to-latest", "choose one"),
         ("groups reset-offsets g --to-earliest", "--all-topics"),
         ("groups reset-offsets g --topic t --all-topics --to-earliest", "--all-topics"),
         ("groups reset-offsets g --topic t:x --to-earliest", "t:x"),

@@ -15,7 +15,12 @@ import tempfile
 from pathlib import Path
 
 from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.configs.current_config import CurrentConfig
+from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
+from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.partitions.role_changes import RoleChanges
+from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
 from barnabas.broker.runtime.steps import in_turns
 from barnabas.clock import SystemClock
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
@@ -43,10 +48,7 @@ def measure(partitions: int) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory:
         files = OsFiles()
         store = LogStore.open(files, [Path(directory)], config=LogConfig(), broker_id=0, now_ms=0)
-        # As a broker's process does (`broker/main.py`).
-        replicas = Replicas(
-            ClusterView(0), store, BrokerConfig({}), SystemClock(), keep_objects=gc.freeze
-        )
+        roles = _role_changes(store)
         names = tuple(TopicPartition("t", number) for number in range(partitions))
 
         def leading(epoch: int, *, is_new: bool) -> LeaderAndIsr:
@@ -54,15 +56,15 @@ def measure(partitions: int) -> list[Figure]:
             states = (PartitionState(name, _TOPIC_ID, led, {}, is_new) for name in names)
             return LeaderAndIsr(1, 1, tuple(states))
 
-        made = asyncio.run(longest_turn(in_turns(replicas.leader_and_isr(leading(0, is_new=True)))))
+        made = asyncio.run(longest_turn(in_turns(roles.leader_and_isr(leading(0, is_new=True)))))
         for log in store.logs.values():
             builder = BatchBuilder(0, -1, -1, -1)
             builder.append(0, None, b"x")
             log.append(memoryview(bytearray(builder.build())), 0, 0)
             log.flush()
-        led = asyncio.run(longest_turn(in_turns(replicas.leader_and_isr(leading(1, is_new=False)))))
+        led = asyncio.run(longest_turn(in_turns(roles.leader_and_isr(leading(1, is_new=False)))))
         stop = StopReplica(1, 1, names, delete=True)
-        deleted = asyncio.run(longest_turn(in_turns(replicas.stop_replica(stop))))
+        deleted = asyncio.run(longest_turn(in_turns(roles.stop_replica(stop))))
         store.close()
     figures = []
     for what, (took_s, longest_s) in (
@@ -75,6 +77,15 @@ def measure(partitions: int) -> list[Figure]:
             Figure(f"{what}: longest turn", "s", longest_s, 0.02),
         ]
     return figures
+
+
+def _role_changes(store: LogStore) -> RoleChanges:
+    """Those of a broker's process: see `barnabas.broker.parts`."""
+    config = CurrentConfig(BrokerConfig({}))
+    replicas = Replicas(ClusterView(0), store, config, SystemClock())
+    removal = ReplicaRemoval(replicas, ())
+    queue = AlterPartitionQueue()
+    return RoleChanges(replicas, removal, queue, (), UnplacedLogs(), gc.freeze)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,11 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Awaitable
+from functools import partial
 from pathlib import Path
 
-from barnabas.broker.cluster_view import ClusterView
-from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.replication.followed import settling
-from barnabas.broker.runtime.steps import in_turns
-from barnabas.clock import SystemClock
-from barnabas.config import BrokerConfig, LogConfig
+from barnabas.broker.runtime.steps import Steps, in_turns
+from barnabas.config import LogConfig
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
@@ -112,16 +109,22 @@ def _flush(store: LogStore, logs: list[Log]) -> None:
 
 async def _cut(store: LogStore, names: list[TopicPartition]) -> tuple[float, float]:
     """Seconds in all, and of the longest turn of the loop."""
-    replicas = Replicas(ClusterView(0), store, BrokerConfig({}), SystemClock())
 
     async def cut_all() -> None:
         for done, name in enumerate(names, 1):
             store.begin_truncate(name, store.logs[name].log_end_offset - 1)
             if done % _CUTS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        await in_turns(settling(replicas, names))
+        await in_turns(_settle(store, names))
 
     return await longest_turn(cut_all())
+
+
+def _settle(store: LogStore, names: list[TopicPartition]) -> Steps[None]:
+    """Have on disk what was cut, as `broker.replication.followed.settling` does."""
+    for name in names:
+        yield from store.learn(name)
+    yield partial(store.settle, names)
 
 
 async def longest_turn(work: Awaitable[object]) -> tuple[float, float]:

@@ -489,7 +489,7 @@ def test_a_batch_that_the_connector_planned_is_the_connectors(both: Both, tmp_pa
     (tmp_path / "commits" / "0").unlink()
     (tmp_path / "commits" / ".0.crc").unlink()
     refused = both.by(OURS, tmp_path, **given)
-    assert "does not say where planned-0 begins" in refused["error"]
+    assert "has no start for planned-0" in refused["error"]
     assert "Let it finish the batch" in refused["error"]
     assert len(both.by(THEIRS, tmp_path, **given)["rows"]) == 4
     assert both.by(OURS, tmp_path, **given)["rows"] == []

@@ -25,6 +25,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
+from tests.kit.broker.held_follower import held_follower
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.waiting import wait_until
 
@@ -267,9 +268,7 @@ def test_a_move_that_does_not_end_is_listed_and_taken_back(
     assert run("reassign --list")[0] == "No partition reassignments found.\n"
     file = plan_file(tmp_path, {name: [3, 2]})
     given = f"--reassignment-json-file {file}"
-    fetchers = cluster.server(3).node.replicas
-    follow, fetchers.on_following = fetchers.on_following, lambda replica, leader: None
-    try:
+    with held_follower(3):
         run(f"reassign --execute {given}")
         moving = "stuck-0: replicas: 3,2,1. adding: 3. removing: 1.\n"
         assert run("reassign --list")[0] == f"Current partition reassignments:\n{moving}"
@@ -279,8 +278,6 @@ def test_a_move_that_does_not_end_is_listed_and_taken_back(
         assert "Successfully started" in run(f"reassign --execute --additional {given}")[0]
         said, _ = run(f"reassign --cancel {given} --preserve-throttles")
         assert said == "Successfully cancelled partition reassignment for: stuck-0\n"
-    finally:
-        fetchers.on_following = follow
     said, _ = run(f"reassign --cancel {given} --preserve-throttles")
     assert said == "None of the specified partition reassignments are active.\n"
     (described,) = admin.describe_topics(["stuck"])
@@ -296,9 +293,7 @@ def test_a_throttle_is_set_changed_and_cleared(
     other = tmp_path / "other"
     other.mkdir()
     also_given = f"--reassignment-json-file {plan_file(other, {second: [2, 3]})}"
-    fetchers = cluster.server(3).node.replicas
-    follow, fetchers.on_following = fetchers.on_following, lambda replica, leader: None
-    try:
+    with held_follower(3):
         said, _ = run(f"reassign --execute {given} --throttle 1000")
         assert said.splitlines()[4:] == [
             "Save this to use as the --reassignment-json-file option during rollback",
@@ -317,8 +312,6 @@ def test_a_throttle_is_set_changed_and_cleared(
         assert "Clearing" not in run(f"reassign --verify {given}")[0], "the other one goes on"
         assert throttles(admin, "slow")[2] == ["3000"] * 6
         run(f"reassign --cancel {also_given}")
-    finally:
-        fetchers.on_following = follow
     assert throttles(admin, "slow") == ("", "", [None] * 6)
     run(f"reassign --execute {given} --throttle 50000000")
     assert throttles(admin, "slow") == ("0:1,0:2", "0:3", ["50000000"] * 6)

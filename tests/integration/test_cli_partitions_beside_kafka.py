@@ -19,6 +19,7 @@ from barnabas.client.admin.configs import (
     ConfigResource,
 )
 from barnabas.client.sync.producer import SyncAdmin
+from tests.kit.broker.held_follower import held_follower
 from tests.kit.clients.kafka_tools import Tools
 from tests.kit.waiting import wait_until
 
@@ -146,9 +147,7 @@ def test_reassignments(
     given = f"--reassignment-json-file {plan}"
     verify = f"--verify --preserve-throttles {given}"
     assert_same(both.ours(f"reassign {verify}"), both.kafkas(REASSIGNMENT, verify))
-    fetchers = cluster.server(3).node.replicas
-    follow, fetchers.on_following = fetchers.on_following, lambda replica, leader: None
-    try:
+    with held_follower(3):
         said = both.ours(f"reassign --execute {given}")
         assert_same(both.ours("reassign --list"), both.kafkas(REASSIGNMENT, "--list"))
         assert_same(both.ours(f"reassign --verify {given}"), both.kafkas(REASSIGNMENT, verify))
@@ -160,8 +159,6 @@ def test_reassignments(
         assert_same(both.kafkas(REASSIGNMENT, f"--execute {given}"), said)
         assert both.ours(f"reassign --cancel --preserve-throttles {given}") in cancelled
         assert_same(both.ours("reassign --list"), both.kafkas(REASSIGNMENT, "--list"))
-    finally:
-        fetchers.on_following = follow
 
 
 def test_throttles(cluster: barnabas.Cluster, admin: SyncAdmin, both: Both, tmp_path: Path) -> None:
@@ -173,9 +170,7 @@ def test_throttles(cluster: barnabas.Cluster, admin: SyncAdmin, both: Both, tmp_
     ]
     plan = file_of(tmp_path, json.dumps({"version": 1, "partitions": partitions}))
     given = f"--reassignment-json-file {plan}"
-    fetchers = cluster.server(3).node.replicas
-    follow, fetchers.on_following = fetchers.on_following, lambda replica, leader: None
-    try:
+    with held_follower(3):
         ours = both.ours(f"reassign --execute --throttle 1000 {given}")
         begun = settings(admin, "th")
         both.ours(f"reassign --cancel {given}")
@@ -198,8 +193,6 @@ def test_throttles(cluster: barnabas.Cluster, admin: SyncAdmin, both: Both, tmp_
         both.ours(f"reassign --cancel --preserve-throttles {given}")
         assert_same(ours, both.kafkas(REASSIGNMENT, f"--verify {given}"))
         assert settings(admin, "th") == cleared
-    finally:
-        fetchers.on_following = follow
 
 
 def settings(admin: SyncAdmin, topic: str) -> dict[ConfigResource, set[tuple[str, str | None]]]:

@@ -210,7 +210,7 @@ def test_starting_offsets_must_cover_the_partitions_and_lie_in_the_log(broker: B
     ):
         next_batch(half, {})
     beyond = '{"explicit": {"0": 11, "1": 0}}'
-    with pytest.raises(DataLoss, match=r"says 11 for explicit-0.*from 0 to 10"):
+    with pytest.raises(DataLoss, match=r"has 11 for explicit-0.*from 0 to 10"):
         next_batch(reader_of(broker, subscribe="explicit", startingOffsets=beyond), {})
 
 
@@ -388,7 +388,7 @@ def test_records_below_the_logs_start_are_a_loss(tmp_path: Path) -> None:
     with barnabas.Broker(tmp_path, config=SEGMENTED) as broker:
         strict = reader_of(broker, subscribe="lost")
         lenient = reader_of(broker, subscribe="lost", failOnDataLoss="false")
-        with pytest.raises(DataLoss, match=f"offsets 1 to {log_start} of lost-0 are gone"):
+        with pytest.raises(DataLoss, match=f"offsets 1 to {log_start} of lost-0 were deleted"):
             next_batch(strict, end)
         after = next_batch(lenient, end)
         assert numbers(after) == {"@start": {"lost": {"0": log_start}}, "lost": {"0": 6}}

@@ -16,6 +16,7 @@ from barnabas.cluster.layout import TRANSACTION_TOPIC, StateNode
 from barnabas.cluster.nodes import DELETE, Effect, Tree
 from barnabas.types import TopicPartition
 from simulation.disk import Entry, SimLog
+from simulation.group_checks import GroupChecks
 from simulation.history import History
 from simulation.topic_checks import TopicChecks
 from simulation.transaction_checks import TransactionChecks
@@ -45,6 +46,7 @@ RULES = {
     "namesake": "nothing of a deleted topic is in the one that got its name",
     "leftovers": "of a deleted topic no node stays, and no log of its replicas",
     "transaction": "a transaction is there whole or not at all, as its producer was answered",
+    "offsets": "no committed offset is lost, nor overwritten by a member that was replaced",
     "outcome": "coordinators follow each other: no outcome changes, no epoch falls",
     "assertions": "the machines' own assertions hold, and no error is raised that is not expected",
     "liveness": "after the faults everything comes back",
@@ -69,6 +71,7 @@ class Checks:
         "_registered_doubtful",
         "_watermarks",
         "controller_epoch",
+        "groups",
         "histories",
         "is_unclean_requested",
         "judged",
@@ -82,6 +85,7 @@ class Checks:
         self.histories: dict[tuple[bytes, TopicPartition], History] = {}
         self.topics = TopicChecks(cluster)
         self.transactions = TransactionChecks(cluster)
+        self.groups = GroupChecks(cluster)
         self.judged = dict.fromkeys(RULES, 0)
         self.promises = 0
         self.is_unclean_requested = False

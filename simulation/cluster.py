@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.cluster import layout
-from barnabas.cluster.layout import TRANSACTION_TOPIC
+from barnabas.cluster.layout import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC
 from barnabas.cluster.store import Create, NodeExists
 from barnabas.types import TopicPartition
 from simulation.checkers import Checks
@@ -53,9 +53,11 @@ class Cluster:
         options = self.options
         for number in range(options.topics):
             self.create_topic(f"t{number}")
+        copies = min(3, options.brokers)
         if options.transactional:
-            copies = min(3, options.brokers)
             self._create_topic(TRANSACTION_TOPIC, options.transaction_partitions, copies, 2)
+        if options.members:
+            self._create_topic(GROUP_TOPIC, 1, copies, 2)
 
     def create_topic(self, name: str) -> None:
         """With an id that no other topic has had."""
@@ -105,17 +107,16 @@ class Cluster:
     @property
     def partitions(self) -> list[TopicPartition]:
         """The partitions that clients write to."""
-        return [each for each in self.all_partitions if each.topic != TRANSACTION_TOPIC]
+        return [each for each in self.all_partitions if each.topic not in INTERNAL_TOPICS]
 
     @property
     def all_partitions(self) -> list[TopicPartition]:
         options = self.options
+        internal = {TRANSACTION_TOPIC: options.transaction_partitions, GROUP_TOPIC: 1}
         return [
             TopicPartition(name, number)
             for name in self.topics
-            for number in range(
-                options.transaction_partitions if name == TRANSACTION_TOPIC else options.partitions
-            )
+            for number in range(internal.get(name, options.partitions))
         ]
 
     @property

@@ -1,4 +1,4 @@
-"""The transaction coordinators of a simulated broker: the real shards on the partitions it leads.
+"""The coordinators of a simulated broker: the real shards on the partitions that it leads.
 
 Shards, loading and machine are those of a broker; what they use of a replica is `state_replica`.
 Before the first record of a transaction a partition's leader asks the coordinator (KIP-890, part
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.coordination.pending_reply import ShardOutcome
 from barnabas.broker.coordination.shard import Shard, ShardContext
 from barnabas.broker.coordination.shards import Shards
-from barnabas.cluster.layout import TRANSACTION_TOPIC
+from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.decision import Decision, Markers, Now
-from barnabas.coordinator.records import decode_transaction_record
-from barnabas.coordinator.settings import TransactionConfig
+from barnabas.coordinator.groups import Caller, Groups
+from barnabas.coordinator.records import decode_group_record, decode_transaction_record
+from barnabas.coordinator.settings import GroupConfig, TransactionConfig
 from barnabas.coordinator.state_partition import partition_of
 from barnabas.coordinator.transaction import Owner
 from barnabas.coordinator.transactions import Transactions
@@ -28,7 +30,12 @@ from barnabas.errors import (
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.records.compression import NONE
 from barnabas.storage.producers import NO_OFFSET
 from barnabas.types import TopicPartition
@@ -36,6 +43,7 @@ from simulation.network import Reply
 from simulation.state_replica import StateReplica
 from simulation.wire import (
     AskCoordinator,
+    AskGroup,
     Coordinated,
     Produce,
     Produced,
@@ -53,6 +61,8 @@ _CALL_TIMEOUT_MS = 1000
 _FIRST_RETRY_MS, _LAST_RETRY_MS = 100, 1000
 _ANSWER_TIMEOUT_MS = 5000
 _LOAD_BYTES = 1 << 20
+_JOIN_VERSION = 5
+_GROUP_CONFIG = GroupConfig(min_session_timeout_ms=500, initial_rebalance_delay_ms=200)
 _CONFIG = TransactionConfig(max_timeout_ms=60_000, abort_interval_ms=400)
 
 
@@ -128,6 +138,19 @@ def _write_nothing() -> None:
     """A simulated log is written when it is appended to."""
 
 
+class Refusal:
+    """Why a shard has not asked its machine, or could not keep what that decided."""
+
+    __slots__ = ("code",)
+
+    def __init__(self) -> None:
+        self.code = 0
+
+    def of(self, error: KafkaError) -> Message:
+        self.code = error.code
+        return EndTxnResponse(error_code=error.code)
+
+
 class _Guard:
     """A verified producer in one partition, until a marker or an append ends that."""
 
@@ -137,7 +160,7 @@ class _Guard:
 class Coordinators:
     """All of one broker, and its leaders' questions to others'."""
 
-    __slots__ = ("_broker", "_guards", "_shards")
+    __slots__ = ("_broker", "_groups", "_guards", "_transactions")
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
@@ -152,31 +175,76 @@ class Coordinators:
             _LOAD_BYTES,
             MarkerWriting(broker).send,
         )
-        self._shards: Shards[Transactions] = Shards(
+        self._transactions: Shards[Transactions] = Shards(
             TRANSACTION_TOPIC,
             self._new_machine,
             decode_transaction_record,
             context,
             lambda: options.transaction_partitions,
         )
+        self._groups: Shards[Groups] = Shards(
+            GROUP_TOPIC, self._new_groups, decode_group_record, context, lambda: 1
+        )
 
     def _new_machine(self, partition: int, epoch: int) -> Transactions:
         return self._broker.cluster.machines.transactions(partition, epoch, _CONFIG)
+
+    def _new_groups(self, partition: int, epoch: int) -> Groups:
+        return self._broker.cluster.machines.groups(partition, epoch, _GROUP_CONFIG)
 
     # --- partitions that come and go -------------------------------------------------------------
 
     def leading(self, hosted: Hosted) -> None:
         """This broker leads a partition in a new epoch."""
-        if hosted.name.topic == TRANSACTION_TOPIC:
-            self._broker.loop.call(self._shards.taken, StateReplica(hosted))
+        shards = self._shards_of(hosted)
+        if shards is not None:
+            self._broker.loop.call(shards.taken, StateReplica(hosted))
 
     def left(self, hosted: Hosted) -> None:
         """This broker no longer leads a partition, or cannot reach it."""
-        if hosted.name.topic == TRANSACTION_TOPIC:
-            self._broker.loop.call(self._shards.dropped, hosted.name.partition)
+        shards = self._shards_of(hosted)
+        if shards is not None:
+            self._broker.loop.call(shards.dropped, hosted.name.partition)
         if self._guards:
             for key in [key for key in self._guards if key[0] == hosted.name]:
                 del self._guards[key]
+
+    def _shards_of(self, hosted: Hosted) -> Shards[Groups] | Shards[Transactions] | None:
+        if hosted.name.topic == GROUP_TOPIC:
+            return self._groups
+        return self._transactions if hosted.name.topic == TRANSACTION_TOPIC else None
+
+    # --- what members ask ------------------------------------------------------------------------
+
+    def group_asked(self, asked: AskGroup, reply: Reply) -> None:
+        self._broker.loop.call(self._ask_group, asked, reply)
+
+    def _ask_group(self, asked: AskGroup, reply: Reply) -> None:
+        request, new_id = asked.request, self._broker.cluster.world.uuid().hex()
+
+        def decide(machine: Groups, ticket: int, now: Now) -> Decision:
+            if isinstance(request, JoinGroupRequest):
+                caller = Caller("client", "/sim", new_id, _JOIN_VERSION)
+                return machine.join(ticket, request, caller, now)
+            if isinstance(request, SyncGroupRequest):
+                return machine.sync(ticket, request, now)
+            if isinstance(request, HeartbeatRequest):
+                return machine.heartbeat(ticket, request, now.monotonic_ms)
+            if isinstance(request, OffsetCommitRequest):
+                return machine.commit(ticket, request, now)
+            assert isinstance(request, OffsetFetchGroup), request
+            return machine.fetch(ticket, request, False, now.monotonic_ms)
+
+        refusal = Refusal()
+        self._answer(self._groups.ask(asked.group_id, decide, refusal.of), refusal, reply)
+
+    def _answer(self, outcome: ShardOutcome, refusal: Refusal, reply: Reply) -> None:
+        async def answer() -> None:
+            message = outcome if isinstance(outcome, Message) else await outcome.until_answered()
+            code = refusal.code
+            reply(Coordinated(code) if code else Coordinated(0, message))
+
+        self._broker.loop.start(answer())
 
     # --- what producers ask ----------------------------------------------------------------------
 
@@ -190,7 +258,7 @@ class Coordinators:
         self._broker.loop.call(self._ask_shard, asked, reply)
 
     def _ask_shard(self, asked: AskCoordinator, reply: Reply) -> None:
-        request, refused = asked.request, []
+        request = asked.request
 
         def decide(machine: Transactions, ticket: int, now: Now) -> Decision:
             if isinstance(request, InitProducerIdRequest):
@@ -202,22 +270,15 @@ class Coordinators:
             assert isinstance(request, EndTxnRequest), request
             return machine.end(ticket, request, _VERSION, now.wall_ms)
 
-        def fail(error: KafkaError) -> Message:
-            refused.append(error.code)
-            return EndTxnResponse(error_code=error.code)
-
-        async def answer() -> None:
-            message = outcome if isinstance(outcome, Message) else await outcome.until_answered()
-            reply(Coordinated(refused[0]) if refused else Coordinated(0, message))
-
-        outcome = self._shards.ask(asked.transactional_id, decide, fail)
-        self._broker.loop.start(answer())
+        refusal = Refusal()
+        outcome = self._transactions.ask(asked.transactional_id, decide, refusal.of)
+        self._answer(outcome, refusal, reply)
 
     # --- what leaders ask ------------------------------------------------------------------------
 
     def verify(self, request: Verify, reply: Reply) -> None:
         try:
-            machine = self._shards.shard_of(request.transactional_id).machine
+            machine = self._transactions.shard_of(request.transactional_id).machine
         except KafkaError as error:
             reply(Verified(error.code))
             return

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.controller.controller import Controller
+from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Follower
 from barnabas.replication.partition import Partition
@@ -25,6 +26,7 @@ class Machines(NamedTuple):
     broker: Callable[..., SimBroker] = SimBroker
     producer: Callable[..., Producer] = Producer
     transactions: Callable[..., Transactions] = Transactions
+    groups: Callable[..., Groups] = Groups
     transactional: Callable[..., TransactionalProducer] = TransactionalProducer
     has_late_control: bool = False
     """Whether a request of the controller may arrive after later ones, by a connection that was

@@ -32,6 +32,7 @@ FAULTS = (
 )
 ALTER_CONFIG = "alter config"  # of a topic: another min.insync.replicas
 STALL = "stall"  # of what transactional clients ask: it comes late, after what they ask next
+FIRST_MEMBER = -200
 FIRST_TRANSACTIONAL = -50  # the first of those clients; the others count down from it
 _ALWAYS = ("kill", "power", "pause", "isolate")
 
@@ -63,6 +64,8 @@ class Options(NamedTuple):
     producers: int = 3
     transactional: int = 0
     transaction_partitions: int = 1
+    members: int = 0
+    """Of consumer groups, of which there are half as many."""
     consumers: int = 1
     pause_between_writes_ms: int = 60
     faults_end_at_ms: int = 20_000
@@ -76,7 +79,8 @@ class Options(NamedTuple):
             f"{self.brokers} brokers, {self.topics} x {self.partitions} partitions, "
             f"RF {self.replication_factor}, min ISR {self.min_insync_replicas}, unclean election "
             f"{'allowed' if self.is_unclean_allowed else 'refused'}, {self.producers} producers, "
-            f"{self.transactional} transactional ones, ISRs written by brokers {self.isr_writers}"
+            f"{self.transactional} transactional ones, {self.members} group members, ISRs written "
+            f"by brokers {self.isr_writers}"
         )
 
 
@@ -112,6 +116,7 @@ def draw(seed: int) -> Options:
     if later.random() < 0.25:
         writers = [each for each in range(1, brokers + 1) if later.random() < 0.6]
         options = options._replace(isr_writers=tuple(writers))
+    options = options._replace(members=Random(f"members {seed}").choice((0, 0, 4)))
     faults = [*options.faults, *_draw_config_changes(Random(f"configs {seed}"), options)]
     if options.transactional:
         faults += _draw_stalls(Random(f"stalls {seed}"), end_ms)

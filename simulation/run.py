@@ -15,7 +15,8 @@ from simulation.checkers import Violation
 from simulation.cluster import Cluster
 from simulation.faults import Faults
 from simulation.machines import Machines
-from simulation.options import FIRST_TRANSACTIONAL, Options
+from simulation.members import GroupMember
+from simulation.options import FIRST_MEMBER, FIRST_TRANSACTIONAL, Options
 from simulation.story import digest, tell
 from simulation.topic_configs import MIN_ISR
 from simulation.transactional import TransactionalProducer
@@ -96,7 +97,13 @@ def _run(cluster: Cluster, counts: Counts) -> None:
         Consumer(cluster, -100 - number, is_committed=bool(options.transactional and not number))
         for number in range(options.consumers)
     ]
+    members = [
+        GroupMember(cluster, FIRST_MEMBER - number, f"g{number % max(options.members // 2, 1)}")
+        for number in range(options.members)
+    ]
     world.run_until(_TOPICS_AT_MS + 1)
+    for member in members:
+        world.start(member.life, member.run())
     for producer in producers:
         world.start(producer.life, producer.run())
     for consumer in consumers:
@@ -104,12 +111,13 @@ def _run(cluster: Cluster, counts: Counts) -> None:
     world.run_until(options.faults_end_at_ms)
     _heal(cluster)
     world.run_until(world.now_ms + _HEALED_AFTER_MS)
-    for producer in producers:
-        producer.is_stopping = True
+    stopping = [*producers, *members]
+    for client in stopping:
+        client.is_stopping = True
     deadline_ms = world.now_ms + _DEADLINE_MS
     while world.now_ms < deadline_ms:
         world.run_until(world.now_ms + _LOOK_EVERY_MS)
-        if what_is_missing(cluster) is None and all(each.has_stopped for each in producers):
+        if what_is_missing(cluster) is None and all(each.has_stopped for each in stopping):
             cluster.checks.judge("liveness", True, "")
             cluster.checks.transactions.settle()
             return

@@ -52,6 +52,7 @@ from simulation.wire import (
     ApiRequest,
     AskCoordinator,
     AskEpochEnd,
+    AskGroup,
     AskLatest,
     AskMetadata,
     Bounds,
@@ -152,6 +153,7 @@ class SimBroker:
             AskEpochEnd: self._epoch_end,
             ShutdownRequest: self._shutdown_requested,
             AskCoordinator: self.coordinators.asked,
+            AskGroup: self.coordinators.group_asked,
             Verify: self.coordinators.verify,
             WriteMarker: self._write_marker,
         }

@@ -158,6 +158,14 @@ class AskCoordinator(NamedTuple):
     request: Message
 
 
+class AskGroup(NamedTuple):
+    """JoinGroup, SyncGroup, Heartbeat, OffsetCommit, or a group of OffsetFetch. Answer:
+    Coordinated."""
+
+    group_id: str
+    request: Message
+
+
 class Coordinated(NamedTuple):
     """An error before the coordinator's machine was asked, or what it answered."""
 
@@ -197,6 +205,7 @@ Request = (
     | ProposeToController
     | ShutdownRequest
     | AskCoordinator
+    | AskGroup
     | Verify
     | WriteMarker
 )

@@ -8,7 +8,10 @@ from barnabas.cluster.image import BrokerImage
 from barnabas.controller.controller import Controller
 from barnabas.controller.decision import Decision as Controlled
 from barnabas.coordinator.decision import NOTHING, Decision, Now
+from barnabas.coordinator.groups import Groups
+from barnabas.coordinator.offsets import Offsets
 from barnabas.coordinator.transactions import Transactions
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
 from barnabas.replication.partition import Effect, Partition, ProposeIsr
 from barnabas.types import TopicPartition
@@ -121,6 +124,25 @@ class ForgetfulCoordinator(Transactions):
         return NOTHING
 
 
+class ForgetfulGroups(Groups):
+    """Takes no notice of the offsets that its predecessor has kept."""
+
+    __slots__ = ()
+
+    def loaded(self, now: Now) -> Decision:
+        self.offsets = Offsets()
+        return super().loaded(now)
+
+
+class TrustingGroups(Groups):
+    """Takes offsets from a member of any generation."""
+
+    __slots__ = ()
+
+    def commit(self, ticket: int, request: OffsetCommitRequest, now: Now) -> Decision:
+        return self.offsets.commit(ticket, request, now.wall_ms, 4096)
+
+
 class ProducerWithoutDoubts(TransactionalProducer):
     """Goes on in its epoch, whatever may still be under way (KIP-360)."""
 
@@ -136,5 +158,7 @@ PLANTED = {
     "controller": Machines(controller=TrustingController),
     "log": Machines(log=ForgetfulLog),
     "coordinator": Machines(transactions=ForgetfulCoordinator),
+    "groups": Machines(groups=ForgetfulGroups),
+    "generations": Machines(groups=TrustingGroups),
     "client": Machines(producer=RenumberingProducer),
 }

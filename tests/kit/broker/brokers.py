@@ -119,7 +119,7 @@ class SomeBroker:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def hang_up(self) -> None:
-        """Nobody can reach it any more."""
+        """No client can reach it any more."""
         assert self._server is not None
         self._server.close()
         for writer in list(self._writers):

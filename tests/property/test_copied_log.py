@@ -1,6 +1,6 @@
 """A follower's log against its leader's: whatever happens to either, it ends up with its bytes.
 
-The follower copies by reads of any size, is cut back, begins anew, rolls, stops and starts; the
+The follower copies by reads of any size, is cut back, starts over, rolls, stops and starts; the
 leader's log is compacted before, or loses its beginning. RE-3, RE-12, CO-6.
 """
 

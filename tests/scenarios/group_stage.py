@@ -6,7 +6,7 @@
     sync <client> [gen=<n>] [v=5] [<client>=<topic>-<partition>,...] ...      the leader assigns
     heartbeat <client> [gen=<n>]
     leave <client> ... [v=5]            `instance:<id>` for a member by its instance id
-    commit <client> <topic>-<partition>=<offset> ... [gen=<n>]       "nobody" is no member
+    commit <client> <topic>-<partition>=<offset> ... [gen=<n>]       "stranger" is no member
     fetch
     describe | list | events | delete
     wait <ms>                           the clock goes on, and what is due happens
@@ -318,7 +318,7 @@ def left(answer: Any) -> str:
     return ", ".join(
         [error(answer.error_code)]
         + [
-            f"{one.member_id or one.group_instance_id or 'nobody'} {error(one.error_code)}"
+            f"{one.member_id or one.group_instance_id or 'stranger'} {error(one.error_code)}"
             for one in answer.members
         ]
     )

@@ -45,7 +45,7 @@ class Host:
         self.store = store
         self.view = ClusterView(0)
         self.hosted: dict[TopicPartition, int] = {}  # leader epochs
-        self.told: list[ControlRequest] = []
+        self.received: list[ControlRequest] = []
         self.lost: set[TopicPartition] = set()  # with a directory, which it says on a StopReplica
         self.runner = runner_of(store, self.view, self._deliver)
 
@@ -54,7 +54,7 @@ class Host:
         return self.view.image
 
     async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
-        self.told.append(request)
+        self.received.append(request)
         if isinstance(request, UpdateMetadata):
             self.view.update(self.image.apply(request))
         elif isinstance(request, LeaderAndIsr):

@@ -353,7 +353,7 @@ class GroupMachine(RuleBasedStateMachine):
             assert not parked
 
     @invariant()
-    def whoever_may_vanish_is_watched(self) -> None:
+    def members_that_may_vanish_are_watched(self) -> None:
         group = self.machine.groups.get(GROUP)
         if group is None:
             return

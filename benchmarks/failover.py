@@ -1,4 +1,4 @@
-"""How long nobody leads: a broker that leads 1,000 partitions is killed, or stops in order.
+"""How long partitions have no leader: a broker that leads 1,000 is killed, or stops in order.
 
     python -m benchmarks.failover [--partitions N]
 
@@ -146,7 +146,7 @@ def _are_in_sync(admin: SyncAdmin, replicas: int) -> bool:
 
 
 def _leads_nothing(admin: AdminClient, leader: int) -> bool:
-    time.sleep(_LOOK_EVERY_SECONDS)  # a thousand partitions are told: it is not to be the load
+    time.sleep(_LOOK_EVERY_SECONDS)  # an answer of a thousand partitions: it is not to be the load
     found = admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions.values()
     return all(each.leader not in (-1, leader) for each in found)
 

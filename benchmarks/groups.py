@@ -87,7 +87,7 @@ def measure(members: int = MEMBERS, parts: Sequence[str] = ()) -> list[Figure]:
 
 
 def _heartbeats(directory: Path, members: int) -> list[Figure]:
-    # Nobody comes too late for the first rebalance, however slow the client is.
+    # No member comes too late for the first rebalance, however slow the client is.
     delay_ms = min(10_000, members)
     with broker_process(directory, f"group.initial.rebalance.delay.ms={delay_ms}") as broker:
         assert broker.process is not None
@@ -150,7 +150,7 @@ async def _live(
 
 
 async def _join(client: LightClient, group: str) -> bytes:
-    """Through a rebalance; the heartbeat of whoever is in the group then."""
+    """Through a rebalance; the heartbeat of the member that is in the group then."""
     request = JoinGroupRequest(
         group_id=group,
         session_timeout_ms=45_000,
@@ -205,7 +205,7 @@ async def _run_join(port: int, members: int) -> float:
 
 
 async def _settle(client: LightClient) -> None:
-    """Join until a generation has come about that nobody disturbs."""
+    """Join until a generation has come about that no other member disturbs."""
     member_id = ""
     while True:
         request = JoinGroupRequest(
@@ -295,7 +295,7 @@ def _load(directory: Path, members: int) -> list[Figure]:
 
 
 async def _until_loaded(broker: BrokerProcess) -> tuple[float, float]:
-    """Seconds until offsets are told, and the longest answer time of another client in ms."""
+    """Seconds until offsets are answered, and the longest answer time of another client in ms."""
     asking, other = [await LightClient.connect(broker.port) for _ in range(2)]
     ping = frame_of(API_VERSIONS, 0, ApiVersionsRequest())
     longest = 0.0

@@ -203,7 +203,7 @@ def alternate(own: Server, other: Server, seconds: float) -> tuple[list[tuple[Ro
     for number in range(ROUNDS + 1):
         length = seconds / ROUNDS if number else min(0.3, seconds / ROUNDS)
         measured, run = one_round(own, length)
-        requests += run.requests + 1  # the first one, which tells the size, too
+        requests += run.requests + 1  # the first one, which shows the size, too
         beside, _ = one_round(other, length)
         if number:
             rounds.append((measured, beside))

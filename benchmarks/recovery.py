@@ -4,7 +4,7 @@
 
 A partition is filled, the broker killed, and started again: the difference to a start after a clean
 stop, over the bytes of the log. Nothing of it was flushed, so all is scanned and its checksums are
-verified, and the indexes are made anew. The log is in the page cache: this is the price of the
+verified, and the indexes are rebuilt. The log is in the page cache: this is the price of the
 scan, not of the disk.
 """
 
@@ -22,7 +22,7 @@ from tests.kit.processes.broker_process import BrokerProcess
 COMMAND = "python -m benchmarks.recovery"
 TOPIC = "recovered"
 MEGABYTE = 1e6
-NOISE_MS = 5.0  # of a start; less than that cannot be told
+NOISE_MS = 5.0  # of a start; less than that cannot be measured
 SMALL_SHARE = 8  # one-record batches are so much slower that fewer megabytes do
 CASES = (("16 KiB batches", 16 * 1024, 500.0), ("one-record batches", 0, None))
 

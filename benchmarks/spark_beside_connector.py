@@ -72,7 +72,7 @@ class Session:
         self, python: Path | str, *arguments: str, workers: Path | str | None = None
     ) -> None:
         environment = {**os.environ, "PYSPARK_PYTHON": str(workers or python)}
-        # Else every Python worker would compile anew whatever has changed since it was installed.
+        # Else every Python worker would compile again whatever has changed since it was installed.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._process = subprocess.Popen(
             [python, JOB, *arguments],

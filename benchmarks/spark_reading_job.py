@@ -1,4 +1,4 @@
-"""One Spark session that reads a topic as often as it is told to; imports nothing of ours.
+"""One Spark session that reads a topic as often as requested; imports nothing of ours.
 
     spark_reading_job.py FORMAT CORES [JARS]
 

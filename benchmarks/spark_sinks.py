@@ -34,7 +34,7 @@ SMALL_BATCHES = 20
 
 
 class Sink(NamedTuple):
-    """Where rows go; a table begins anew each time."""
+    """Where rows go; a table starts empty each time."""
 
     name: str
     format: str

@@ -1,15 +1,15 @@
 """Memory that is there before the clock starts: a broker must not pay for the hypervisor.
 
 A virtual machine that reports its free pages to the host (virtio's free page reporting) has no
-memory behind them. Whoever touches such a page first is charged some 10 us of system time, so 40 us
-for every 16 KiB that a broker writes into the page cache: ten times what the writing costs, and 2.4
-CPU seconds per GB. Whether it strikes depends on what else ran lately; no figure is worth anything
-while it does.
+memory behind them. The first process to touch such a page is charged some 10 us of system time, so
+40 us for every 16 KiB that a broker writes into the page cache: ten times what the writing costs,
+and 2.4 CPU seconds per GB. Whether it strikes depends on what else ran lately; no figure is worth
+anything while it does.
 
 So before each measurement the free memory is filled with clean page cache, the holes of a sparse
 file. New pages then come from reclaiming those, and the host has them already. Nothing is written,
-and whoever needs the memory gets it. A gigabyte costs two seconds the first time, so the file is
-kept (it occupies nothing): as long as it is, so is what is cached of it, and the next run finds
+and the memory stays free for any process. A gigabyte costs two seconds the first time, so the file
+is kept (it occupies nothing): as long as it is, so is what is cached of it, and the next run finds
 memory that is warm. On a machine without free page reporting nothing is done.
 """
 

@@ -232,7 +232,7 @@ def _transfer(transfer: Transfer, floor: BareWrite) -> Row:
 
 
 def stored_bytes(broker: Broker, topic: str) -> int:
-    """What the topic's logs hold, all replicas; 0 where nobody knows the directories."""
+    """What the topic's logs hold, all replicas; 0 where the directories are unknown."""
     return sum(
         path.stat().st_size
         for directory in broker.data_dirs

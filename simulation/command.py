@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 
-class Told(Protocol):
+class Outcome(Protocol):
     """The outcome of a seed."""
 
     @property
@@ -24,7 +24,7 @@ class Told(Protocol):
         ...
 
 
-Ran = TypeVar("Ran", bound=Told)
+Ran = TypeVar("Ran", bound=Outcome)
 
 
 class Simulator(NamedTuple, Generic[Ran]):

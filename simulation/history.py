@@ -113,7 +113,7 @@ class History:
         return [lost[offset] for offset in range(known, base) if offset in lost]
 
     def lose(self, offset: int, epoch: int) -> int:
-        """Nobody is to blame that what was committed from here on is gone; returns how much."""
+        """What was committed from here on is gone, and nothing is to blame; returns how much."""
         gone = self.committed[offset:]
         del self.committed[offset:]
         self.resets += 1

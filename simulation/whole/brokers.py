@@ -63,7 +63,7 @@ class MachineRoom(NamedTuple):
 
     @classmethod
     def of(cls, seed: int, *, max_virtual_ms: int = 600_000) -> MachineRoom:
-        """All of it out of one seed; whoever opens it closes its loop."""
+        """All of it out of one seed; the caller that opens it closes its loop."""
         loop = VirtualLoop(seed, max_virtual_ms=max_virtual_ms)
         store = SimStore(Random(f"store {seed}"))
         return cls(loop, Network(loop, seed), store, seed)

@@ -4,8 +4,8 @@
     await clients.prepare(); clients.start() ... clients.stop(); await clients.finished()
 
 Runs on any event loop, and draws nothing but from the `random` that it is given. What the clients
-did and saw is in `history`. The end has two parts: whoever writes stops and waits for the outcomes,
-then whoever reads goes on to the ends.
+did and saw is in `history`. The end has two parts: writers stop and wait for the outcomes, then
+readers go on to the ends.
 """
 
 from __future__ import annotations

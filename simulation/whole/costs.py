@@ -35,7 +35,7 @@ BUSY_TURN_US: Final = 2_000
 BUDGET_US: Final = 50_000
 """Of a turn of a broker that serves."""
 LEAST_STALL_US: Final = 1_000
-"""What a turn spends below that holds nobody up."""
+"""What a turn spends below that delays no one."""
 
 WORKERS: Final = 6
 """Threads of the loop's own executor, as many as a machine with two cores has."""

@@ -64,7 +64,7 @@ class Options(NamedTuple):
     abort_chance: float = 0.25
     leave_chance: float = 0.02  # of a poll of a member or of a copier
     dawdle_chance: float = 0.01  # of a copier's transaction: that its group gives it up meanwhile
-    again_chance: float = 0.02  # of a poll of a reader: that it begins anew
+    again_chance: float = 0.02  # of a poll of a reader: that it starts over
     size_bytes: int = 300  # of a record, at most
     large_bytes: int = 6_000  # of one that is refused
     max_message_bytes: int = 4_096
@@ -110,7 +110,7 @@ class Environment:
         self.grown: dict[str, int] = {}
         """How many partitions a topic has by now that was given more."""
         self.is_stopping = False  # nothing new is written
-        self.is_draining = False  # nobody writes any more, and readers go on to the end
+        self.is_draining = False  # no client writes any more, and readers go on to the end
 
     def common(self) -> ClientOptions:
         """What each client is given: it notices soon that a broker is away."""

@@ -49,7 +49,7 @@ class SimFiles:
     def mounted(self) -> SimFiles:
         """The same files for the process that begins now: once it has died they are no use to it.
 
-        So what a dead process still does, closing its coroutines, harms nobody.
+        So what a dead process still does, closing its coroutines, does no harm.
         """
         made = SimFiles(self._disk.clock, capacity_bytes=self._capacity_bytes)
         made._disk = self._disk

@@ -1,4 +1,4 @@
-"""What brokers and clients log in a run: lines of its story, and findings if nobody expects it."""
+"""What brokers and clients log in a run: lines of its story, and findings if it is unexpected."""
 
 from __future__ import annotations
 

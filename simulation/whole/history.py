@@ -1,4 +1,4 @@
-"""What clients did and what they were told: the evidence, and the story for whoever looks for it.
+"""What clients did and which answers they received: the evidence, and the story for its readers.
 
 Every record, transaction, reading and commit is written down when it begins and again when its
 outcome is known, with the time. Invariant: an outcome is `OK` or `FAIL` only if nothing else can be
@@ -109,7 +109,7 @@ class Stretch:
         self.runs: dict[TopicPartition, list[Run]] = {}
 
     def goes_to(self, name: TopicPartition, position: int) -> None:
-        """It was told to read from there on."""
+        """It had to read from there on."""
         self.runs.setdefault(name, []).append(Run(position))
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -144,7 +144,7 @@ class Owned(NamedTuple):
 
 
 class End(NamedTuple):
-    """The latest offset that a client was told."""
+    """The latest offset that a client received."""
 
     client: str
     is_committed: bool
@@ -175,9 +175,9 @@ class History:
         self.groups_with_offsets: set[str] = set()
         self.ends: list[End] = []
         self.doubtful: dict[str, str] = {}
-        """Writers that have begun anew in doubt of what brokers have of them, and why."""
+        """Writers that have started over in doubt of what brokers have of them, and why."""
         self.refused_reads: list[str] = []
-        """Of positions that are nobody's any more."""
+        """Of positions that no reader has any more."""
         self.surprises: list[str] = []  # what no client should ever raise
         self.unfinished: list[str] = []  # clients that did not come to their end
         self.deleted_to: dict[TopicPartition, int] = {}
@@ -211,7 +211,7 @@ class History:
         """It may be stored, or not; its writer does not know where it stands either."""
         writing.outcome = UNKNOWN
         self.doubtful.setdefault(writing.writer, str(error))
-        self.tell("nobody knows of {}: {}", writing, error)
+        self.tell("the outcome of {} is unknown: {}", writing, error)
 
     # ---- transactions ----
 
@@ -281,7 +281,7 @@ class History:
 
     def surprise(self, who: str, error: BaseException) -> None:
         self.surprises.append(f"{who}: {error!r}")
-        self.tell("{} meets what nobody expects: {}", who, repr(error))
+        self.tell("{} meets the unexpected: {}", who, repr(error))
 
 
 def id_of(value: bytes | None) -> bytes:

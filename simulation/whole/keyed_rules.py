@@ -94,7 +94,7 @@ def _judge_row(
 ) -> None:
     writing = history.writings.get(id_of(row.value))
     if writing is None or writing.key != row.key:
-        tally.judge("compacted", False, "nobody has written {}", row)
+        tally.judge("compacted", False, "no client has written {}", row)
         return
     stays = writing.offset in (-1, row.offset)
     tally.judge("compacted", stays, "{} of {} is at {}", writing, writing.offset, row.offset)
@@ -138,8 +138,8 @@ def _judge_key(
         holds = id_of(found.value) in names or (
             found.value is None and any(each.is_tombstone for each in doubtful)
         )
-    told = "the last of key {} was {} at {}, found is {}"
-    tally.judge("compacted", holds, told, last.key, last, last.offset, found)
+    wrong = "the last of key {} was {} at {}, found is {}"
+    tally.judge("compacted", holds, wrong, last.key, last, last.offset, found)
 
 
 def judge_namesake(tally: Tally, history: History, truth: Truth) -> None:

@@ -3,7 +3,7 @@
 A life is one run of a process. When it is over nothing of it runs any more, not even a `finally`:
 its tasks stay where they were, referred to, until the run is put away. While it is paused its
 handles wait, and all of them run afterwards, late, in their order. What belongs to no life is the
-world: the network, the machines' kernels, and whoever tells the story.
+world: the network, the machines' kernels, and the writer of the story.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Life:
             self._held.append(handle)
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        """Keep a task: one that is forgotten would be closed at a moment that nobody chose."""
+        """Keep a task: one that is forgotten would be closed at a moment left to chance."""
         self._tasks.append(task)
         if len(self._tasks) >= self._prune_at:
             self._tasks = [each for each in self._tasks if not each.done()]
@@ -186,7 +186,7 @@ class Life:
                 continue
             work = task.get_coro()
             for _ in range(_CLOSINGS):
-                # Whatever a `finally` says here concerns nobody: its world is gone.
+                # Whatever a `finally` says here concerns no one: its world is gone.
                 with suppress(Exception, asyncio.CancelledError, ProcessOver):
                     self.run(work.close)
                     break

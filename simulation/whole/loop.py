@@ -9,7 +9,7 @@ What a turn costs beside time that passes (`costs`) is counted, holds its proces
 and may not be more than the process's budget.
 
 A loop that turns without time passing, or in which nothing can happen any more, ends with an error
-that says what is to blame; exceptions that nobody handled are collected as findings.
+that says what is to blame; unhandled exceptions are collected as findings.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LoopError(Exception):
 
 
 class Finding(NamedTuple):
-    """An exception that nobody handled."""
+    """An exception that was not handled."""
 
     at_us: int
     life: str
@@ -104,7 +104,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.findings: list[Finding] = []
         self.lives: list[Life] = []
         self.wires: Wires | None = None
-        self.world = Context()  # what runs in it belongs to nobody
+        self.world = Context()  # what runs in it belongs to no life
         self._own = self.life("the world")
         self._random = Random(f"loop {seed}")
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
@@ -194,18 +194,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """What was spent since the last call, without faults and with them, and on what."""
         spent, self._spent = self._spent, {}
         spent_us = sum(each[1] for each in spent.values())
-        told = ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
-        return spent_us, spent_us + sum(each[2] for each in spent.values()), told
+        breakdown = ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
+        return spent_us, spent_us + sum(each[2] for each in spent.values()), breakdown
 
     def _turn_ends(self, life: Life | None, handle: asyncio.Handle) -> None:
-        spent_us, all_us, told = self._take_spent()
+        spent_us, all_us, breakdown = self._take_spent()
         if life is None or life.is_over:
             return
         all_us += life.turn_us
         if spent_us > self.longest_turn[0] and life.budget_us:
-            self.longest_turn = spent_us, f"{life.name}: {_who(handle)}: {told}"
+            self.longest_turn = spent_us, f"{life.name}: {_who(handle)}: {breakdown}"
         if life.budget_us and spent_us > life.budget_us:
-            message = f"a turn of {spent_us / 1000:.0f} ms: {_who(handle)}: {told}"
+            message = f"a turn of {spent_us / 1000:.0f} ms: {_who(handle)}: {breakdown}"
             self.findings.append(Finding(self.now_us, life.name, message, None))
         if all_us >= costs.LEAST_STALL_US:
             until_us = self.now_us + all_us
@@ -287,13 +287,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         when_us = round(when * 1e6)
         if when_us / 1e6 < when:
-            when_us += 1  # never early: whoever looks at the time then would wait again
+            when_us += 1  # never early: a task that looks at the time then would wait again
         return self._call_at_us(when_us, callback, args, context)
 
     def world_at_us(
         self, when_us: int, callback: Callable[..., object], *args: Any
     ) -> asyncio.TimerHandle:
-        """For what no process does: it happens whoever is killed or paused."""
+        """For what no process does: it happens whichever of them is killed or paused."""
         return self._call_at_us(when_us, callback, args, self.world)
 
     def _call_at_us(
@@ -371,7 +371,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _in_thread(
         self, lane: _Lane, outcome: asyncio.Future[Any], work: Callable[[], object]
     ) -> None:
-        # Even if nobody waits any more: a thread that has begun cannot be called back.
+        # Even if no task waits any more: a thread that has begun cannot be called back.
         if lane.busy == lane.workers:
             lane.waiting.append((outcome, work))
             return

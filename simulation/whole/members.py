@@ -39,13 +39,13 @@ def group_consumer(around: Environment, name: str, group: str, *, is_committed: 
 async def has_group_read_all(
     around: Environment, consumer: Consumer, topics: Sequence[str]
 ) -> bool:
-    """Whether the group has committed the ends of these topics; False if nobody can tell now."""
+    """Whether the group has committed the ends of these topics; False if that is unknown now."""
     names = [name for topic in topics for name in around.partitions(topic)]
     try:
         ends = await consumer.end_offsets(names)
         committed = await consumer.committed(*names)
     except BarnabasError as error:
-        around.history.tell("nobody knows how far the group is: {}", error)
+        around.history.tell("how far the group is cannot be known: {}", error)
         return False
     for name in names:
         at = committed[name]

@@ -1,9 +1,10 @@
 """The network: machines by name, what is under way between them, and what goes wrong there.
 
 Bytes arrive in order and once, after a while that is drawn per direction, torn at drawn places.
-Over a cut way nothing arrives and nobody is told; when it is mended TCP goes on where it was. Where
-nobody listens a connection is refused; a machine without power answers nothing, and after its next
-boot it knows none of the old connections. `digest` is that of every arrival, with time and names.
+Over a cut way nothing arrives and no end learns of it; when it is mended TCP goes on where it was.
+Where no process listens a connection is refused; a machine without power answers nothing, and after
+its next boot it knows none of the old connections. `digest` is that of every arrival, with time and
+names.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class Network:
                 end.close()
 
     def power_off(self, name: str) -> None:
-        """The machine's connections are gone, and nobody is told."""
+        """The machine's connections are gone, and no peer is notified."""
         host = self.host(name)
         host.is_up = False
         for listening in list(host.listening.values()):
@@ -344,7 +345,7 @@ class Network:
         return True
 
     def unlisten(self, listening: ListeningSocket) -> None:
-        """It takes nobody any more."""
+        """It accepts no connection any more."""
         if self._listening.pop(listening.fileno(), None) is not None:
             listening.host.listening.pop(listening.getsockname()[1], None)
 

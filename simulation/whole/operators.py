@@ -1,4 +1,4 @@
-"""What operators ask of the cluster in a run: once, and what they hear is told."""
+"""What operators ask of the cluster in a run: once, and the answers are part of the story."""
 
 from __future__ import annotations
 

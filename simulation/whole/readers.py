@@ -1,4 +1,4 @@
-"""Consumers without a group: they read all topics from the beginning, and now and then anew."""
+"""Consumers without a group: they read all topics from the beginning, and sometimes again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reader(Actor):
                 await consumer.close()
 
     async def _read_all(self, consumer: Consumer) -> None:
-        """From the beginning, until it is time to begin anew or everything is read."""
+        """From the beginning, until it is time to start over or everything is read."""
         around, random, history = self._around, self._random, self._around.history
         stretch = history.stretch(self.name, is_committed=self._is_committed)
         consumer.assign(self._names)

@@ -1,7 +1,7 @@
 """Makes a topic, writes to it, deletes it while it is being written, and makes it again.
 
 Its name is the same each time. What is judged are the records that were acknowledged in an era and
-before its end was asked for; somebody else writes all the time, and nobody counts that.
+before its end was asked for; somebody else writes all the time, and that is not counted.
 """
 
 from __future__ import annotations

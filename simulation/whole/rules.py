@@ -4,8 +4,8 @@ A rule that judged nothing proves nothing, so every one counts. Each takes the e
 what clients noted, and what stands in the logs; none of them asks a broker.
 
 What is allowed (and is not judged): what acks=1 and acks=0 lose when another broker takes over;
-order and repetitions of those; the order of an idempotent writer that was in doubt and began anew,
-and twice a record of which it does not know what became.
+order and repetitions of those; the order of an idempotent writer that was in doubt and started
+over, and twice a record of which it does not know what became.
 In partitions that are `lossy` nothing is promised at all.
 """
 
@@ -27,11 +27,11 @@ RULES: Mapping[str, str] = MappingProxyType(
     {
         "kept": "what acks=all was acknowledged for is there, where it was said to be",
         "kept by one": "what acks=1 was acknowledged for is there while its leader stays",
-        "sent": "nothing is there that nobody has sent to this partition",
+        "sent": "nothing is there that no client has sent to this partition",
         "refused": "what was refused for certain is not there",
         "once": "an idempotent writer's record is there once",
         "in order": "an idempotent writer's records are in the order in which it wrote them",
-        "aborted": "nobody who reads committed records sees what was not committed",
+        "aborted": "no reader of committed records sees what was not committed",
         "whole": "a committed transaction is there whole, one in doubt whole or not at all",
         "forward": "a reader's offsets only grow",
         "gapless": "a reader is given everything between its first record and its last",
@@ -51,7 +51,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "closed": "no transaction is left open",
         "over the wire": "consumers are given just what stands in the logs",
         "finished": "every client comes to its end",
-        "expected": "no client meets what nobody expects",
+        "expected": "no client meets the unexpected",
         "quiet": "after the faults everything comes back",
         "compacted": "of a compacted topic the last value of each key stays, where it was",
         "namesake": "a topic that is made again has its own records, and none of the one before",
@@ -107,7 +107,7 @@ def judge_writings(tally: Tally, evidence: Evidence) -> None:
         offsets = [truth.records[place].offset for place in truth.places.get(writing.id, ())]
         is_there = bool(offsets) and (writing.offset < 0 or writing.offset in offsets)
         lost = "{} was acknowledged at {} of {}, and is at {}"
-        told = (writing, writing.offset, writing.name, offsets)
+        values = (writing, writing.offset, writing.name, offsets)
         if truth.start > 0 and writing.offset < truth.start and not offsets:
             continue  # deleted, by age or on demand: see `removals`
         if writing.outcome == FAIL:
@@ -115,9 +115,9 @@ def judge_writings(tally: Tally, evidence: Evidence) -> None:
         elif writing.outcome == OK and writing.name not in evidence.allowed.lossy:
             stays = evidence.allowed.is_calm or evidence.leader_epochs[writing.name] <= 0
             if writing.acks == -1:
-                tally.judge("kept", is_there, lost, *told)
+                tally.judge("kept", is_there, lost, *values)
             elif writing.acks == 1 and stays:
-                tally.judge("kept by one", is_there, lost, *told)
+                tally.judge("kept by one", is_there, lost, *values)
     for name, truth in evidence.truths.items():
         for id_ in truth.places:
             sent = evidence.history.writings.get(id_)
@@ -229,10 +229,10 @@ def judge_reading(tally: Tally, evidence: Evidence) -> None:
 
 
 def judge_ends(tally: Tally, evidence: Evidence) -> None:
-    """What each client was told of the ends of partitions.
+    """The ends of partitions that each client received.
 
     In one life: one that knows of no leader yet may ask one that is deposed and has not heard it,
-    and is told what was so then.
+    and receives what was so then.
     """
     before: dict[tuple[str, int, bool, TopicPartition], int] = {}
     for end in evidence.history.ends:
@@ -270,7 +270,7 @@ def judge_group(tally: Tally, evidence: Evidence, group: str, topics: Iterable[s
         tally.judge(
             "processed",
             not missed,
-            "{} has committed {} of {}, and nobody was given {}",
+            "{} has committed {} of {}, and no member was given {}",
             group,
             offset,
             name,
@@ -334,7 +334,7 @@ def judge_copies(tally: Tally, evidence: Evidence, copying: Copying) -> None:
 
 
 def _named(history: History, value: bytes) -> Iterator[Writing]:
-    """The one whose value this is; none, if nobody has written it (which has a rule of its own)."""
+    """The one whose value this is; none, if no client wrote it (which has a rule of its own)."""
     writing = history.writings.get(id_of(value))
     if writing is not None:
         yield writing

@@ -139,7 +139,7 @@ def run(plan: Plan) -> Outcome:
     except (LoopError, TimeoutError) as error:
         broken.append(f"liveness: {error!r}")
     except Exception as error:
-        # Whatever is raised here is a finding like any other, and has a story to be told.
+        # Whatever is raised here is a finding like any other, and has a story to be printed.
         broken.append("".join(traceback.format_exception(error)))
     broken += [f"{each.life}: {each.message}: {each.error!r}" for each in room.loop.findings]
     broken += hearing.alarms
@@ -215,14 +215,14 @@ def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
 def _story(stage: _Stage, broken: list[str]) -> str:
     """The plan, its faults, what is wrong, and the last lines."""
     plan = stage.plan
-    told = [f"seed {plan.seed}: {plan.text()}", "faults:"]
+    parts = [f"seed {plan.seed}: {plan.text()}", "faults:"]
     for fault in plan.faults:
-        told.append(
+        parts.append(
             f"  {fault.at_ms / 1000:8.3f} s  {fault.kind} {fault.first} {fault.second} "
             f"for {fault.for_ms} ms"
         )
-    told.append("story:")
+    parts.append("story:")
     lines = stage.clients.history.lines[-_STORY_LENGTH:]
-    told += [f"  {words(line._replace(at_ms=line.at_ms - EPOCH_MS))}" for line in lines]
-    told += [f"BROKEN: {each}" for each in broken]
-    return "\n".join(told)
+    parts += [f"  {words(line._replace(at_ms=line.at_ms - EPOCH_MS))}" for line in lines]
+    parts += [f"BROKEN: {each}" for each in broken]
+    return "\n".join(parts)

@@ -2,7 +2,7 @@
 
 An end belongs to a process until that closes it or dies. What is sent into it flows to its peer
 through the network, in order; at most a window of it may be unread there or under way, and the rest
-stays with the sender. An end that nobody holds answers bytes with a reset.
+stays with the sender. An end that no process holds answers bytes with a reset.
 """
 
 from __future__ import annotations
@@ -160,10 +160,10 @@ class End:
         if self.on_readable is not None:
             self.on_readable()
         if self.on_room is not None:
-            self.on_room()  # whoever waits to write learns of it as well
+            self.on_room()  # a task that waits to write learns of it as well
 
     def vanish(self) -> None:
-        """Its machine has lost power: nobody is told."""
+        """Its machine has lost power: no peer is notified."""
         self.is_closed = True
         self.on_readable = self.on_room = None
         if self.flow_is_stalled:

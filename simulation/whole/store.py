@@ -52,7 +52,7 @@ class StoreServer:
         return [self.tree.read(path) for path in paths]
 
     def watch(self, link: Link, path: str) -> int:
-        """Tell of the next change; returns which commit made the last."""
+        """Notify the link of the next change; returns which commit made the last."""
         self._watches.setdefault(path, {})[link] = None
         return self._touched.get(path, 0)
 
@@ -82,7 +82,7 @@ class Held:
 
 
 class SimStore:
-    """All servers together. What it does by itself is the world's, and nobody's life."""
+    """All servers together. What it does by itself is the world's, and belongs to no life."""
 
     def __init__(self, random: Random, timing: Timing | None = None) -> None:
         self.tree = Tree()
@@ -131,7 +131,7 @@ class SimStore:
         return session_id
 
     def turns_away(self, link: Link) -> bool:
-        """Whether nobody is there to accept it."""
+        """Whether no server is there to accept it."""
         if not self._is_running:
             link.drop()
         return not self._is_running
@@ -173,7 +173,7 @@ class SimStore:
             held.link.drop()
 
     def start(self) -> None:
-        """They are up again, with all that was decided; every session has its whole time anew."""
+        """They are up again, with all that was decided; every session has its whole time again."""
         self._is_running = True
         for server in self._servers:
             server.catch_up()

@@ -86,7 +86,7 @@ class Lane:
 
 
 class Link:
-    """A connection. `on_change` and `on_end` are its client's, and told as messages are."""
+    """A connection. `on_change` and `on_end` are its client's, and called as messages arrive."""
 
     __slots__ = ("_answers", "back", "heard_at", "is_served", "on_change", "on_end", "there")
 
@@ -171,4 +171,4 @@ class Link:
 
 def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
     answer.set_exception(error)
-    answer.exception()  # looked at: who waited for it may be dead, and then nobody else does
+    answer.exception()  # looked at: who waited for it may be dead, and then no other does

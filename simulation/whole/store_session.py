@@ -63,7 +63,7 @@ class SimSession(RemoteStore):
         if was_connected:
             left = self._link.ask(self._store.leave, self._session_id)
             patience_s = self._timeout_ms / 3000
-            # Nobody waits longer for servers that do not answer: they will notice by themselves.
+            # No client waits longer for servers that do not answer: they will notice by themselves.
             self._loop.call_later(patience_s, self._link.give_up_waiting, context=self._context)
             try:
                 await left
@@ -73,7 +73,7 @@ class SimSession(RemoteStore):
     # --- what befalls it -------------------------------------------------------------------------
 
     def cut(self) -> None:
-        """Nothing gets through any more, in either direction, and nobody is told."""
+        """Nothing gets through any more, in either direction, and no end is notified."""
         self._is_cut = True
         for link in (self._link, self._trying):
             if link is not None:

@@ -66,7 +66,7 @@ class Transactor(Actor):
             await producer.close()
 
     async def _transaction(self, producer: Producer) -> Producer | None:
-        """One of them; whoever goes on after it, if somebody can."""
+        """One of them; returns the producer that goes on after it, if one can."""
         random, options, around = self._random, self._around.options, self._around
         self._transactions += 1
         transaction = around.history.begins(self._who, self._transactions)

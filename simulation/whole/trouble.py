@@ -254,7 +254,7 @@ class Trouble:
     # ---- machines ----
 
     def _befall(self, fault: Fault, broker: SimBroker) -> None:
-        """Something that passes, and stops nobody."""
+        """Something that passes, and stops no broker."""
         kind = fault.kind
         undo: Callable[[], None] | None = None
         if kind == CLOCK:

@@ -1,6 +1,6 @@
 """What is in a partition below its high watermark, read from the log's own bytes. Pure.
 
-Which records are committed is found out anew, from the markers that stand in the log, and not from
+Which records are committed is found out again, from the markers that stand in the log, and not from
 what a broker keeps beside it.
 """
 

@@ -230,8 +230,8 @@ def _hosted(servers: Servers) -> dict[TopicPartition, dict[int, Replica]]:
 
 
 def _assigned(replicas: dict[int, Replica]) -> dict[int, Replica]:
-    """Without those that were moved away from a broker which was never told: they stay there until
-    somebody removes them, as Kafka's do."""
+    """Without those that were moved away from a broker which never learned of it: they stay there
+    until somebody removes them, as Kafka's do."""
     newest = max(replicas.values(), key=lambda each: each.partition.leader_epoch)
     assigned = newest.partition.replicas
     return {broker_id: each for broker_id, each in replicas.items() if broker_id in assigned}

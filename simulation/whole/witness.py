@@ -1,8 +1,8 @@
-"""Who is seen to lead on the way, and how far: what nobody can tell from the logs afterwards.
+"""Who is seen to lead on the way, and how far: what the logs do not show afterwards.
 
-Whoever runs the brokers calls `look` as often as it likes; it only reads. A leader that comes back
-within its session leads on in the same epoch, from the high watermark of its checkpoint: what may
-not fall is the one of a process. What clients see of that has a rule of its own.
+`look` only reads, and may be called as often as one likes. A leader that comes back within its
+session leads on in the same epoch, from the high watermark of its checkpoint: what may not fall is
+the one of a process. What clients see of that has a rule of its own.
 """
 
 from __future__ import annotations

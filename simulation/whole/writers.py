@@ -34,8 +34,8 @@ _REFUSALS = (
     OutOfOrderSequenceNumber,
     ProducerFenced,
 )
-"""Of these a broker says so before it appends. NotLeaderOrFollower is none of them: whoever waits
-for acks=all is told that, too."""
+"""Of these a broker says so before it appends. NotLeaderOrFollower is none of them: a client
+that waits for acks=all gets that, too."""
 
 _MOST_WAITING = 40
 _FLUSH_CHANCE = 0.15

@@ -146,7 +146,7 @@ def serve() -> None:
         except Refused as refused:
             answer = [["refused", refused.code]]
         except Exception as error:
-            # Whatever it is, the test is told it; this process goes on.
+            # Whatever it is, the test learns of it; this process goes on.
             answer = [["failed", repr(error)]]
         write_rows(sys.stdout.buffer, answer)
 

@@ -1,4 +1,4 @@
-"""kafka-python: the newest protocol versions of all, and idempotent unless it is told otherwise."""
+"""kafka-python: the newest protocol versions of all, and idempotent unless configured otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads topics through Spark as it is told to and prints every row; imports nothing of ours.
+"""Reads the given topics through Spark and prints every row; imports nothing of ours.
 
     spark_reading_job.py FORMAT [JARS]
 

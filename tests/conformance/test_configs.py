@@ -1,7 +1,7 @@
 """Foreign clients describe and alter the configs of topics and brokers.
 
 Kafka's rules of precedence and of lists are tested where they are kept; here it is that a client's
-change arrives, is told with its source, and takes effect.
+change arrives, is described with its source, and takes effect.
 """
 
 from __future__ import annotations

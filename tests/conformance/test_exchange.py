@@ -34,7 +34,7 @@ def test_what_one_client_writes_every_client_reads(
         writer.produce(servers, topic, run, codec=codec, promise=promise)
         sent += run
         if promise.acks == 0:
-            # Nobody was told when these arrived: wait for them, lest the next run overtakes them.
+            # These are not acknowledged: wait for them, lest the next run overtakes them.
             readers_see(servers, topic, sent, (confluent_client,))
     readers_see(servers, topic, sent, installed())
 

@@ -146,8 +146,8 @@ def test_the_offsets_of_a_group_are_reset_deleted_and_the_group_with_them(tools:
         at = {("reset", number): offset for number, offset in expected.items()}
         assert committed(tools, "reset-group") == at, where
 
-    told = tools.run(GROUPS, "--delete-offsets", *group, "--topic", "reset:1")
-    assert "Successful" in told
+    printed = tools.run(GROUPS, "--delete-offsets", *group, "--topic", "reset:1")
+    assert "Successful" in printed
     assert committed(tools, "reset-group") == {("reset", 0): 5}
     assert "successful" in tools.run(GROUPS, "--delete", *group)
     assert committed(tools, "reset-group") == {}
@@ -224,9 +224,9 @@ def test_records_are_deleted(tools: Tools, tmp_path: Path) -> None:
     ]
     path = tmp_path / "offsets.json"
     path.write_text(json.dumps({"partitions": entries, "version": 1}))
-    told = tools.run("kafka-delete-records", "--offset-json-file", str(path))
-    assert "partition: deleted-0\tlow_watermark: 4\n" in told
-    assert re.search(r"partition: deleted-1\terror: .*OffsetOutOfRangeException", told)
+    printed = tools.run("kafka-delete-records", "--offset-json-file", str(path))
+    assert "partition: deleted-0\tlow_watermark: 4\n" in printed
+    assert re.search(r"partition: deleted-1\terror: .*OffsetOutOfRangeException", printed)
     earliest = tools.run("kafka-get-offsets", "--topic", "deleted", "--time", "earliest")
     assert sorted(earliest.split()) == ["deleted:0:4", "deleted:1:0"]
 

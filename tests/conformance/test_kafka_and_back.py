@@ -1,4 +1,4 @@
-"""ZK-6: a cluster of Kafka's goes on as one of ours and then as Kafka's, and nobody notices.
+"""ZK-6: a cluster of Kafka's goes on as one of ours and then as Kafka's, unnoticed.
 
 The same directories, the same ZooKeeper, the same clients: an idempotent producer under load, a
 transactional one with a transaction that is open at either change, a group.
@@ -219,7 +219,7 @@ def test_a_cluster_of_kafkas_changes_hands_and_back(tmp_path: Path) -> None:
         cluster.kill_all()
 
 
-# A producer snapshot has the last batch only: of two that nobody has acknowledged when all brokers
+# A producer snapshot has the last batch only: of two that are not acknowledged when all brokers
 # stop, the first is not known again, by whatever Kafka.
 
 

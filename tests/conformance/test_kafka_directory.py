@@ -62,7 +62,7 @@ def expected(shared: Path) -> dict[str, dict[str, Ranges]]:
     return {name: levels for name, levels in read.items() if not name.startswith("_")}
 
 
-# Java's consumer reads uncommitted records unless it is told otherwise, librdkafka's does not.
+# Java's consumer reads uncommitted records unless configured otherwise, librdkafka's does not.
 @pytest.mark.parametrize(
     ("reader", "level"),
     [(java_client.measure, "read_uncommitted"), (confluent_client, "read_committed")],

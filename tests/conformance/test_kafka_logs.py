@@ -196,7 +196,7 @@ def test_co_6_what_is_read_does_not_depend_on_the_fetches(store: LogStore) -> No
             ]
 
 
-def test_co_6_transaction_indexes_are_made_anew_as_kafka_made_them(
+def test_co_6_transaction_indexes_are_rebuilt_as_kafka_made_them(
     single: Path, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     """After a crash, from the log alone: byte for byte, and so are the last stable offsets."""
@@ -488,16 +488,16 @@ def _expanded(rows: list[Any]) -> Iterator[Record]:
             yield Record(offset, timestamp, _bytes(key), _bytes(value), pairs)
 
 
-def _bytes(told: Any) -> bytes | None:
-    if isinstance(told, dict):
-        if "hex" in told:
-            return bytes.fromhex(told["hex"])
-        if "repeat" in told:
-            return str(told["repeat"]).encode() * int(told["times"])
-        big = b"0123456789abcdef" * int(told["len"] // 16)
-        assert hashlib.sha256(big).hexdigest() == told["sha256"]
+def _bytes(described: Any) -> bytes | None:
+    if isinstance(described, dict):
+        if "hex" in described:
+            return bytes.fromhex(described["hex"])
+        if "repeat" in described:
+            return str(described["repeat"]).encode() * int(described["times"])
+        big = b"0123456789abcdef" * int(described["len"] // 16)
+        assert hashlib.sha256(big).hexdigest() == described["sha256"]
         return big
-    return None if told is None else str(told).encode()
+    return None if described is None else str(described).encode()
 
 
 def _ranges(offsets: Iterator[int]) -> list[list[int]]:

@@ -42,7 +42,7 @@ def _write(directory: Path) -> int:
 
 
 def _dump(files: list[Path]) -> str:
-    """What the tool says; its exit status does not tell whether it was content."""
+    """What the tool prints; its exit status does not show whether it was content."""
     jars = foreign.require_kafka_jars()
     command = [
         str(foreign.require_java()),

@@ -114,12 +114,12 @@ def test_kafka_log_dirs_tells_sizes(tools: Tools) -> None:
     ]
 
 
-def test_the_api_versions_and_the_cluster_id_are_told(tools: Tools) -> None:
+def test_the_tools_print_the_api_versions_and_the_cluster_id(tools: Tools) -> None:
     """PR-9: what is not there is not advertised."""
     said = tools.run("kafka-broker-api-versions")
     assert said.startswith(f"{tools.servers} (id: 0 rack: null) -> (\n")
     assert "\tProduce(0): 0 to 11 [usable: 11],\n" in said
     assert "\tIncrementalAlterConfigs(44): 0 to 1 [usable: 1],\n" in said
     assert "\tDescribeTopicPartitions(75): UNSUPPORTED" in said
-    told = tools.try_run("kafka-cluster", "cluster-id", "--bootstrap-server", tools.servers)
-    assert re.fullmatch(r"Cluster ID: \S{22}\n", told.stdout), told.stdout + told.stderr
+    cluster = tools.try_run("kafka-cluster", "cluster-id", "--bootstrap-server", tools.servers)
+    assert re.fullmatch(r"Cluster ID: \S{22}\n", cluster.stdout), cluster.stdout + cluster.stderr

@@ -34,7 +34,7 @@ def test_a_group_of_four_clients_goes_through_everything(tmp_path: Path) -> None
 
         leaving.leave()
         stage.settles("confluent", "kafka-python", "java")
-        java.kill()  # nobody says so; its session has to end
+        java.kill()  # it does not leave; its session has to end
         stage.settles("confluent", "kafka-python")
         stage.progresses()
 
@@ -45,7 +45,7 @@ def test_a_group_of_four_clients_goes_through_everything(tmp_path: Path) -> None
         stage.member("aiokafka", "static-1")
         time.sleep(1)
         group = stage.settles("confluent", "kafka-python", "aiokafka")
-        assert _generation(group) == generation, "a static member that returns disturbs nobody"
+        assert _generation(group) == generation, "a static member that returns disturbs no other"
         stage.progresses()
 
         broker.stop()

@@ -45,7 +45,7 @@ FILES = (
     "aiokafka",
     "interbroker",
 )
-"""In the order in which they were recorded, for the lists of groups tell of those before. What the
+"""In the order in which they were recorded, for the lists of groups include those before. What the
 broker said to itself (`interbroker-self`) belongs to the transactions that are named in it."""
 
 ORDER = (
@@ -238,7 +238,7 @@ def _errors(response: Any) -> list[int]:
 
 
 def _of_the_dialogue(response: Any, client_id: str) -> Any:
-    """Lists of everything that there is tell of what others did: only the client's own remains."""
+    """Lists of everything that there is show what others did: only the client's own remains."""
     for name in ("groups", "transaction_states"):
         listed = getattr(response, name, None)
         if listed and type(response).__name__.startswith("List"):

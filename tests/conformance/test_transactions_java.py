@@ -137,7 +137,7 @@ def test_pr_7_an_open_transaction_holds_back_what_is_behind_it(
 def test_pr_7_a_producer_is_fenced_by_the_next_with_its_id(
     broker: Broker, client: TransactionalClient, topic: str
 ) -> None:
-    """What it had open is aborted; it is told that it was fenced, and changes nothing more."""
+    """What it had open is aborted; it gets the error that it was fenced, and changes nothing."""
     servers = broker.bootstrap_servers
     client.init(servers, "first", topic)
     client.begin("first")

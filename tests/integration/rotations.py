@@ -32,13 +32,13 @@ class Rotations:
             server.copy_and_truncate()
             server.write(self._chance.randrange(300))  # regrown, mostly beyond what it was
             return
-        server.rename(is_made_anew=self._chance.random() < 0.5)
+        server.rename(is_recreated=self._chance.random() < 0.5)
         if kind == "late reload":
             self.write()
         server.reload()
         if kind == "two at once":
             server.write(self._chance.randrange(20))
-            server.rename(is_made_anew=True)
+            server.rename(is_recreated=True)
             server.reload()
         elif kind == "compressed":
             server.compress(self._chance.randrange(1, 3))

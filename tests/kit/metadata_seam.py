@@ -209,7 +209,7 @@ class MetadataSeamSuite:
 
         run(scenario)
 
-    def test_a_watch_set_anew_misses_nothing(self, run: Run) -> None:
+    def test_a_watch_that_is_set_again_misses_nothing(self, run: Run) -> None:
         """Watch, then read: whatever is not in what was read fires."""
 
         async def scenario(stores: Stores) -> None:
@@ -235,7 +235,7 @@ class MetadataSeamSuite:
         run(scenario)
 
     def test_a_session_that_expires(self, run: Run) -> None:
-        """ZK-5: everybody is told before the next session can do anything."""
+        """ZK-5: every listener is notified before the next session can do anything."""
 
         async def scenario(stores: Stores) -> None:
             store, other = await stores.open(), await stores.open()
@@ -248,8 +248,8 @@ class MetadataSeamSuite:
             await settled(store)
             await stores.expire(store)
             await until(lambda: states[-1:] == [SessionState.CONNECTED])
-            told = [state for state in states if state is not SessionState.SUSPENDED]
-            assert told == [SessionState.EXPIRED, SessionState.CONNECTED]
+            changes = [state for state in states if state is not SessionState.SUSPENDED]
+            assert changes == [SessionState.EXPIRED, SessionState.CONNECTED]
             assert fired == [SessionState.EXPIRED]
             assert store.session_id != first
             await until(lambda: store.session_state is SessionState.CONNECTED)

@@ -1,4 +1,4 @@
-"""A client that says exactly what a test tells it to: one frame out, one frame in."""
+"""A client that sends exactly what a test asks it to: one frame out, one frame in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AN_HOUR_MS = 3_600_000
 
 NO_TIDYING = {"log.retention.check.interval.ms": "86400000"}
 """For brokers that many tests share: their records may have times of long ago, those of `batch` do,
-and retention, which looks every five minutes, would take them away under whoever reads them."""
+and retention, which looks every five minutes, would delete them while a test reads them."""
 
 
 def once_loaded(ask: Callable[[], T], code_of: Callable[[T], int]) -> T:

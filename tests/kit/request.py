@@ -1,4 +1,4 @@
-"""What the broker makes of a request's frame, for whoever plays a broker or reads a recording."""
+"""What the broker makes of a request's frame, for tests that play a broker or read a recording."""
 
 from __future__ import annotations
 

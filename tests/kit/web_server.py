@@ -50,14 +50,14 @@ class WebServer:
             self.written.append(self._unfinished + b" end")
             self._unfinished = b""
 
-    def rename(self, *, is_made_anew: bool) -> None:
+    def rename(self, *, is_recreated: bool) -> None:
         """logrotate's `create` and `nocreate`; the server notices later, by `reload`."""
         if self._is_copying:
             self.copy_and_truncate()
         if self.log.exists():
             self._shift()
             self.log.rename(self._rotated(1))
-        if is_made_anew:
+        if is_recreated:
             self.log.touch()
 
     def reload(self) -> None:

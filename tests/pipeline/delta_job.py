@@ -1,4 +1,4 @@
-"""Micro-batches of a query into a Delta table, without Spark; dies where it is told to.
+"""Micro-batches of a query into a Delta table, without Spark; dies at the given point.
 
 python -m tests.pipeline.delta_job TABLE PROGRESS BATCHES [STEP]
 

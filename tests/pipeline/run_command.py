@@ -78,7 +78,7 @@ def running_command(out: Path, log: Path) -> Iterator[Command]:
 
 
 class Counted:
-    """What lies in the broker of a workspace that nobody uses any more."""
+    """What lies in the broker of a workspace that is not in use any more."""
 
     def __init__(self, out: Path) -> None:
         self._directory = out / "broker"

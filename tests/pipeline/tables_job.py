@@ -1,4 +1,4 @@
-"""Batches of a query into the pipeline's tables, without Spark; dies where it is told to.
+"""Batches of a query into the pipeline's tables, without Spark; dies at the given point.
 
 python -m tests.pipeline.tables_job SERVERS QUERY DIRECTORY BATCHES [STEP]
 

@@ -1,4 +1,4 @@
-"""SP-3, DL-1: what tasks stage is in the topic once, whoever fails, retries or is replaced."""
+"""SP-3, DL-1: what tasks stage is in the topic once, also if they fail, retry or are replaced."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def create(servers: str, topic: str, partitions: int = 1) -> None:
 
 
 def test_sp_3_a_batch_is_there_once_however_often_it_runs(servers: str) -> None:
-    """With other tasks, after tasks that failed or ran twice, after a commit nobody heard of."""
+    """With other tasks, after tasks that failed or ran twice, after a commit not answered."""
     create(servers, "once", 3)
     options = options_of(servers, topic="once")
     task(options, numbered(0, 40))  # failed in the end

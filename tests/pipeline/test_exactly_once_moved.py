@@ -117,7 +117,7 @@ def test_sp_3_a_batch_without_rows_leaves_its_number(spark: SparkSession, tmp_pa
 def test_sp_3_exactly_once_that_was_off_for_a_while_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Whether the last batch, which ran without it, is in the topic nobody knows."""
+    """Whether the last batch, which ran without it, is in the topic cannot be known."""
     checkpoint = tmp_path / "checkpoint"
     with barnabas.Broker(config=NO_TIDYING) as broker:
         servers = broker.bootstrap_servers

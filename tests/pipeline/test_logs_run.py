@@ -172,7 +172,7 @@ def test_sp_2_what_others_collect_on_many_machines(command: Command, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "complaint"),
     [
         (["--formats", "missing.toml"], "missing.toml: No such file"),
         (["--input", "missing"], "missing: there is no such file or directory"),
@@ -180,9 +180,9 @@ def test_sp_2_what_others_collect_on_many_machines(command: Command, tmp_path: P
     ],
 )
 def test_ux_4_what_cannot_be_is_said_at_once(
-    command: Command, options: list[str], told: str
+    command: Command, options: list[str], complaint: str
 ) -> None:
     command.log.mkdir()
     _, errors = command.start("--pipeline", "logs", *options).communicate(timeout=PATIENCE_S)
     assert command.process is not None and command.process.returncode == 1
-    assert told in errors and "Traceback" not in errors
+    assert complaint in errors and "Traceback" not in errors

@@ -23,7 +23,7 @@ def command(tmp_path: Path) -> Iterator[Command]:
 
 @pytest.mark.slow
 def test_a_killed_run_continues_and_nothing_counts_twice_sp_4(command: Command) -> None:
-    """SP-4: kill -9 in the middle of a batch; the next run ends like one that nobody disturbed."""
+    """SP-4: kill -9 in the middle of a batch; the next run ends like an undisturbed one."""
     write_log(command.log, lines=4_000, seed=7)
     found = compute(command.log)
     process = command.start("--batch", "900")
@@ -92,14 +92,14 @@ def test_a_service_follows_the_log_and_ends_on_sigterm_sp_4(command: Command) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reason"),
     [("missing.log", "there is no such file"), (".", "it is a directory; name a file in it")],
 )
 def test_an_input_that_cannot_be_read_is_one_clear_line_ux_4(
-    command: Command, tmp_path: Path, name: str, told: str
+    command: Command, tmp_path: Path, name: str, reason: str
 ) -> None:
     """UX-4: what, where, what to do; no traceback, and no Spark started for nothing."""
     command.log = tmp_path / name
     _, errors = command.start().communicate(timeout=PATIENCE_S)
     assert command.process is not None and command.process.returncode == 1
-    assert errors == f"barnabas: cannot read {command.log}: {told}\n"
+    assert errors == f"barnabas: cannot read {command.log}: {reason}\n"

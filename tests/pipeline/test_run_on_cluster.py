@@ -30,7 +30,7 @@ SLOW_MACHINE_S = 600.0  # three batches of some seconds each, where there is not
 
 
 class WebServer:
-    """Appends the lines of a log to a file, from a thread of its own, until it is told to end."""
+    """Appends the lines of a log to a file, from a thread of its own, until it has to end."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -89,7 +89,7 @@ def kill_leader_of(partition: int, cluster: LocalCluster, command: Command) -> i
 
 
 def log_end(servers: str, partition: int) -> int:
-    """As whoever leads it then has it."""
+    """As the leader of that moment has it."""
     name = TopicPartition(TOPIC, partition)
     with SyncAdmin(servers) as admin:
         return admin.list_offsets({name: LATEST})[name].offset

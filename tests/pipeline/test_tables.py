@@ -299,7 +299,7 @@ def letters_of(rows: pa.Table) -> pa.Table:
     return dead_letters(classified(rows, {}), rows)
 
 
-def test_sp_3_two_queries_that_begin_with_the_same_tables_are_told_apart(tmp_path: Path) -> None:
+def test_sp_3_two_queries_that_begin_with_the_same_tables_are_distinguished(tmp_path: Path) -> None:
     tables = tables_in(tmp_path)
 
     def overtaken(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:

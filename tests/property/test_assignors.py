@@ -59,7 +59,7 @@ def owners(assignment: GroupAssignment) -> dict[TopicPartition, str]:
 def test_every_partition_has_exactly_one_subscribed_owner(
     name: str, group: tuple[dict[str, int], list[GroupMember]]
 ) -> None:
-    """AS-2, AS-3, AS-4: and nobody gets what is not there or not subscribed."""
+    """AS-2, AS-3, AS-4: and no member gets what is not there or not subscribed."""
     topics, members = group
     assignment = ASSIGNORS[name].assign(topics, members)
     assert set(assignment) == {member.member_id for member in members}

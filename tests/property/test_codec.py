@@ -1,4 +1,4 @@
-"""The compiled codec against the interpreter, and against bytes that nobody should send (UX-4)."""
+"""The compiled codec against the interpreter, and against malformed bytes (UX-4)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ BETWEEN_BROKERS = {
     "LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown", "AlterPartition",
     "AllocateProducerIds",
 }  # fmt: skip
-"""kafka-python is a client's library; of some of these kio, of all the recorded frames tell."""
+"""kafka-python is a client's library; kio has some of these, the recorded frames all."""
 
 KAFKA_PYTHON_ROWS = [
     (api, kind, version) for api, kind, version in ROWS if api.name not in BETWEEN_BROKERS

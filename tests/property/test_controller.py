@@ -39,7 +39,7 @@ CONFIGS = {
     "safe": {"min.insync.replicas": "2"},
     "loose": {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"},
 }
-_EPOCH_OF_NOBODY = 99  # first registrations are in lower ones, later ones in higher ones
+_EPOCH_OF_NO_LIFE = 99  # first registrations are in lower ones, later ones in higher ones
 _ADDRESS = (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),)
 _BASE = ("/controller_epoch", "/brokers", "/brokers/topics", "/config", "/config/topics")
 
@@ -54,7 +54,7 @@ events = st.one_of(
     st.tuples(st.just("come"), broker_ids, st.booleans()),
     st.tuples(st.just("shut_down"), broker_ids),
     st.tuples(st.just("lose_directory"), broker_ids, names),
-    st.tuples(st.just("told_late"), broker_ids, names),
+    st.tuples(st.just("lost_before"), broker_ids, names),
     st.tuples(st.just("propose"), names, st.sets(broker_ids)),
     st.tuples(st.just("propose"), names, st.just(set(BROKERS))),
     st.tuples(st.just("reassign"), names, st.none() | replicas),
@@ -68,7 +68,7 @@ events = st.one_of(
 
 
 class World:
-    """A tree, a controller, and what each live broker has been told."""
+    """A tree, a controller, and the requests that each live broker has received."""
 
     def __init__(self) -> None:
         self.tree = Tree()
@@ -110,7 +110,7 @@ class World:
                 self.images[broker_id] = self.images[broker_id].apply(request)
 
     def _trust_beginners(self, decision: Decision) -> None:
-        """Of what begins nobody can have lost anything."""
+        """Of what begins no broker can have lost anything."""
         for operation in decision.operations:
             if isinstance(operation, Create) and operation.path.endswith("/state"):
                 _, _, _, topic, _, number, _ = operation.path.split("/")
@@ -145,9 +145,9 @@ class World:
         self.lost.add((name, broker_id, self.live[broker_id].epoch))
         return self.controller.replicas_offline(broker_id, [name])
 
-    def told_late(self, broker_id: int, name: TopicPartition) -> Decision:
+    def lost_before(self, broker_id: int, name: TopicPartition) -> Decision:
         """It had lost a directory in a life that is over, whether it has another one or not."""
-        return self.controller.replicas_offline(broker_id, [name], _EPOCH_OF_NOBODY)
+        return self.controller.replicas_offline(broker_id, [name], _EPOCH_OF_NO_LIFE)
 
     def propose(self, name: TopicPartition, wanted: set[int]) -> Decision | None:
         """As a leader does that has heard everything: of its live replicas, itself always."""
@@ -176,7 +176,7 @@ class World:
         topic = self.controller.image.topics.get(name.topic)
         partition = topic.partitions.get(name.partition) if topic is not None else None
         if partition is not None and len(partition.replicas) == 1 and partition.leader in self.live:
-            # Whatever it has lost, it leads: nobody had more.
+            # Whatever it has lost, it leads: no other had more.
             self.trusted.add((name, partition.leader, self.live[partition.leader].epoch))
         return self.controller.reassign({name: targets})[0]
 
@@ -285,7 +285,7 @@ class World:
         for name in [name for name in epochs if name.topic not in image.topics]:
             del epochs[name]
         for broker_id in self.live:
-            self._check_told(broker_id)
+            self._check_known(broker_id)
 
     def _check_partition(
         self, name: TopicPartition, topic: TopicImage, partition: PartitionImage
@@ -304,7 +304,7 @@ class World:
             assert partition.leader in self.live, (name, partition)
             self._check_trust(name, topic, partition)
             return
-        # Nobody leads only where nobody may.
+        # A partition has no leader only where no broker may lead.
         waits = is_in_doubt(partition, self.live) and waits_for_ends(topic, Settings())
         assert waits or self._unelectable(partition._replace(replicas=partition.isr)), name
 
@@ -320,13 +320,13 @@ class World:
     def _check_trust(
         self, name: TopicPartition, topic: TopicImage, partition: PartitionImage
     ) -> None:
-        """KIP-966: nobody leads by an ISR that it was in before it may have lost records."""
+        """KIP-966: no broker leads by an ISR that it was in before it may have lost records."""
         leader = self.live[partition.leader]
         if len(partition.replicas) > 1 and leader.may_have_lost and topic.name == "safe":
             key = (name, leader.broker_id, leader.epoch)
             assert key in self.trusted, (name, partition)
 
-    def _check_told(self, broker_id: int) -> None:
+    def _check_known(self, broker_id: int) -> None:
         """ZK-3: it knows who leads, and of its own replicas in which epoch."""
         image, known = self.controller.image, self.images[broker_id]
         staying = {name: t for name, t in image.topics.items() if name not in self.deleting}
@@ -338,9 +338,9 @@ class World:
                 name = TopicPartition(topic.name, number)
                 epoch = self.live[broker_id].epoch
                 if broker_id in partition.replicas and (name, broker_id, epoch) not in self.lost:
-                    told = roles[name]
-                    assert told.leader_epoch == partition.leader_epoch, (broker_id, name)
-                    assert told.leader == partition.leader
+                    role = roles[name]
+                    assert role.leader_epoch == partition.leader_epoch, (broker_id, name)
+                    assert role.leader == partition.leader
 
 
 _LOST_AND_JOINED: list[tuple[Any, ...]] = [
@@ -359,7 +359,7 @@ _LOST_AND_JOINED: list[tuple[Any, ...]] = [
 def test_whatever_happens_the_tree_is_sound_and_everybody_knows_it(
     happened: list[tuple[Any, ...]],
 ) -> None:
-    """ZK-3, ZK-5, RE-10, RE-11, RE-13: and nobody is without a leader who could have one."""
+    """ZK-3, ZK-5, RE-10, RE-11, RE-13: and no partition is without a leader that could have one."""
     world = World()
     epochs: dict[TopicPartition, int] = {}
     for name, *arguments in happened:

@@ -1,6 +1,6 @@
 """A follower's log against its leader's: whatever happens to either, it ends up with its bytes.
 
-The follower copies by reads of any size, is cut back, begins anew, rolls, stops and starts; the
+The follower copies by reads of any size, is cut back, starts over, rolls, stops and starts; the
 leader's log is compacted before, or loses its beginning. RE-3, RE-12, CO-6.
 """
 
@@ -63,7 +63,7 @@ class Restart(NamedTuple):
     is_clean: bool
 
 
-class StartAnew(NamedTuple):
+class StartOver(NamedTuple):
     pass
 
 
@@ -84,7 +84,7 @@ COPIES = st.lists(
         st.builds(Cut, st.integers(0, 100)),
         st.builds(Roll),
         st.builds(Restart, st.booleans()),
-        st.builds(StartAnew),
+        st.builds(StartOver),
     ),
     max_size=15,
 ).map(lambda steps: [Copy(2000), *steps])
@@ -130,7 +130,7 @@ class Follower:
         self.log = open_at(directory, CONFIG)
         self.log.start_at(leader.log_start_offset)
 
-    def do(self, step: Copy | Cut | Roll | Restart | StartAnew) -> None:
+    def do(self, step: Copy | Cut | Roll | Restart | StartOver) -> None:
         log = self.log
         match step:
             case Copy(max_bytes):
@@ -153,7 +153,7 @@ class Follower:
                 begin = Start(is_clean=is_clean, log_start_offset=start)
                 self.log = open_at(self.directory, CONFIG, begin)
                 assert self.bytes() == before
-            case StartAnew():
+            case StartOver():
                 log.start_at(self.leader.log_start_offset)
 
     def copy(self, max_bytes: int) -> int:
@@ -183,7 +183,7 @@ def _state(log: Log) -> dict[int, tuple[int, int, int, int]]:
 @settings(max_examples=examples(200), deadline=None)
 def test_re_3_a_follower_ends_up_with_the_leaders_bytes(
     writes: list[Send | End | Roll | NewEpoch],
-    steps: list[Copy | Cut | Roll | Restart | StartAnew],
+    steps: list[Copy | Cut | Roll | Restart | StartOver],
     is_compacted: bool,
     gone: int,
 ) -> None:

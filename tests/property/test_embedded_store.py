@@ -23,7 +23,7 @@ Model = dict[str, tuple[bytes | None, int, int]]
 
 
 def _apply_to_model(model: Model, batch: list[Operation]) -> Model | None:
-    """What ZooKeeper's rules make of it, told once more and simply; None if it is refused."""
+    """What ZooKeeper's rules make of it, written again and simply; None if it is refused."""
     after = dict(model)
     for operation in batch:
         path = operation.path

@@ -1,7 +1,7 @@
 """Leaders and followers under elections, kills, delays and losses keep one history.
 
-Hypothesis finds the short stories and tells them well; long walks by weighted chance get to places
-that it hardly sees, and are counted, so that nobody is pleased by checks that had nothing to judge.
+Hypothesis finds the short stories and shows them well; long walks by weighted chance get to places
+that it hardly sees, and are counted, so that checks which had nothing to judge please no reader.
 """
 
 from __future__ import annotations

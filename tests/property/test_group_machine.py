@@ -1,7 +1,7 @@
 """The machine of groups under any order of events, with a crash and a replay after any of them.
 
 Clients do what they like, in any version: join, sync, heartbeat, leave, vanish; appends are refused
-now and then. A model of what each client was told is what the machine is held against.
+now and then. The machine is held against a model of the answers that each client received.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class GroupMachine(RuleBasedStateMachine):
         return Now(self.now_ms, self.now_ms + self.ahead_ms)
 
     def begin(self) -> None:
-        """A machine that knows what the log says, and nobody who waits."""
+        """A machine that knows what the log says, and no client that waits."""
         self.machine = replayed(self.log, self.config)
         for client in self.clients:
             client.next = "join"
@@ -141,7 +141,7 @@ class GroupMachine(RuleBasedStateMachine):
     def sync(self, number: int, is_stale: bool, leaves_out: bool) -> None:
         client = self.clients[number]
         generation = client.generation - is_stale
-        assigned = [*client.to_assign[leaves_out:], "nobody"]
+        assigned = [*client.to_assign[leaves_out:], "stranger"]
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=generation,
@@ -348,12 +348,12 @@ class GroupMachine(RuleBasedStateMachine):
         assert (group.state is GroupState.EMPTY) <= (not members)
         assert group.unsynced <= members.keys() and not members.keys() & group.pending.keys()
         parked = [one for each in members.values() for one in (each.joining, each.syncing) if one]
-        assert sorted(self.owed) == sorted(one.ticket for one in parked), "nobody is forgotten"
+        assert sorted(self.owed) == sorted(one.ticket for one in parked), "no client is forgotten"
         if group.state is GroupState.STABLE:
             assert not parked
 
     @invariant()
-    def whoever_may_vanish_is_watched(self) -> None:
+    def members_that_may_vanish_are_watched(self) -> None:
         group = self.machine.groups.get(GROUP)
         if group is None:
             return

@@ -400,7 +400,7 @@ class LogMachine(RuleBasedStateMachine):
     def _recover(self, recovery_point: int) -> None:
         start = Start(is_clean=False, recovery_point=recovery_point, log_start_offset=self.start)
         self.log = open_at(self.directory, self.config, start)
-        # The epoch of a leader that wrote nothing is assigned anew, as after any restart.
+        # The epoch of a leader that wrote nothing is assigned again, as after any restart.
         self.log.assign_leader_epoch(self.epoch)
 
     # --- what always holds -----------------------------------------------------------------------
@@ -435,7 +435,7 @@ TestLog.settings = settings(max_examples=examples(60), stateful_step_count=30, d
 
 
 def test_the_disk_of_these_tests_forgets_nothing(tmp_path: Path) -> None:
-    """Whoever reads the above should know that only `cut_power` loses bytes."""
+    """Readers of the above should know that only `cut_power` loses bytes."""
     files = QuickFiles()
     files.write(tmp_path / "x", b"1", sync=True)
     assert files.read(tmp_path / "x") == b"1"

@@ -211,10 +211,10 @@ class Shard(RuleBasedStateMachine):
         request = OffsetDeleteRequest(
             group_id=group, topics=[OffsetDeleteTopic(name=topic, partitions=partitions)]
         )
-        kept = self.told(group)
+        kept = self.committed(group)
         self.carry_out(self.offsets.delete(0, request, {subscribed}))
         gone = {(topic, number) for number in numbers} if topic != subscribed else set()
-        assert self.told(group) == {one: kept[one] for one in kept if one not in gone}
+        assert self.committed(group) == {one: kept[one] for one in kept if one not in gone}
         left = self.offsets.groups.get(group, GroupOffsets({}, {}))
         assert gone.isdisjoint(left.places()), "what is pending is forgotten, too"
 
@@ -266,7 +266,9 @@ class Shard(RuleBasedStateMachine):
 
     # --- what must hold --------------------------------------------------------------------------
 
-    def told(self, group: str, *, require_stable: bool = False) -> dict[Place, tuple[int, int]]:
+    def committed(
+        self, group: str, *, require_stable: bool = False
+    ) -> dict[Place, tuple[int, int]]:
         wanted = OffsetFetchGroup(group_id=group, topics=None)
         answer = self.offsets.fetch(wanted, require_stable=require_stable)
         return {
@@ -311,8 +313,8 @@ class Shard(RuleBasedStateMachine):
                 for name, offset in last.items()
                 if name[0] == group and offset is not None
             }
-            assert {place: told[0] for place, told in self.told(group).items()} == said
-            assert self.told(group, require_stable=True) == {
+            assert {place: one[0] for place, one in self.committed(group).items()} == said
+            assert self.committed(group, require_stable=True) == {
                 place: (-1, UnstableOffsetCommit.code) if (group, place) in pending else (offset, 0)
                 for place, offset in said.items()
             }

@@ -25,7 +25,7 @@ class Leadership(RuleBasedStateMachine):
         self.epoch = -1
         self.now_ms = 0
         self.log_end = 0
-        self.seen = 0  # the highest watermark that anybody was told
+        self.seen = 0  # the highest watermark that was announced
         self.fetched_in_epoch: dict[int, int] = {}
         self.elect(isr)
 
@@ -35,21 +35,23 @@ class Leadership(RuleBasedStateMachine):
         self.isr = (LEADER, *sorted(isr))
         self.fetched_in_epoch = {}
         state = PartitionImage(LEADER, self.epoch, self.isr, (LEADER, *FOLLOWERS), self.epoch, 1)
-        self.told(self.partition.become_leader(state, self.log_end))
+        self.announced(self.partition.become_leader(state, self.log_end))
 
     @rule(records=st.integers(0, 5))
     def append(self, records: int) -> None:
         self.log_end += records
-        self.told(self.partition.appended(self.log_end))
+        self.announced(self.partition.appended(self.log_end))
 
     @rule(follower=st.sampled_from(FOLLOWERS), share=st.floats(0, 1), pause_ms=st.integers(0, 9))
     def fetch(self, follower: int, share: float, pause_ms: int) -> None:
         self.now_ms += pause_ms
         offset = int(self.log_end * share)
         self.fetched_in_epoch[follower] = offset
-        self.told(self.partition.fetched(FollowerFetch(follower, offset, self.epoch), self.now_ms))
+        self.announced(
+            self.partition.fetched(FollowerFetch(follower, offset, self.epoch), self.now_ms)
+        )
 
-    def told(self, effects: list[Effect]) -> None:
+    def announced(self, effects: list[Effect]) -> None:
         for decision in effects:
             assert isinstance(decision, Advance), "no broker lives that could join"
             assert decision.high_watermark > self.seen, "an advance is upwards"
@@ -60,7 +62,7 @@ class Leadership(RuleBasedStateMachine):
                     assert self.fetched_in_epoch[replica] >= decision.high_watermark
 
     @invariant()
-    def the_watermark_is_what_was_told(self) -> None:
+    def the_watermark_is_the_announced_one(self) -> None:
         assert self.partition.high_watermark == self.seen <= self.log_end
 
     @invariant()

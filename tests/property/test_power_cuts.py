@@ -43,7 +43,7 @@ class Roll(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What a leader does not: it has nobody to copy from."""
+    """What a leader does not: it has no broker to copy from."""
 
     max_bytes: int
 

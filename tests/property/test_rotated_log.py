@@ -93,7 +93,7 @@ def step(name: str, server: WebServer, reader: Reader) -> None:
         case ["half"]:
             server.write_half_a_line()
         case ["rename", *rest]:
-            server.rename(is_made_anew=not rest)
+            server.rename(is_recreated=not rest)
         case ["reload"]:
             server.reload()
         case ["copy"]:

@@ -61,7 +61,7 @@ class Coordinator(RuleBasedStateMachine):
         self.seen: dict[str, Transaction] = {}  # the state before the step
         self.owners: dict[str, list[tuple[int, int]]] = {"a": [], "b": []}  # ever answered
         self.marked: dict[str, set[TopicPartition]] = {}  # of the decided transaction of each id
-        self.told: dict[int, bool] = {}  # outcomes, by their offset in the log
+        self.outcomes: dict[int, bool] = {}  # by their offset in the log
         self.epochs: dict[int, int] = {}
 
     # --- producers -------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ class Coordinator(RuleBasedStateMachine):
         self.only_the_owner_may(name, owner, code)
         if code == 0:
             assert self.driver.state(name).is_commit == is_commit
-            told = self.told.setdefault(self.last_decision(name), is_commit)
-            assert told == is_commit, "nobody hears two outcomes"
+            outcome = self.outcomes.setdefault(self.last_decision(name), is_commit)
+            assert outcome == is_commit, "no transaction has two outcomes"
 
     def last_decision(self, name: str) -> int:
         """Where in the log the newest outcome of this id is."""

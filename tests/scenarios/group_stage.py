@@ -6,14 +6,14 @@
     sync <client> [gen=<n>] [v=5] [<client>=<topic>-<partition>,...] ...      the leader assigns
     heartbeat <client> [gen=<n>]
     leave <client> ... [v=5]            `instance:<id>` for a member by its instance id
-    commit <client> <topic>-<partition>=<offset> ... [gen=<n>]       "nobody" is no member
+    commit <client> <topic>-<partition>=<offset> ... [gen=<n>]       "stranger" is no member
     fetch
     describe | list | events | delete
     wait <ms>                           the clock goes on, and what is due happens
     refuse                              the next append fails
     crash                               all is forgotten but the log
 
-A client remembers the member id and the generation that it was told last.
+A client remembers the member id and the generation that it received last.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Options = dict[str, str]
 
 
 class Stage:
-    """One group's coordinator, and whoever talks to it."""
+    """One group's coordinator, and its clients."""
 
     def __init__(self) -> None:
         self.config = GroupConfig()
@@ -242,19 +242,19 @@ class Stage:
             if is_refused:
                 yield f"{client} <- {api} the error of the append".lstrip()
             else:
-                yield f"{client} <- {api} {self.told(client, api, message)}".strip()
+                yield f"{client} <- {api} {self.shown(client, api, message)}".strip()
         if not is_refused:
             yield from (f"log: {line}" for line in decision.log_lines)
         if ticket in self.owed:
             yield f"{self.owed[ticket][0]} waits"
 
-    def told(self, client: str, api: str, answer: Any) -> str:
+    def shown(self, client: str, api: str, answer: Any) -> str:
         if api == "JoinGroup":
             if answer.member_id:
                 self.member_ids[client] = answer.member_id
             if answer.error_code == 0:
                 self.generations[client] = answer.generation_id
-        return TELL[api](answer)
+        return SHOWN[api](answer)
 
 
 def error(code: int) -> str:
@@ -280,10 +280,10 @@ def assignment(partitions: str) -> bytes:
 def partitions_of(data: bytes) -> str:
     if not data:
         return "nothing"
-    _, told = decode_consumer_protocol(ConsumerProtocolAssignment, data)
+    _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)
     places = [
         f"{topic.topic}-{number}"
-        for topic in told.assigned_partitions
+        for topic in assignment.assigned_partitions
         for number in topic.partitions
     ]
     return ",".join(places) or "nothing"
@@ -303,22 +303,22 @@ def recorded(record: StateRecord) -> str:
 
 def joined(answer: Any) -> str:
     if answer.error_code:
-        told = error(answer.error_code)
-        return f"{told} member={answer.member_id}" if answer.member_id else told
-    told = (
+        text = error(answer.error_code)
+        return f"{text} member={answer.member_id}" if answer.member_id else text
+    text = (
         f"generation={answer.generation_id} protocol={answer.protocol_name} "
         f"leader={answer.leader} member={answer.member_id}"
     )
     if answer.members:
-        told += f" members={','.join(one.member_id for one in answer.members)}"
-    return told + " skip_assignment" * answer.skip_assignment
+        text += f" members={','.join(one.member_id for one in answer.members)}"
+    return text + " skip_assignment" * answer.skip_assignment
 
 
 def left(answer: Any) -> str:
     return ", ".join(
         [error(answer.error_code)]
         + [
-            f"{one.member_id or one.group_instance_id or 'nobody'} {error(one.error_code)}"
+            f"{one.member_id or one.group_instance_id or 'stranger'} {error(one.error_code)}"
             for one in answer.members
         ]
     )
@@ -347,7 +347,7 @@ def described(answer: Any) -> str:
     return " ".join([answer.group_state, *protocol, *members])
 
 
-TELL = {
+SHOWN = {
     "JoinGroup": joined,
     "SyncGroup": lambda answer: (
         error(answer.error_code) if answer.error_code else partitions_of(answer.assignment)

@@ -1,4 +1,4 @@
-"""Stories of lost records, told step by step, that chance hardly ever tells.
+"""Stories of lost records, step by step, that chance hardly ever produces.
 
 Each ends well because of one guard: without it a record that consumers have seen is missing on a
 replica that the controller may elect (StrongIsr).
@@ -25,9 +25,9 @@ def _deliver(stage: Stage, broker: int) -> None:
     stage.take(broker, stage.brokers[broker].answers.pop())
 
 
-def _lead(stage: Stage, leader: int, *told: int) -> None:
+def _lead(stage: Stage, leader: int, *notified: int) -> None:
     stage.elect(leader)
-    for broker in told:
+    for broker in notified:
         stage.tell(broker)
 
 

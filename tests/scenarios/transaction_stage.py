@@ -13,7 +13,7 @@
     refuse                              the next append fails
     crash                               all is forgotten but the log; markers that wait are lost
 
-A producer remembers the id and the epoch that it was told last, and who it is, across `init`.
+A producer remembers the id and the epoch that it received last, and who it is, across `init`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OFFSETS = TopicPartition("__consumer_offsets", 7)
 
 
 class Stage:
-    """One transaction coordinator, and whoever talks to it."""
+    """One transaction coordinator, and its clients."""
 
     def __init__(self) -> None:
         self.config = TransactionConfig()
@@ -81,13 +81,13 @@ class Stage:
         version = int(options.get("v", 5))
         decision = self.machine.init_producer_id(0, request, version, spare_id, self.now)
 
-        def told(answer: Any) -> str:
+        def answered(answer: Any) -> str:
             if answer.error_code:
                 return error(answer.error_code)
             owner = self.owners[producer] = Owner(answer.producer_id, answer.producer_epoch)
             return shown(owner)
 
-        yield from self.carry_out(decision, lambda a: f"{producer} <- InitProducerId {told(a)}")
+        yield from self.carry_out(decision, lambda a: f"{producer} <- InitProducerId {answered(a)}")
 
     def add(self, names: list[str], options: Options) -> Iterator[str]:
         producer, *places = names
@@ -100,7 +100,7 @@ class Stage:
         )
         version = int(options.get("v", 3))
 
-        def told(answer: Any) -> str:
+        def answered(answer: Any) -> str:
             codes = {
                 one.partition_error_code
                 for topic in answer.topic_results
@@ -109,7 +109,7 @@ class Stage:
             return ", ".join(error(code) for code in sorted(codes))
 
         decision = self.machine.add_partitions(0, request, version, self.now)
-        yield from self.carry_out(decision, lambda a: f"{producer} <- AddPartitions {told(a)}")
+        yield from self.carry_out(decision, lambda a: f"{producer} <- AddPartitions {answered(a)}")
 
     def offsets(self, names: list[str], options: Options) -> Iterator[str]:
         producer, group = names
@@ -154,24 +154,24 @@ class Stage:
     def describe(self, names: list[str], options: Options) -> Iterator[str]:
         (name,) = names
 
-        def told(answer: Any) -> str:
+        def answered(answer: Any) -> str:
             if answer.error_code:
                 return error(answer.error_code)
             owner = Owner(answer.producer_id, answer.producer_epoch)
             places = [f"{one.topic}-{number}" for one in answer.topics for number in one.partitions]
             return " ".join([answer.transaction_state, shown(owner), *places])
 
-        yield from self.carry_out(self.machine.describe(0, name), lambda a: f"<- {told(a)}")
+        yield from self.carry_out(self.machine.describe(0, name), lambda a: f"<- {answered(a)}")
 
     def list(self, names: list[str], options: Options) -> Iterator[str]:
         request = ListTransactionsRequest(state_filters=names)
 
-        def told(answer: Any) -> str:
+        def answered(answer: Any) -> str:
             states = answer.transaction_states
             return ", ".join(f"{one.transactional_id} {one.transaction_state}" for one in states)
 
         decision = self.machine.list_transactions(0, request, self.now_ms)
-        yield from self.carry_out(decision, lambda answer: f"<- {told(answer) or 'none'}")
+        yield from self.carry_out(decision, lambda answer: f"<- {answered(answer) or 'none'}")
 
     # --- the world -------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class Stage:
 
     # --- the shell -------------------------------------------------------------------------------
 
-    def carry_out(self, decision: Decision, told: Any = None) -> Iterator[str]:
+    def carry_out(self, decision: Decision, answered: Any = None) -> Iterator[str]:
         if decision.records and self.refuses:
             self.refuses = False
             yield "log !! refused"
@@ -236,7 +236,7 @@ class Stage:
             self.machine.apply(record, len(self.log) - 1)
             yield f"log <- {recorded(record)}"
         for reply in decision.replies:
-            yield told(reply.message)
+            yield answered(reply.message)
         for markers in decision.markers:
             self.waiting.append(markers)
             kind = "commit" if markers.is_commit else "abort"

@@ -18,15 +18,15 @@ from simulation.metadata import Ensemble, Session
 from simulation.world import Life, World
 
 
-class Nobody:
-    """Looks at no commit."""
+class NoListener:
+    """Ignores every commit."""
 
     def committed(self, session_id: int, effects: Sequence[Effect], tree: Tree) -> None: ...
 
 
 def _store(seed: int = 1) -> tuple[World, Ensemble, Session]:
     world = World(seed)
-    ensemble = Ensemble(world, Nobody())
+    ensemble = Ensemble(world, NoListener())
     return world, ensemble, Session(ensemble, Life(), timeout_ms=1000)
 
 

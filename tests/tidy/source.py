@@ -24,7 +24,7 @@ class Source:
     def tree(self) -> ast.Module:
         """Parsed when the first test asks for it.
 
-        Trees have no cycles and stay until the end, so nobody need look for garbage in them:
+        Trees have no cycles and stay until the end, so Python need not look for garbage in them:
         that took longer than all else that is done with them.
         """
         gc.disable()

@@ -43,7 +43,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_modules_that_pages_name_are_there() -> None:
-    """Decisions tell of their own time."""
+    """Decisions describe their own time."""
     found = [
         f"{page.name}: {module}"
         for page in sorted(CHECKOUT.glob("docs/*.md"))

@@ -42,7 +42,7 @@ def test_success_is_no_error() -> None:
         error_for_code(0)
 
 
-def test_an_error_says_its_meaning_unless_told_more() -> None:
+def test_an_error_says_its_meaning_unless_given_a_message() -> None:
     assert str(NotController()) == NotController.meaning
     assert str(NotController("ask broker 2")) == "ask broker 2"
     assert isinstance(NotController(), BarnabasError)

@@ -12,7 +12,7 @@ def test_a_counter_grows() -> None:
     assert counter.value == 5
 
 
-def test_numbers_are_told_in_prometheus_text() -> None:
+def test_numbers_are_written_as_prometheus_text() -> None:
     """RE-14: numbers as the JMX exporter writes them, with a point."""
     lag = (("topic", "t"), ("partition", "0"))
     families = [
@@ -39,5 +39,7 @@ def test_numbers_are_told_in_prometheus_text() -> None:
 
 def test_what_would_end_a_line_or_a_label_is_escaped() -> None:
     odd = (("path", 'C:\\"new"\nline'),)
-    told = text([Family("m", "gauge", 'a\\b\n"c"', [Sample(0, odd)])])
-    assert told == ('# HELP m a\\\\b\\n"c"\n# TYPE m gauge\nm{path="C:\\\\\\"new\\"\\nline"} 0.0\n')
+    printed = text([Family("m", "gauge", 'a\\b\n"c"', [Sample(0, odd)])])
+    assert printed == (
+        '# HELP m a\\\\b\\n"c"\n# TYPE m gauge\nm{path="C:\\\\\\"new\\"\\nline"} 0.0\n'
+    )

@@ -20,26 +20,28 @@ def test_it_returns_once_it_holds() -> None:
 
 
 def test_what_does_not_come_is_named() -> None:
-    told: list[str] = []
-    with pytest.raises(AssertionError, match=r"not so after 0.05 s: .*lambda: told == \[.news.\]"):
-        wait_until(lambda: told == ["news"], 0.05)
+    logged: list[str] = []
+    with pytest.raises(
+        AssertionError, match=r"not so after 0.05 s: .*lambda: logged == \[.news.\]"
+    ):
+        wait_until(lambda: logged == ["news"], 0.05)
 
-    def is_told() -> bool:
-        return bool(told)
+    def is_logged() -> bool:
+        return bool(logged)
 
-    with pytest.raises(AssertionError, match=r"not so after 0.05 s: def is_told\(\)"):
-        asyncio.run(until(is_told, 0.05))
+    with pytest.raises(AssertionError, match=r"not so after 0.05 s: def is_logged\(\)"):
+        asyncio.run(until(is_logged, 0.05))
     with pytest.raises(AssertionError, match=r"not so after 0 s: .*partial"):
-        wait_until(partial(bool, told), 0)
+        wait_until(partial(bool, logged), 0)
 
 
 def test_a_condition_over_several_lines_is_named() -> None:
-    told: dict[str, int] = {}
-    with pytest.raises(AssertionError, match=r"sorted\( told"):
+    logged: dict[str, int] = {}
+    with pytest.raises(AssertionError, match=r"sorted\( logged"):
         wait_until(
             lambda: (
                 sorted(
-                    told,
+                    logged,
                 )
                 == ["a"]
             ),

@@ -67,7 +67,7 @@ class SomeBroker:
         self.store = session
         self.view = ClusterView(broker_id, has_peers=True)
         self.hosted: dict[TopicPartition, PartitionImage] = {}
-        self.told: list[ControlRequest] = []
+        self.received: list[ControlRequest] = []
         self.codes: dict[TopicPartition, int] = {}  # what it answers, where not 0
         self.ends: dict[TopicPartition, LogEnd] = {}
         self.epochs: list[int] = []  # of its registrations
@@ -119,7 +119,7 @@ class SomeBroker:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def hang_up(self) -> None:
-        """Nobody can reach it any more."""
+        """No client can reach it any more."""
         assert self._server is not None
         self._server.close()
         for writer in list(self._writers):
@@ -144,7 +144,7 @@ class SomeBroker:
     def carry_out(self, request: ControlRequest) -> dict[TopicPartition, int]:
         if request.controller_epoch < self.image.controller_epoch:
             raise StaleControllerEpoch
-        self.told.append(request)
+        self.received.append(request)
         if isinstance(request, UpdateMetadata):
             self.view.update(self.image.apply(request))
             return {}

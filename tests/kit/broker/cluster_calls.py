@@ -81,7 +81,7 @@ def rewrite_topic(data_dir: Path, topic: str, change: Callable[[TopicNode], Topi
 
 
 def led(topic: str, numbers: list[int], leader: int = 0, leader_epoch: int = 3) -> LeaderAndIsr:
-    """Partitions with the replicas 0 and 7, as a controller tells of them."""
+    """Partitions with the replicas 0 and 7, as a controller describes them."""
     partition = PartitionImage(leader, leader_epoch, (leader,), (0, 7), 2, CONTROLLER_EPOCH)
     states = [
         PartitionState(TopicPartition(topic, number), topic_id(topic), partition, {}, True)

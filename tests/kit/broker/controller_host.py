@@ -39,14 +39,14 @@ def runner_of(
 
 
 class Host:
-    """A broker's side of it: what it hosts, what it knows, what it was told, in order."""
+    """A broker's side of it: what it hosts and knows, and the requests it received, in order."""
 
     def __init__(self, store: EmbeddedStore) -> None:
         self.store = store
         self.view = ClusterView(0)
         self.hosted: dict[TopicPartition, int] = {}  # leader epochs
-        self.told: list[ControlRequest] = []
-        self.lost: set[TopicPartition] = set()  # with a directory, which it says when told to stop
+        self.received: list[ControlRequest] = []
+        self.lost: set[TopicPartition] = set()  # with a directory, which it says on a StopReplica
         self.runner = runner_of(store, self.view, self._deliver)
 
     @property
@@ -54,7 +54,7 @@ class Host:
         return self.view.image
 
     async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
-        self.told.append(request)
+        self.received.append(request)
         if isinstance(request, UpdateMetadata):
             self.view.update(self.image.apply(request))
         elif isinstance(request, LeaderAndIsr):

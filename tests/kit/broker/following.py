@@ -1,5 +1,5 @@
-"""Brokers that follow each other: real servers on one loop, told what to do in the controller's
-place."""
+"""Brokers that follow each other: real servers on one loop, under orders from the test instead
+of a controller."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Site:
         return BrokerImage(self.broker_id, (endpoint,), None, epoch=1)
 
     def reached_by(self, port: int) -> None:
-        """Others are told this port from now on."""
+        """The other brokers connect to this port from now on."""
         self._port = port
 
     def replica(self, name: TopicPartition) -> Replica:
@@ -92,7 +92,7 @@ class Relay:
         self._writers: list[asyncio.StreamWriter] = []
         self.connections = 0
         self.holds: int | None = None
-        """The key of an API of which the next request is not passed on: nobody answers it."""
+        """The key of an API of which the next request is not passed on, and stays unanswered."""
         self.is_holding = False
         self.requests: list[int] = []
         """The sizes of all Fetch requests, in bytes."""

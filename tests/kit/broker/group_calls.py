@@ -59,7 +59,7 @@ def join_request(group_id: str, version: int, **fields: object) -> JoinGroupRequ
 
 
 def join(client: RawClient, group_id: str, version: int = 9, **fields: object) -> JoinGroupResponse:
-    """A JoinGroup; with the id that it was told to come with, if it was."""
+    """A JoinGroup; sent again with the assigned member id if the answer demands one."""
     request = join_request(group_id, version, **fields)
     answer: JoinGroupResponse = client.call(JOIN_GROUP, version, request)
     if answer.error_code == MemberIdRequired.code:

@@ -92,7 +92,7 @@ class Hosted:
         settings = {key.replace("_", "."): value for key, value in config.items()}
         assert self._apply(name, topic_id, 0, replicas, settings) == 0
 
-    def told(self, replica: Replica, *, leader: int, replicas: tuple[int, ...]) -> None:
+    def change_leader(self, replica: Replica, *, leader: int, replicas: tuple[int, ...]) -> None:
         """The controller has another leader, in a new epoch."""
         name, topic_id = replica.topic_partition, replica.partition.topic_id
         assert self._apply(name, topic_id, leader, replicas, {}) == 0

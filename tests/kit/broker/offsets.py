@@ -39,21 +39,21 @@ def commit(
     names = [topic.name for topic in answer.topics]
     assert len(set(names)) == len(names)
     return {
-        (topic.name, told.partition_index): told.error_code
+        (topic.name, partition.partition_index): partition.error_code
         for topic in answer.topics
-        for told in topic.partitions
+        for partition in topic.partitions
     }
 
 
 def committed(client: RawClient, group_id: str, topic: str, *numbers: int) -> list[int]:
-    """What OffsetFetch tells of these partitions."""
+    """The offsets that OffsetFetch answers for these partitions."""
     wanted = [OffsetFetchTopic(name=topic, partition_indexes=list(numbers))]
     request = OffsetFetchRequest(group_id=group_id, topics=wanted)
     answer = once_loaded(
-        lambda: client.call(OFFSET_FETCH, 5, request), lambda told: int(told.error_code)
+        lambda: client.call(OFFSET_FETCH, 5, request), lambda partition: int(partition.error_code)
     )
     assert answer.error_code == 0
-    return [told.committed_offset for told in answer.topics[0].partitions]
+    return [partition.committed_offset for partition in answer.topics[0].partitions]
 
 
 def delete(
@@ -67,7 +67,7 @@ def delete(
     request = OffsetDeleteRequest(group_id=group_id, topics=list(topics.values()))
     answer = client.call(OFFSET_DELETE, 0, request)
     return answer.error_code, {
-        (topic.name, told.partition_index): told.error_code
+        (topic.name, partition.partition_index): partition.error_code
         for topic in answer.topics
-        for told in topic.partitions
+        for partition in topic.partitions
     }

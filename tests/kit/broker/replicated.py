@@ -77,7 +77,7 @@ class Shared:
     def replica(self) -> Replica:
         return replicas_of(self.broker).hosted(self.name)
 
-    def told(
+    def change_role(
         self, leader: int = 0, isr: tuple[int, ...] = (0, 1), *, is_new_epoch: bool = True
     ) -> None:
         """The controller's LeaderAndIsr."""

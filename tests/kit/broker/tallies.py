@@ -63,15 +63,15 @@ class Tally:
 
     def put(self, ticket: int, name: str, number: int) -> Decision:
         waiting = [ticket, *self._waiting.pop(name, [])]
-        return Decision((record(name, number),), tuple(Reply(t, told(number)) for t in waiting))
+        return Decision((record(name, number),), tuple(Reply(t, answered(number)) for t in waiting))
 
     def forget(self, ticket: int) -> Decision:
         tombstones = tuple(record(name, 0)._replace(value=None) for name in self.numbers)
-        return Decision(tombstones, (Reply(ticket, told(len(tombstones))),))
+        return Decision(tombstones, (Reply(ticket, answered(len(tombstones))),))
 
     def get(self, ticket: int, name: str) -> Decision:
         if name in self.numbers:
-            return Decision(replies=(Reply(ticket, told(self.numbers[name])),))
+            return Decision(replies=(Reply(ticket, answered(self.numbers[name])),))
         self._waiting.setdefault(name, []).append(ticket)
         return NOTHING
 
@@ -105,7 +105,7 @@ def record(name: str, number: int) -> StateRecord:
     return StateRecord(key, value)
 
 
-def told(number: int) -> FindCoordinatorResponse:
+def answered(number: int) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(node_id=number)
 
 

@@ -50,14 +50,14 @@ TRANSACTION = 1  # a coordinator's kind
 
 
 def find_coordinator(client: RawClient, name: str) -> None:
-    """Ask for the coordinator, which has its topic made if nobody did before."""
+    """Ask for the coordinator, which has its topic created if it does not exist yet."""
     request = FindCoordinatorRequest(key=name, key_type=TRANSACTION)
     answer: Any = once_found(lambda: client.call(FIND_COORDINATOR, 2, request))
     assert answer.error_code == 0, answer
 
 
 class TransactionalProducer:
-    """Says exactly what a test tells it to; the answers' error codes are what it returns.
+    """Sends exactly what a test asks it to; the answers' error codes are what it returns.
 
     It waits for its coordinator to be loaded, as every client does: that is no answer.
     """
@@ -99,7 +99,7 @@ class TransactionalProducer:
             (result,) = answer.results_by_topic_v3_and_below
             return [each.partition_error_code for each in result.results_by_partition]
 
-        return once_loaded(codes, lambda told: max(told, default=0))
+        return once_loaded(codes, lambda found: max(found, default=0))
 
     def add_offsets(self, group: str, version: int = 3) -> int:
         request = AddOffsetsToTxnRequest(

@@ -85,9 +85,9 @@ class Producer:
         )
         answer = self.client.call(TXN_OFFSET_COMMIT, version, request)
         return {
-            (topic.name, told.partition_index): told.error_code
+            (topic.name, partition.partition_index): partition.error_code
             for topic in answer.topics
-            for told in topic.partitions
+            for partition in topic.partitions
         }
 
     def end(self, *, is_commit: bool) -> None:
@@ -105,8 +105,8 @@ def stable(client: RawClient, group_id: str, topic: str) -> tuple[int, int]:
     wanted = [OffsetFetchTopic(name=topic, partition_indexes=[0])]
     group = OffsetFetchGroup(group_id=group_id, topics=wanted)
     request = OffsetFetchRequest(groups=[group], require_stable=True)
-    told = client.call(OFFSET_FETCH, 9, request).groups[0].topics[0].partitions[0]
-    return told.committed_offset, told.error_code
+    answer = client.call(OFFSET_FETCH, 9, request).groups[0].topics[0].partitions[0]
+    return answer.committed_offset, answer.error_code
 
 
 def eventually(client: RawClient, group_id: str, topic: str, offset: int) -> None:

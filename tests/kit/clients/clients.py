@@ -1,7 +1,7 @@
 """What every foreign client is asked to do, in one vocabulary, so that tests can pair them freely.
 
 Each `*_client.py` here wraps one client: no logic of its own, no retries on top of the client's.
-All of them read by assignment: nobody joins a group or commits an offset.
+All of them read by assignment: none joins a group or commits an offset.
 """
 
 from __future__ import annotations

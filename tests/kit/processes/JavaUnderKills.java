@@ -194,7 +194,7 @@ public final class JavaUnderKills {
             try {
                 consumer.commitSync();
             } catch (CommitFailedException | RetriableException error) {
-                // Others own it by now, or nobody coordinates: a later commit says the same.
+                // Others own it by now, or no broker coordinates: a later commit says the same.
                 System.err.println(error);
             }
         }

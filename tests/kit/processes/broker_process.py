@@ -102,7 +102,7 @@ _ports = itertools.count(20000 + os.getpid() * 199 % 5000)
 
 
 def free_port() -> int:
-    """A port that nobody listens on now, nor was given by this before; below the range from which
+    """A port that is free now, and was not given by this before; below the range from which
     connections take theirs."""
     for port in itertools.islice(_ports, 5000):
         with socket.socket() as probe:

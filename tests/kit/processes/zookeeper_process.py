@@ -84,7 +84,7 @@ class ZooKeeperProcess:
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """It answers nobody, and no connection breaks, until `resume`."""
+        """It answers no client, and no connection breaks, until `resume`."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 

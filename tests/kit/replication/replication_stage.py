@@ -113,7 +113,7 @@ class Broker:
 
 
 class Stage:
-    """The whole of it. Whoever drives it chooses what happens next."""
+    """The whole of it. The test that drives it chooses what happens next."""
 
     def __init__(self, min_insync: int) -> None:
         self.min_insync = min_insync

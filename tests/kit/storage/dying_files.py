@@ -10,7 +10,7 @@ from tests.kit.storage.disk import QuickFiles
 
 
 class Killed(BaseException):
-    """Not an Exception: nobody may handle it."""
+    """Not an Exception: no code may handle it."""
 
 
 class DyingFiles(QuickFiles):

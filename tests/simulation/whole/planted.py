@@ -19,7 +19,7 @@ from barnabas.storage.log import Log
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def _leader_that_waits_for_nobody(patch: pytest.MonkeyPatch) -> None:
+def _leader_that_waits_for_no_follower(patch: pytest.MonkeyPatch) -> None:
     """Its high watermark is its own log's end (RE-5)."""
 
     def advance(self: Partition) -> list[Any]:
@@ -52,7 +52,7 @@ def _controller_that_takes_anyone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _log_that_forgets_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
-    """Readers of committed records are told of no aborted transaction (CO-6)."""
+    """Readers of committed records learn of no aborted transaction (CO-6)."""
     patch.setattr(Log, "aborted_transactions", lambda self, fetch_offset, end_offset: [])
 
 
@@ -69,7 +69,7 @@ def _coordinator_that_always_commits(patch: pytest.MonkeyPatch) -> None:
 
 PLANTED: Mapping[str, Plant] = MappingProxyType(
     {
-        "leader": _leader_that_waits_for_nobody,
+        "leader": _leader_that_waits_for_no_follower,
         "follower": _follower_that_names_no_epoch,
         "controller": _controller_that_takes_anyone,
         "log": _log_that_forgets_what_was_aborted,

@@ -15,7 +15,7 @@ from simulation.whole.clients import Clients
 from simulation.whole.environment import Options
 from tests.kit.processes.broker_process import free_port
 
-PATIENCE_MS = 120_000  # of whoever waits, on a machine that does much else
+PATIENCE_MS = 120_000  # of a client that waits, on a machine that does much else
 
 
 class Brokers:

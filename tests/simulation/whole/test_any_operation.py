@@ -72,7 +72,7 @@ class Machine:
         self.store.truncate(NAME, offset)
 
     def _epochs(self) -> list[tuple[int, int]]:
-        """As the batches tell them: each with its first offset."""
+        """As the batches have them: each with its first offset."""
         began: dict[int, int] = {}
         for _, header in iterate_batches(read(self.log, 0)):
             began.setdefault(header.partition_leader_epoch, header.base_offset)
@@ -238,7 +238,7 @@ def test_st_8_a_log_that_died_while_it_was_cleaned_has_the_last_value_of_each_ke
 
 
 def test_what_only_a_death_in_a_turn_shows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted bug: whoever was killed is believed to have left whole batches only."""
+    """A planted bug: a killed broker is believed to have left whole batches only."""
     monkeypatch.setattr(Segment, "cut", lambda self, size: None)
     machine = Machine()
     for _ in range(5):

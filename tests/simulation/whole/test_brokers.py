@@ -1,4 +1,4 @@
-"""Whole brokers and clients under virtual time: they work, a seed tells all, and they survive."""
+"""Whole brokers and clients under virtual time: they work, seeds repeat runs, and they survive."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_a_broker_dies_at_any_change_of_its_disk_and_comes_back(room: MachineRoo
     assert deaths == 6 * [True, False]
 
 
-def test_whoever_waits_for_a_start_hears_of_its_end(room: MachineRoom) -> None:
+def test_a_task_that_waits_for_a_start_learns_of_its_end(room: MachineRoom) -> None:
     brokers = Brokers(room)
 
     async def story() -> None:

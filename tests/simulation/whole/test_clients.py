@@ -55,7 +55,7 @@ def test_without_faults_every_rule_holds_and_has_something_to_judge(tmp_path: Pa
     outcomes = {writing.outcome for writing in clients.history.writings.values()}
     assert {OK, FAIL} <= outcomes
     assert UNKNOWN not in outcomes, "nothing went wrong that could have left a doubt"
-    assert all(words(line) for line in clients.history.lines), "the story can be told"
+    assert all(words(line) for line in clients.history.lines), "the story can be printed"
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def test_brokers_that_come_and_go_break_no_rule(tmp_path: Path) -> None:
     )
 
 
-def test_who_does_not_come_to_an_end_is_named_and_stopped() -> None:
-    """Nobody listens there: writers give up when they are asked to, readers have nothing to end
+def test_a_client_that_does_not_end_is_named_and_stopped() -> None:
+    """No broker listens there: writers give up when they are asked to, readers have nothing to end
     with."""
     options = Options(finish_ms=300, sure_writers=1, members=1, copiers=0, readers=1)
 

@@ -1,4 +1,4 @@
-"""What is noted of a run, and how it is told."""
+"""What is noted of a run, and how it is printed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Table:
         self._number = 0
 
     def writes(self, offset: int, *, key: bytes = b"k", tombstone: bool = False) -> Writing:
-        """A record that was acknowledged there; -1: nobody knows what became of it."""
+        """A record that was acknowledged there; -1: its outcome is unknown."""
         self._number += 1
         writing = Writing("w.1", 0, self._number, KEYED_0, -1)
         writing.key, writing.is_tombstone = key, tombstone
@@ -66,7 +66,7 @@ def test_a_record_stays_where_it_was_and_in_order() -> None:
     first, last = table.writes(3), table.writes(7)
     assert not table.holds(row(last, 6))
     assert not table.holds(row(last), row(first))
-    assert not table.holds(row(last), Row(9, b"k", b"nobody's|"))
+    assert not table.holds(row(last), Row(9, b"k", b"stranger|"))
 
 
 def test_a_tombstone_may_go_with_its_key_but_gives_nothing_back() -> None:
@@ -87,7 +87,7 @@ def test_what_is_in_doubt_may_have_come_behind_what_is_certain() -> None:
     assert table.holds()
 
 
-def test_what_was_aborted_hides_nothing_and_is_read_by_nobody_who_reads_committed_records() -> None:
+def test_what_was_aborted_hides_nothing_and_no_reader_of_committed_records_reads_it() -> None:
     table = Table()
     certain, aborted = table.writes(3), table.in_transaction(7, FAIL)
     assert table.holds(row(certain))

@@ -63,7 +63,7 @@ def test_st_8_a_killed_store_has_all_that_was_written() -> None:
 
 @pytest.mark.parametrize("first_seed", range(0, 40, 10))
 def test_st_8_a_store_without_power_has_all_that_was_flushed(first_seed: int) -> None:
-    """And of the rest as much as is whole, again and again; nobody else's bytes ever."""
+    """And of the rest as much as is whole, again and again; never the bytes of another."""
     lost = kept = 0
     for seed in range(first_seed, first_seed + 10):
         random = Random(seed)

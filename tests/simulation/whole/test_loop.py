@@ -48,7 +48,7 @@ def test_timers_run_in_their_order_and_those_of_one_instant_as_they_were_made(
 
 
 def test_a_timer_is_never_early(loop: VirtualLoop) -> None:
-    """Else whoever looks at the time, and sees that it is too early, waits for no time at all."""
+    """Else a task that looks at the time, and sees that it is too early, waits for no time."""
 
     async def main() -> None:
         for number in range(2000):
@@ -128,12 +128,12 @@ def test_a_thread_takes_its_time_and_its_outcome_comes_later_still(loop: Virtual
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.sleep(1)
-        assert len(at) == 3, "a thread goes on when nobody waits for it any more"
+        assert len(at) == 3, "a thread goes on when no task waits for it any more"
 
     loop.run(main())
 
 
-def test_whoever_spins_is_named(loop: VirtualLoop) -> None:
+def test_a_task_that_spins_is_named(loop: VirtualLoop) -> None:
     async def restless() -> None:
         while True:
             await asyncio.sleep(0)
@@ -172,11 +172,11 @@ def test_a_run_may_not_go_on_for_ever() -> None:
         loop.close()
 
 
-def test_an_exception_that_nobody_handled_is_found(loop: VirtualLoop) -> None:
+def test_an_unhandled_exception_is_found(loop: VirtualLoop) -> None:
     life = loop.life("broker-1")
 
     def fails() -> None:
-        raise ValueError("nobody is here")
+        raise ValueError("nothing is here")
 
     async def main() -> None:
         life.run(loop.call_soon, fails)
@@ -191,7 +191,7 @@ def test_an_exception_that_nobody_handled_is_found(loop: VirtualLoop) -> None:
 
     loop.run(main())
     assert [(each.life, repr(each.error)) for each in loop.findings] == [
-        ("broker-1", "ValueError('nobody is here')"),
+        ("broker-1", "ValueError('nothing is here')"),
         ("the world", "OSError('unseen')"),
     ]
     assert "fails" in loop.findings[0].message
@@ -393,7 +393,7 @@ def test_what_a_life_makes_is_its_own_and_so_is_what_that_makes(loop: VirtualLoo
     assert ran == []
 
 
-def test_a_turn_holds_its_process_up_and_nobody_else(loop: VirtualLoop) -> None:
+def test_a_turn_holds_its_process_up_and_no_other(loop: VirtualLoop) -> None:
     busy, other = loop.life("busy"), loop.life("other")
     ran: list[tuple[str, int]] = []
 
@@ -436,7 +436,7 @@ def test_a_turn_above_the_budget_is_a_finding_that_names_it(loop: VirtualLoop) -
 
     async def main() -> None:
         await life.call(work(2))
-        assert loop.findings == []  # the disk that is slow is no fault of whoever asks it
+        assert loop.findings == []  # a slow disk is not the fault of the task that uses it
         await life.call(work(3))
 
     loop.run(main())

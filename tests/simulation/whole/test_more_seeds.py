@@ -19,6 +19,6 @@ def test_more_seeds_hold_and_prove_something() -> None:
 
 @pytest.mark.slow
 def test_fresh_seeds_hold() -> None:
-    """Drawn anew each time: a failing one tells its number, and is the same again from it."""
+    """Drawn each time: a failing one prints its number, and is the same again from it."""
     first = _FIRST_FRESH + SystemRandom().below(1 << 30)
     hold(range(first, first + _FRESH))

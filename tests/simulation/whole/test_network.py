@@ -211,7 +211,7 @@ def test_close_sends_what_was_written_and_abort_does_not(stage: Stage) -> None:
     story(stage, play)
 
 
-def test_whoever_closes_over_unread_bytes_resets(stage: Stage) -> None:
+def test_an_end_that_closes_over_unread_bytes_resets(stage: Stage) -> None:
     async def play() -> None:
         stage.listen()
         mine, theirs = await stage.pair()
@@ -225,7 +225,7 @@ def test_whoever_closes_over_unread_bytes_resets(stage: Stage) -> None:
     story(stage, play)
 
 
-def test_nobody_listens(stage: Stage) -> None:
+def test_a_port_without_a_listener_refuses(stage: Stage) -> None:
     async def play() -> None:
         stage.network.host("server")
         with pytest.raises(ConnectionRefusedError):
@@ -409,9 +409,7 @@ def test_a_reset_reaches_both_sides_even_those_that_do_not_read(stage: Stage) ->
 
 
 @pytest.mark.parametrize("patience_ms", [100, 400])
-def test_whoever_gives_up_dialling_leaves_no_connection_behind(
-    stage: Stage, patience_ms: int
-) -> None:
+def test_an_abandoned_dialling_leaves_no_connection_behind(stage: Stage, patience_ms: int) -> None:
     """Whether the other machine has heard of it by then, or will only hear of it."""
 
     async def play() -> None:

@@ -49,7 +49,7 @@ OF_BROKERS = {
     "watermark",
     "young",
 }
-"""Rules that need brokers, or whoever watched them: `test_verdict.py` has those."""
+"""Rules that need brokers, or a witness of them: `test_verdict.py` has those."""
 
 Plant = Callable[[HandMade], object]
 
@@ -290,18 +290,18 @@ def test_a_transaction_in_doubt_may_be_there_whole() -> None:
     assert broken_by(commit_it) == []
 
 
-def test_a_client_that_begins_anew_may_be_told_less_at_first() -> None:
+def test_a_client_that_starts_over_may_see_less_at_first() -> None:
     """By a leader that does not know yet that it is deposed; from then on it goes forward."""
 
-    def begin_anew(made: HandMade) -> None:
+    def start_over(made: HandMade) -> None:
         made.history.sees_end(End("reader", False, SURE_0, 3, life=2))
 
-    def begin_anew_and_fall(made: HandMade) -> None:
-        begin_anew(made)
+    def start_over_and_fall(made: HandMade) -> None:
+        start_over(made)
         made.history.sees_end(End("reader", False, SURE_0, 2, life=2))
 
-    assert broken_by(begin_anew) == []
-    assert broken_by(begin_anew_and_fall) == ["end forward"]
+    assert broken_by(start_over) == []
+    assert broken_by(start_over_and_fall) == ["end forward"]
 
 
 def test_nothing_is_promised_where_it_was_lost() -> None:

@@ -87,7 +87,7 @@ def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> Non
     assert "elections" in said
 
 
-def test_what_was_never_met_is_told() -> None:
+def test_what_was_never_met_is_reported() -> None:
     outcome = run(draw(2))
     blind = outcome._replace(
         judged={**outcome.judged, "once": 0},

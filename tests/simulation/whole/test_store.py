@@ -115,7 +115,7 @@ def test_a_reset_connection_is_replaced_within_the_session() -> None:
 
 
 def test_a_commit_whose_answer_is_lost_may_have_happened_or_happen_yet() -> None:
-    """But not any more when there is a connection again, so that a read tells what came of it."""
+    """But not any more when there is a connection again, so that a read shows what came of it."""
 
     async def outcome(seed: int, slow_ms: float = 2) -> tuple[str, bool, bool]:
         store = SimStore(Random(seed), Timing(1, 2, slow_ms, 0))
@@ -125,15 +125,15 @@ def test_a_commit_whose_answer_is_lost_may_have_happened_or_happen_yet() -> None
         session.reset()
         try:
             await commit
-            told = "done"
+            result = "done"
         except OutcomeUnknown:
-            told = "unknown"
+            result = "unknown"
         was_there = "/n" in store.tree.nodes
         is_there = await session.read("/n") is not None
         await asyncio.sleep(1)
         assert is_there == ("/n" in store.tree.nodes)
         await session.close()
-        return told, was_there, is_there
+        return result, was_there, is_there
 
     async def scenario() -> None:
         found = {await outcome(seed) for seed in range(60)}
@@ -186,7 +186,7 @@ def test_what_is_cut_off_is_over_before_its_owner_knows() -> None:
         await until(lambda: gone == [first])
         assert states == [SUSPENDED] and await other.read("/mine") is None
         await asyncio.sleep(0.3)
-        assert states == [SUSPENDED], "nobody can have told it"
+        assert states == [SUSPENDED], "no server can have notified it"
         session.mend()
         await until(lambda: states == [SUSPENDED, EXPIRED, CONNECTED])
         assert fired == [EXPIRED] and session.session_id != first
@@ -224,10 +224,10 @@ def test_while_all_servers_are_away_no_session_ends() -> None:
         store = SimStore(Random(5), QUICK)
         sessions = [store.session(400) for _ in range(3)]
         await sessions[0].commit([Create("/mine", None, True)])
-        told = [_watched(session) for session in sessions]
+        states = [_watched(session) for session in sessions]
         store.stop()
         await asyncio.sleep(0.01)
-        assert told == [[SUSPENDED]] * 3, "a connection that breaks is noticed"
+        assert states == [[SUSPENDED]] * 3, "a connection that breaks is noticed"
         with pytest.raises(ConfigError):
             store.session()
         read = asyncio.ensure_future(sessions[1].read("/mine"))
@@ -235,7 +235,7 @@ def test_while_all_servers_are_away_no_session_ends() -> None:
         assert not read.done()
         store.start()
         assert await read is not None
-        await until(lambda: told == [[SUSPENDED, CONNECTED]] * 3)
+        await until(lambda: states == [[SUSPENDED, CONNECTED]] * 3)
         assert [session.session_id for session in sessions] == [1, 2, 3]
         sessions[0].cut()
         await until(lambda: "/mine" not in store.tree.nodes)
@@ -243,7 +243,7 @@ def test_while_all_servers_are_away_no_session_ends() -> None:
     _play(scenario())
 
 
-OWNER: ContextVar[str] = ContextVar("owner", default="nobody")
+OWNER: ContextVar[str] = ContextVar("owner", default="no owner")
 
 
 def test_callbacks_run_in_their_owners_context_and_end_with_it() -> None:
@@ -319,7 +319,7 @@ def test_a_paused_owner_learns_late_that_its_session_is_over() -> None:
 
 def test_a_run_is_the_same_for_the_same_seed() -> None:
     def run(seed: int) -> list[tuple[int, str]]:
-        told: list[tuple[int, str]] = []
+        events: list[tuple[int, str]] = []
 
         async def scenario() -> None:
             loop = asyncio.get_running_loop()
@@ -331,9 +331,9 @@ def test_a_run_is_the_same_for_the_same_seed() -> None:
                     try:
                         await session.commit([Create(f"/{name}{number}", None, number % 3 == 0)])
                     except MetadataError as error:
-                        told.append((loop.now_us, f"{name}: {type(error).__name__}"))
+                        events.append((loop.now_us, f"{name}: {type(error).__name__}"))
                         await asyncio.sleep(0.05)
-                    told.append((loop.now_us, f"{name}: {number}"))
+                    events.append((loop.now_us, f"{name}: {number}"))
 
             sessions = [store.session(300) for _ in range(3)]
             tasks = [
@@ -349,7 +349,7 @@ def test_a_run_is_the_same_for_the_same_seed() -> None:
                 await task
 
         _play(scenario(), seed)
-        return told
+        return events
 
     assert run(1) == run(1) != run(2)
 
@@ -373,7 +373,7 @@ def test_servers_lag_but_never_behind_what_a_session_has_seen() -> None:
                 assert session is not writer or found == number
                 stale += found < number
                 seen[session.session_id] = found
-        assert stale, "nobody has seen anything old"
+        assert stale, "no session has seen anything old"
 
     _play(scenario())
 

@@ -35,7 +35,7 @@ def leads(brokers: Brokers, name: TopicPartition) -> tuple[int, Replica]:
         replica = server.node.replicas.hosted(name)
         if replica.partition.is_leader:
             return broker_id, replica
-    raise AssertionError(f"nobody leads {name}")
+    raise AssertionError(f"no broker leads {name}")
 
 
 def spoil(path: Path) -> None:
@@ -96,14 +96,14 @@ async def leave_a_transaction_open(brokers: Brokers, clients: Clients) -> None:
     ) as producer:
         await producer.init_transactions()
         producer.begin_transaction()
-        await (await producer.send(ATOMIC, b"nobody's:0:1|", partition=0))
+        await (await producer.send(ATOMIC, b"stranger:0:1|", partition=0))
         judged = await judge(clients, brokers.servers, CALM)
         assert "closed" in rules_of(judged)
         assert any("stable up to" in text for text in judged.broken), "the partition says so"
         assert any("left" in text for text in judged.broken), "and the coordinator does"
         await producer.abort_transaction()
     judged = await judge(clients, brokers.servers, CALM)
-    assert rules_of(judged) == {"sent"}, "what nobody knows of stays in the log, aborted or not"
+    assert rules_of(judged) == {"sent"}, "what no client wrote stays in the log, aborted or not"
 
 
 async def spoil_logs(brokers: Brokers, clients: Clients) -> None:
@@ -127,7 +127,7 @@ async def stop_one(brokers: Brokers, clients: Clients) -> None:
         judged.raise_if_broken()
 
 
-def test_who_did_not_end_or_met_a_surprise_is_told() -> None:
+def test_a_client_that_did_not_end_or_met_a_surprise_is_named() -> None:
     """Without a broker, and so without quiet."""
 
     async def play() -> Judged:

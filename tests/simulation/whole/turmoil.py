@@ -141,7 +141,7 @@ class Turmoil:
             await within(LONG_MS, broker.stop())
 
     async def _start_again(self, broker: SimBroker) -> None:
-        """Again and again, as whoever looks after a machine does."""
+        """Again and again, as the operator of a machine does."""
         await asyncio.sleep(self.random.random() * 3)
         while not broker.is_running:
             try:

@@ -39,7 +39,7 @@ def replicated(node: Broker, client: RawClient, request: pytest.FixtureRequest) 
     name = _name_of(request)
     create(client, name)
     found = Shared(node, name, topic_id_of(client, name))
-    found.told()
+    found.change_role()
     return found
 
 

@@ -109,7 +109,7 @@ def test_a_batch_of_any_size_is_checked_in_little_memory(
     assert "its records are not shown" in capfd.readouterr().out
 
 
-def test_log_append_time_and_a_codec_that_nobody_knows_have_their_words(tmp_path: Path) -> None:
+def test_log_append_time_and_an_unknown_codec_have_their_words(tmp_path: Path) -> None:
     header = read_header(batch(0))._replace(attributes=LOG_APPEND_TIME | 6, max_timestamp=9)
     with write(tmp_path, seal(header, b"")).open("rb") as file:
         (found,) = LogWalk(file)
@@ -174,16 +174,16 @@ def test_a_file_that_is_none_is_one_line_and_exit_1(
     (tmp_path / "other").mkdir()
     good = write(tmp_path / "other", batch(0))
     assert main(["dump", str(path), str(good)]) == 1
-    told = capfd.readouterr()
-    assert told.err.count("\n") == 1 and "Traceback" not in told.err
-    assert str(path) in told.err and problem in told.err
-    assert told.out.endswith("isvalid: true\n")
+    printed = capfd.readouterr()
+    assert printed.err.count("\n") == 1 and "Traceback" not in printed.err
+    assert str(path) in printed.err and problem in printed.err
+    assert printed.out.endswith("isvalid: true\n")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["dump", str(tmp_path / "00.log")]) == 1
-    told = capfd.readouterr().err
-    assert told == f"barnabas dump: {tmp_path}/00.log: no such file or directory\n"
+    stderr = capfd.readouterr().err
+    assert stderr == f"barnabas dump: {tmp_path}/00.log: no such file or directory\n"
 
 
 def test_a_wrong_command_line_is_one_line_and_exit_2(capfd: pytest.CaptureFixture[str]) -> None:
@@ -219,10 +219,10 @@ def verified(
     capfd: pytest.CaptureFixture[str], *paths: Path, more: Sequence[str] = ()
 ) -> list[str]:
     code = main(["dump", "--verify", *more, *map(str, paths)])
-    told = capfd.readouterr()
-    findings = told.out.splitlines()
+    printed = capfd.readouterr()
+    findings = printed.out.splitlines()
     assert code == (1 if findings else 0)
-    assert told.err == f"Verified {len(paths)} files, findings: {len(findings)}\n"
+    assert printed.err == f"Verified {len(paths)} files, findings: {len(findings)}\n"
     return [finding.rpartition(f"{paths[0].parent}/")[2] for finding in findings]
 
 

@@ -122,7 +122,7 @@ class Course:
                 self._drop()
             elif not isinstance(answer, int):
                 self._fail(batch, answer)
-            elif kind == "resign":  # whoever waits for acks=all is told so
+            elif kind == "resign":  # a client that waits for acks=all gets this
                 self._fail(batch, NotLeaderOrFollower())
             else:
                 self.accumulator.acknowledge(batch, answer, -1)

@@ -1,4 +1,4 @@
-"""UX-3, PR-6: options have Kafka's names and defaults; what is wrong is told."""
+"""UX-3, PR-6: options have Kafka's names and defaults; what is wrong is an error."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def test_options_of_groups_fit_together() -> None:
         True,
     )
     _, alone = configure(ConsumerConfig, {})
-    assert not alone.enable_auto_commit, "there is nobody to commit for"
-    for options, told in (
+    assert not alone.enable_auto_commit, "there is no group to commit for"
+    for options, complaint in (
         ({"enable_auto_commit": True}, r"enable\.auto\.commit is for consumers in a group"),
         ({"group_instance_id": "blue"}, r"group\.instance\.id is for consumers in a group"),
         ({"group_id": "g", "session_timeout_ms": 3_000}, r"3000 is not less than session"),
         ({"group_id": "g", "max_poll_interval_ms": 0}, r"max\.poll\.interval\.ms: 0 is less"),
     ):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=complaint):
             configure(ConsumerConfig, options)
     with pytest.raises(ConfigError, match=r"conflicts with enable\.idempotence=false"):
         configure(ProducerConfig, {"transactional_id": "t", "enable_idempotence": False})

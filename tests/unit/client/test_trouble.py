@@ -1,4 +1,4 @@
-"""Of what a client waits for its user is told once per cause, and then now and then."""
+"""What a client waits for is logged once per cause, and then now and then."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from barnabas.client.trouble import Trouble
 from barnabas.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable
 
 
-def test_one_cause_is_told_once_in_half_a_minute() -> None:
+def test_one_cause_is_news_once_in_half_a_minute() -> None:
     trouble = Trouble()
-    told = [
+    news = [
         now_ms
         for now_ms in range(0, 70_000, 100)
         if trouble.is_news("k1", CoordinatorNotAvailable, now_ms)
     ]
-    assert told == [0, 30_000, 60_000]
+    assert news == [0, 30_000, 60_000]
 
 
-def test_another_cause_and_another_group_are_told_by_themselves() -> None:
+def test_another_cause_and_another_group_are_news_by_themselves() -> None:
     trouble = Trouble()
     assert trouble.is_news("k1", CoordinatorNotAvailable, 0)
     assert trouble.is_news("k1", CoordinatorLoadInProgress, 1)
@@ -24,7 +24,7 @@ def test_another_cause_and_another_group_are_told_by_themselves() -> None:
     assert not trouble.is_news("k1", CoordinatorNotAvailable, 3)
 
 
-def test_what_passes_within_the_patience_is_not_told() -> None:
+def test_what_passes_within_the_patience_is_no_news() -> None:
     trouble = Trouble(patience_ms=1_000)
     assert not trouble.is_news("k1", CoordinatorNotAvailable, 0)
     assert not trouble.is_news("k1", CoordinatorLoadInProgress, 999)
@@ -33,7 +33,7 @@ def test_what_passes_within_the_patience_is_not_told() -> None:
     assert trouble.is_news("k1", CoordinatorNotAvailable, 6_000)
 
 
-def test_what_comes_and_goes_is_told_no_more_often() -> None:
+def test_what_comes_and_goes_is_news_no_more_often() -> None:
     trouble = Trouble()
     assert trouble.is_news("k1", CoordinatorNotAvailable, 0)
     trouble.over("k1")

@@ -59,10 +59,10 @@ def test_an_older_leader_epoch_does_not_undo_a_newer_one() -> None:
     assert silent.topics["t"].partitions[0].leader == 2, "an old broker says no epoch: believe it"
 
 
-def test_a_topic_made_anew_starts_over() -> None:
+def test_a_recreated_topic_starts_over() -> None:
     view = ClusterView().updated(answer(partition(0, 2, 5)))
-    anew = view.updated(answer(partition(0, 1, 0), topic_id=b"j" * 16))
-    assert anew.topics["t"].partitions[0].leader == 1
+    recreated = view.updated(answer(partition(0, 1, 0), topic_id=b"j" * 16))
+    assert recreated.topics["t"].partitions[0].leader == 1
 
 
 def test_an_error_takes_the_place_of_a_topic_and_the_other_way_round() -> None:

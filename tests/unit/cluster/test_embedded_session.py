@@ -32,14 +32,14 @@ def test_a_session_that_expires_notifies_its_watchers_and_all_others() -> None:
     async def test() -> None:
         store = EmbeddedStore()
         one, two = store.session(), store.session()
-        told: list[str] = []
+        notified: list[str] = []
         states: list[SessionState] = []
         one.on_session(states.append)
         await one.commit([Create("/mine", ephemeral=True)])
-        one.watch("/other", lambda: told.append("one"))
-        two.watch("/mine", lambda: told.append("two"))
+        one.watch("/other", lambda: notified.append("one"))
+        two.watch("/mine", lambda: notified.append("two"))
         one.expire()
-        assert sorted(told) == ["one", "two"]
+        assert sorted(notified) == ["one", "two"]
         assert states == [SessionState.EXPIRED]
         with pytest.raises(SessionExpired):
             await one.commit([Create("/x")])
@@ -57,18 +57,18 @@ def test_a_watch_fires_once_and_not_in_a_later_session() -> None:
         store = EmbeddedStore()
         session = store.session()
         await store.commit([Create("/node", b"")])
-        told: list[int] = []
-        tell = lambda: told.append(1)  # noqa: E731 - the same callback twice
-        session.watch("/node", tell)
-        session.watch("/node", tell)
+        notified: list[int] = []
+        notify = lambda: notified.append(1)  # noqa: E731 - the same callback twice
+        session.watch("/node", notify)
+        session.watch("/node", notify)
         await store.commit([Set("/node", b"1")])
         await store.commit([Set("/node", b"2")])
-        assert told == [1]
-        session.watch("/node", tell)
+        assert notified == [1]
+        session.watch("/node", notify)
         session.expire()
-        assert told == [1, 1]
+        assert notified == [1, 1]
         session.reconnect()
         await store.commit([Set("/node", b"3")])
-        assert told == [1, 1], "a watcher in the old session reads again by itself"
+        assert notified == [1, 1], "a watcher in the old session reads again by itself"
 
     asyncio.run(test())

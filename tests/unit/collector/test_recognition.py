@@ -38,7 +38,7 @@ def test_the_inode_of_a_removed_file_is_no_proof() -> None:
     assert recognised.files[0].position == 0
 
 
-def test_a_file_cut_off_and_written_anew_is_a_new_generation() -> None:
+def test_a_file_cut_off_and_rewritten_is_a_new_generation() -> None:
     known = seen(7, b"first\nsecond\n")
     recognised = look([file(7, b"first\nnew\n", is_live=True)], [known])
     assert (recognised.files[0].generation, recognised.files[0].position) == (1, 0)

@@ -1,6 +1,6 @@
-"""UX-3: a key that nobody reads says so when it is set, and a key that is read does not.
+"""UX-3: a key that no code reads says so when it is set, and a key that is read does not.
 
-Whoever begins to read a key moves its row from the inert tables to `broker_keys.py`.
+A change that begins to read a key moves its row from the inert tables to `broker_keys.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _keys_that_are_read() -> set[str]:
     return read | {"log.message.timestamp.difference.max.ms"}
 
 
-def test_a_topic_key_is_without_effect_exactly_if_nobody_reads_it() -> None:
+def test_a_topic_key_is_without_effect_exactly_if_no_code_reads_it() -> None:
     """UX-3. The old timestamp bound is read under the names of the two that it became."""
     code = _code()
     read = {
@@ -42,13 +42,13 @@ def test_a_topic_key_is_without_effect_exactly_if_nobody_reads_it() -> None:
     }
     read.add("message.timestamp.difference.max.ms")
     with_effect = {key.name for key in TOPIC_KEYS.values() if not key.inert}
-    assert with_effect - read == set(), "nobody reads these: give the reason in topic_keys.py"
+    assert with_effect - read == set(), "no code reads these: give the reason in topic_keys.py"
     assert read - with_effect == set(), "these are read: take the reason out of topic_keys.py"
 
 
-def test_a_key_is_without_effect_exactly_if_nobody_reads_it() -> None:
+def test_a_key_is_without_effect_exactly_if_no_code_reads_it() -> None:
     """UX-3"""
     with_effect = {key.name for key in BROKER_KEYS.values() if not key.inert}
     read = _keys_that_are_read()
-    assert with_effect - read == set(), "nobody reads these: move their rows to the inert tables"
+    assert with_effect - read == set(), "no code reads these: move their rows to the inert tables"
     assert read - with_effect == set(), "these are read: move their rows to broker_keys.py"

@@ -1,4 +1,4 @@
-"""Values are read as Kafka reads them, and what is wrong is told with the key and the rule."""
+"""Values are read as Kafka reads them, and errors name the key and the rule."""
 
 from __future__ import annotations
 

@@ -83,9 +83,11 @@ def test_of_every_security_setting_it_is_decided_what_it_means() -> None:
 def test_a_promise_that_is_not_kept_is_refused(name: str) -> None:
     """SE-6: naming the setting and the way out, never its value."""
     text = promise_of(name)
-    with pytest.raises(ConfigError, match=rf"^{re.escape(name)} promises .*: leave it out") as told:
+    with pytest.raises(
+        ConfigError, match=rf"^{re.escape(name)} promises .*: leave it out"
+    ) as error:
         BrokerConfig({"log.dirs": "/d", name: text})
-    assert "Anything" not in str(told.value)
+    assert "Anything" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", sorted(CLAIMS))

@@ -8,7 +8,7 @@ from barnabas.config import LogConfig, topic_warnings
 from barnabas.errors import ConfigError
 
 
-def test_settings_without_effect_are_told_with_the_reason() -> None:
+def test_settings_without_effect_are_named_with_the_reason() -> None:
     """UX-3"""
     settings = {
         "retention.ms": "5",

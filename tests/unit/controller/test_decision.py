@@ -31,7 +31,7 @@ def test_a_small_decision_is_one_commit() -> None:
 
 
 def test_a_topics_first_node_comes_with_its_first_partition() -> None:
-    """Whoever finds the one without the other would make it again."""
+    """A broker that finds the one without the other would make it again."""
     stage = Stage()
     never = PartitionImage.never_led((1,))
     decision = stage.controller.topics_added([topic("t", never, never), topic("u", never)])

@@ -145,12 +145,12 @@ def test_a_broker_that_comes_back_has_its_directories_back() -> None:
 def test_a_late_report_of_an_ended_registration_is_ignored() -> None:
     """ST-10: its directories may be back by now, and then nothing would revoke the report."""
     stage = Stage(topic("t", led(1, 3)))
-    told_by = stage.live[3].epoch
+    reported_in = stage.live[3].epoch
     stage.go(3)
-    assert stage.controller.replicas_offline(3, [T0], told_by).requests == ()
+    assert stage.controller.replicas_offline(3, [T0], reported_in).requests == ()
     stage.come(broker(3, 999))
     assert stage[T0].offline_replicas == ()
-    assert stage.controller.replicas_offline(3, [T0], told_by).requests == ()
+    assert stage.controller.replicas_offline(3, [T0], reported_in).requests == ()
     assert stage.propose(1, 3).error_code == 0
     assert stage[T0].isr == (1, 3)
     stage.carry_out(stage.controller.replicas_offline(3, [T0], 999))

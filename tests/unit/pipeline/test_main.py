@@ -28,7 +28,7 @@ def test_a_report_of_nothing_says_what_to_do_ux_4(
     )
 
 
-def test_of_a_stack_trace_the_root_is_told() -> None:
+def test_of_a_stack_trace_the_root_is_printed() -> None:
     trace = (
         "[STREAM_FAILED] Query failed: Traceback (most recent call last):\n"
         '  File "reader.py", line 3, in read\n'

@@ -77,7 +77,7 @@ def test_shares_never_exceed_the_limit_and_use_it_up(
     assert sum(granted.values()) == min(limit, sum(backlog.values()))
     waiting = [each for each in backlog if backlog[each]]
     if len(waiting) <= limit:
-        assert all(granted[each] for each in waiting), "nobody starves"
+        assert all(granted[each] for each in waiting), "no partition starves"
 
 
 def test_shares_are_in_proportion() -> None:

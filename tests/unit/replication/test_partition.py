@@ -472,8 +472,8 @@ def test_an_overtaken_proposal_stays_open(error: type[KafkaError]) -> None:
     partition.appended(1)
     assert partition.expire(10 * LAG_MS) == []
     assert partition.high_watermark == 0
-    told = _state(LEADER, replicas=(LEADER, FOLLOWER), partition_epoch=1)
-    assert partition.become_leader(told, 1, 10 * LAG_MS) == [Advance(1)]
+    state = _state(LEADER, replicas=(LEADER, FOLLOWER), partition_epoch=1)
+    assert partition.become_leader(state, 1, 10 * LAG_MS) == [Advance(1)]
     assert not partition.is_changing_isr
 
 

@@ -138,7 +138,7 @@ def test_st_8_a_log_that_is_emptied_dies_at_any_moment(tmp_path: Path, offset: i
     assert len(store.logs[NAME].segments) > 3
     store.release()
 
-    def start_anew(directory: Path, left: int) -> bool:
+    def start_again(directory: Path, left: int) -> bool:
         """Whether that many changes are enough."""
         files = DyingFiles(10**9)
         opened = _open(files, directory)
@@ -154,7 +154,7 @@ def test_st_8_a_log_that_is_emptied_dies_at_any_moment(tmp_path: Path, offset: i
     for left in places(1000):
         directory = tmp_path / str(left)
         shutil.copytree(origin, directory)
-        is_done = start_anew(directory, left)
+        is_done = start_again(directory, left)
         again = _open(QuickFiles(), directory)
         log = again.logs[NAME]
         found = read(log, log.log_start_offset)

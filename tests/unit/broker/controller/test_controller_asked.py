@@ -75,7 +75,7 @@ def test_a_topic_with_a_replica_on_a_dead_broker_goes_when_that_is_back() -> Non
         await them.start(1)
         assert await them.store.read(layout.topic_path("t")) is not None
         back = await them.start(3)
-        await until(lambda: any(isinstance(each, StopReplica) for each in back.told))
+        await until(lambda: any(isinstance(each, StopReplica) for each in back.received))
         async with asyncio.timeout(PATIENCE_S):
             while await them.store.read(layout.topic_path("t")) is not None:
                 await asyncio.sleep(0.01)

@@ -51,15 +51,15 @@ def test_every_broker_gets_its_replicas_and_then_all_metadata() -> None:
 
     async def play(them: Brokers) -> None:
         for each in them.all.values():
-            each.told.clear()
+            each.received.clear()
         created = await them[1].runner.create_topic(assigned(2, 3))
         assert them[1].image.topics["t"] == created
         await until(lambda: all("t" in each.image.topics for each in them.all.values()))
         for broker in (them[2], them[3]):
-            assert [type(each) for each in broker.told] == [LeaderAndIsr, UpdateMetadata]
+            assert [type(each) for each in broker.received] == [LeaderAndIsr, UpdateMetadata]
             assert broker.hosted[T0].leader == 2
             assert broker.hosted[T0].isr == (2, 3)
-        assert [type(each) for each in them[1].told] == [UpdateMetadata]
+        assert [type(each) for each in them[1].received] == [UpdateMetadata]
         assert {each.image.controller_id for each in them.all.values()} == {1}
         assert [each.runner.controller_id for each in them.all.values()] == [1, 1, 1]
 
@@ -96,18 +96,18 @@ def test_only_the_controller_creates_and_any_broker_auto_creates() -> None:
 def test_requests_that_cannot_be_sent_wait_in_order(caplog: pytest.LogCaptureFixture) -> None:
     async def play(them: Brokers) -> None:
         await them[3].hang_up()
-        them[3].told.clear()
+        them[3].received.clear()
         for number in range(5):
             await them[1].runner.create_topic(assigned(3, 1, name=f"t{number}"))
         await until(lambda: "t4" in them[2].image.topics)
-        assert not them[3].told
+        assert not them[3].received
         await until(lambda: "broker 3: LeaderAndIsr is sent again" in caplog.text)
         await them[3].listen()
         await until(lambda: "t4" in them[3].image.topics)
-        assert [type(each) for each in them[3].told] == [LeaderAndIsr, UpdateMetadata] * 5
+        assert [type(each) for each in them[3].received] == [LeaderAndIsr, UpdateMetadata] * 5
         names = [
             each.partitions[0].topic_partition.topic
-            for each in them[3].told
+            for each in them[3].received
             if isinstance(each, LeaderAndIsr)
         ]
         assert names == [f"t{number}" for number in range(5)]
@@ -124,7 +124,7 @@ def test_requests_that_gather_for_a_broker_are_merged() -> None:
         runner = them[1].runner
         await made(them, assigned(3, 1, name="old"))
         await them[3].hang_up()
-        them[3].told.clear()
+        them[3].received.clear()
         for number in range(100):
             await runner.create_topic(assigned(3, 1, name=f"t{number}"))
         deletions = [
@@ -138,7 +138,7 @@ def test_requests_that_gather_for_a_broker_are_merged() -> None:
         await until(lambda: them[3].image.topics.keys() == names)
         await until(lambda: {name.topic for name in them[3].hosted} == names)
         await until(lambda: len(them[3].hosted) == len(names) + 20)
-        assert len(them[3].told) <= MERGED_AT
+        assert len(them[3].received) <= MERGED_AT
 
     scenario(play)
 
@@ -212,7 +212,7 @@ def test_a_registration_that_was_replaced_unseen_is_sent_everything_again() -> N
         path = layout.broker_path(2)
         node = await them.store.read(path)
         assert node is not None
-        them[2].told.clear()
+        them[2].received.clear()
         await them[2].session.commit(
             [Delete(path), Create(path, ephemeral=True), Set(path, node.data)]
         )
@@ -220,7 +220,9 @@ def test_a_registration_that_was_replaced_unseen_is_sent_everything_again() -> N
         assert again is not None
         them[2].epochs.append(again.czxid)
         await until(lambda: them[1].image.topics["t"].partitions[0].leader == 1)
-        await until(lambda: [type(each) for each in them[2].told] == [UpdateMetadata, LeaderAndIsr])
+        await until(
+            lambda: [type(each) for each in them[2].received] == [UpdateMetadata, LeaderAndIsr]
+        )
         await made(them, assigned(2, 1, name="u"))
 
     scenario(play, 2)
@@ -322,10 +324,10 @@ def test_a_controller_that_a_broker_refuses_decides_nothing_more_in_its_epoch() 
     async def play(them: Brokers) -> None:
         await made(them, assigned(1, 2))
         them[2].view.update(them[2].image._replace(controller_epoch=2))
-        them[2].told.clear()
+        them[2].received.clear()
         await them[1].runner.create_topic(assigned(2, 1, name="u"))
         await until(lambda: "u" in them[2].image.topics)
-        assert {each.controller_epoch for each in them[2].told} == {2}
+        assert {each.controller_epoch for each in them[2].received} == {2}
 
     scenario(play, 2)
 
@@ -409,7 +411,7 @@ def test_every_broker_gets_the_isrs_that_were_announced(caplog: pytest.LogCaptur
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 1, 3))
         for each in them.all.values():
-            each.told.clear()
+            each.received.clear()
         await _write_isr(them, 2, 3)
         await isr_notifications.announce(them.store, [T0])
         await until(
@@ -417,7 +419,9 @@ def test_every_broker_gets_the_isrs_that_were_announced(caplog: pytest.LogCaptur
                 each.image.topics["t"].partitions[0].isr == (2, 3) for each in them.all.values()
             )
         )
-        assert {type(each) for one in them.all.values() for each in one.told} == {UpdateMetadata}
+        assert {type(each) for one in them.all.values() for each in one.received} == {
+            UpdateMetadata
+        }
         await until(lambda: not them.store.tree.nodes[layout.ISR_CHANGES].children)
         assert "resigned" not in caplog.text
 

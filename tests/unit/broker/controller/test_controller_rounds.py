@@ -56,10 +56,10 @@ def test_a_topic_grows_and_the_rest_of_it_stays(caplog: pytest.LogCaptureFixture
 
     async def scenario(host: Host) -> None:
         before = await host.runner.create_topic(NewTopic("t", partitions=2))
-        host.told.clear()
+        host.received.clear()
         grown = await host.runner.create_partitions("t", 5)
-        assert [type(request) for request in host.told] == [LeaderAndIsr, UpdateMetadata]
-        leader_and_isr = host.told[0]
+        assert [type(request) for request in host.received] == [LeaderAndIsr, UpdateMetadata]
+        leader_and_isr = host.received[0]
         assert isinstance(leader_and_isr, LeaderAndIsr)
         assert [each.topic_partition.partition for each in leader_and_isr.partitions] == [2, 3, 4]
         assert all(each.is_new for each in leader_and_isr.partitions)
@@ -257,9 +257,9 @@ def test_a_partition_whose_only_replica_is_lost_has_no_leader(tmp_path: Path) ->
     async def before(host: Host) -> None:
         await host.runner.create_topic(NewTopic("t", partitions=2))
         await host.runner.create_topic(NewTopic("u"))
-        host.told.clear()
+        host.received.clear()
         await host.runner.replicas_offline([*lost, TopicPartition("gone", 3)])
-        assert [type(request) for request in host.told] == [UpdateMetadata]
+        assert [type(request) for request in host.received] == [UpdateMetadata]
         for name in lost:
             partition = host.image.topics[name.topic].partitions[name.partition]
             assert (partition.leader, partition.leader_epoch) == (NO_LEADER, 1)
@@ -298,14 +298,14 @@ def test_a_topic_with_a_lost_part_goes_when_that_is_back(tmp_path: Path) -> None
         assert "/admin/delete_topics/t" in host.paths()
         with pytest.raises(TopicAlreadyExists):
             await host.runner.create_topic(NewTopic("t"))
-        host.told.clear()
+        host.received.clear()
         await host.runner.create_topic(NewTopic("other"))
-        assert not [request for request in host.told if isinstance(request, StopReplica)]
+        assert not [request for request in host.received if isinstance(request, StopReplica)]
 
     async def after(host: Host) -> None:
         assert list(host.image.topics) == ["other"]
         assert not [path for path in host.paths() if "/t/" in f"{path}/"]
-        assert [type(request) for request in host.told][-1] is StopReplica
+        assert [type(request) for request in host.received][-1] is StopReplica
 
     run(before, lambda: EmbeddedStore.open(tmp_path))
     run(after, lambda: EmbeddedStore.open(tmp_path))
@@ -345,9 +345,9 @@ def test_changed_settings_reach_the_image_and_every_broker() -> None:
         created = await host.runner.create_topic(NewTopic("t", configs={"retention.ms": "5"}))
         data = layout.encode_config({"retention.ms": "7", "segment.bytes": "1000"})
         await host.store.commit([Set("/config/topics/t", data)])
-        host.told.clear()
+        host.received.clear()
         await host.runner.topic_config_changed("t")
-        assert [type(request) for request in host.told] == [UpdateMetadata]
+        assert [type(request) for request in host.received] == [UpdateMetadata]
         changed = host.image.topics["t"]
         assert changed.config == {"retention.ms": "7", "segment.bytes": "1000"}
         assert changed == created._replace(config=changed.config)
@@ -373,7 +373,7 @@ def test_a_partition_without_a_state_begins_above_the_epochs_of_its_log() -> Non
         )
         await host.runner.start(BROKER)
         assert host.hosted == {TopicPartition("t", 0): 0, TopicPartition("t", 1): 42}
-        request = host.told[0]
+        request = host.received[0]
         assert isinstance(request, LeaderAndIsr)
         assert [each.is_new for each in request.partitions] == [True, False]
         await host.runner.stop()

@@ -64,11 +64,11 @@ def test_a_topic_is_there_when_create_returns() -> None:
     """ZK-4, TP-1, TP-3"""
 
     async def scenario(host: Host) -> None:
-        host.told.clear()
+        host.received.clear()
         created = await host.runner.create_topic(
             NewTopic("t", partitions=3, replication_factor=1, configs={"retention.ms": "5"})
         )
-        assert [type(request) for request in host.told] == [LeaderAndIsr, UpdateMetadata]
+        assert [type(request) for request in host.received] == [LeaderAndIsr, UpdateMetadata]
         assert host.image.topics["t"] == created
         assert host.image.topic_names[created.topic_id] == "t"
         assert sorted(created.partitions) == [0, 1, 2]
@@ -92,9 +92,9 @@ def test_deletion_leaves_nothing() -> None:
         await host.runner.create_topic(NewTopic("kept"))
         before, hosted = host.paths(), dict(host.hosted)
         await host.runner.create_topic(NewTopic("t", partitions=4))
-        host.told.clear()
+        host.received.clear()
         await delete_topic(host.runner, "t")
-        assert [type(request) for request in host.told] == [UpdateMetadata, StopReplica]
+        assert [type(request) for request in host.received] == [UpdateMetadata, StopReplica]
         assert host.paths() == before
         assert host.hosted == hosted
         assert list(host.image.topics) == list(host.runner.image.topics) == ["kept"]
@@ -246,7 +246,7 @@ def test_a_restart_takes_up_everything(tmp_path: Path) -> None:
             TopicPartition("a", 1): 0,
             TopicPartition("b", 0): 0,
         }
-        assert [type(request) for request in host.told] == [LeaderAndIsr, UpdateMetadata]
+        assert [type(request) for request in host.received] == [LeaderAndIsr, UpdateMetadata]
         assert host.image.cluster_id == first_ids[0]
         assert host.image.controller_epoch == 2
         assert host.image.topics["a"].config == {"segment.bytes": "1000"}

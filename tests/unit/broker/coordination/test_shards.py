@@ -39,7 +39,7 @@ from barnabas.records.batch import iterate_batches
 from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
-from tests.kit.broker.tallies import NAME, PARTITIONS, failed, record, run, started, told
+from tests.kit.broker.tallies import NAME, PARTITIONS, answered, failed, record, run, started
 from tests.kit.waiting import until
 
 
@@ -336,12 +336,12 @@ def test_several_shards_make_one_answer(tmp_path: Path) -> None:
             names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
             outcome = joined(
                 [node.put(names[0], 1), node.put(names[1], 2)],
-                lambda each: told(sum(one.node_id for one in each)),
+                lambda each: answered(sum(one.node_id for one in each)),
             )
             assert (await node.answer(outcome)).node_id == 3
             again = joined(
                 [node.get(names[0]), node.get(names[1])],
-                lambda each: told(sum(one.node_id for one in each)),
+                lambda each: answered(sum(one.node_id for one in each)),
             )
             assert isinstance(again, FindCoordinatorResponse)
 

@@ -49,7 +49,7 @@ def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> S
     found.replicas = (0, 1, 2)
 
     know_racks(node, RACKS)
-    found.told(isr=(0, 1, 2))
+    found.change_role(isr=(0, 1, 2))
     return found
 
 
@@ -162,7 +162,7 @@ def test_a_consumer_is_woken_by_a_watermark_that_rises_over_an_older_epochs_reco
 ) -> None:
     """CO-7: nothing is appended then, and there is something to be seen."""
     fill(client, shared.name.topic, batch(b"a"))
-    shared.told(isr=(0, 1))
+    shared.change_role(isr=(0, 1))
     wanted = fetch_request(shared.name.topic, max_wait_ms=AN_HOUR_MS)
     client.send(FETCH, 12, wanted)
     followers[0].fetch(1)
@@ -175,9 +175,9 @@ def test_re_2_nobody_is_sent_to_who_is_out_of_sync_or_has_not_fetched(
     fill(client, shared.name.topic, batch(b"a"))
     assert fetch(client, shared).preferred_read_replica == -1
     in_sync(client, shared, followers)
-    shared.told(isr=(0, 1), is_new_epoch=False)
+    shared.change_role(isr=(0, 1), is_new_epoch=False)
     assert fetch(client, shared).preferred_read_replica == 1
-    shared.told(isr=(0,), is_new_epoch=False)
+    shared.change_role(isr=(0,), is_new_epoch=False)
     assert fetch(client, shared).preferred_read_replica == -1
 
 
@@ -229,7 +229,7 @@ def test_re_2_a_follower_serves_below_its_watermark(
     """And says OFFSET_OUT_OF_RANGE beyond its log, so that the leader is asked."""
     in_sync(client, shared, followers)
     fill(client, shared.name.topic, batch(b"d"))
-    shared.told(leader=1, isr=(0, 1, 2))
+    shared.change_role(leader=1, isr=(0, 1, 2))
     for version in (11, 12, FETCH.max_version):
         found = fetch(client, shared, 1, version)
         assert (found.error_code, values(found)) == (0, [b"b", b"c"])
@@ -246,7 +246,7 @@ def test_re_2_who_does_not_say_where_it_stands_is_refused(
     client: RawClient, shared: Shared, followers: list[Follower], version: int, rack: str
 ) -> None:
     in_sync(client, shared, followers)
-    shared.told(leader=1, isr=(0, 1, 2))
+    shared.change_role(leader=1, isr=(0, 1, 2))
     found = fetch(client, shared, version=version, rack_id=rack)
     assert (found.error_code, values(found)) == (NotLeaderOrFollower.code, [])
 
@@ -256,7 +256,7 @@ def test_a_follower_checks_the_leader_epoch(
 ) -> None:
     """RE-10"""
     in_sync(client, shared, followers)
-    shared.told(leader=1, isr=(0, 1, 2))
+    shared.change_role(leader=1, isr=(0, 1, 2))
     epoch = shared.leader_epoch
     for asked, error in ((epoch - 1, FencedLeaderEpoch), (epoch + 1, UnknownLeaderEpoch)):
         found = fetch(client, shared, current_leader_epoch=asked)

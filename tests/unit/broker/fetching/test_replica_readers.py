@@ -120,7 +120,7 @@ def test_offsets_count_though_the_answer_is_full(
     """An offset acknowledges, whatever there is room for in the answer."""
     create(client, "full")
     other = Shared(node, "full", topic_id_of(client, "full"))
-    other.told()
+    other.change_role()
     for each in (replicated, other):
         fill(client, each.name.topic, batch(b"a"), batch(b"b"))
     follower.begin_session()
@@ -157,7 +157,7 @@ def test_re_7_a_higher_watermark_alone_does_not_wake_a_follower(
     node: Broker, client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     replicated.replicas = (0, 1, 2)
-    replicated.told(isr=(0, 1, 2))
+    replicated.change_role(isr=(0, 1, 2))
     fill(client, replicated.name.topic, batch(b"a"))
     with RawClient(node.bootstrap_servers) as raw:
         other = Follower(raw, replicated, 2)
@@ -176,7 +176,7 @@ def test_re_7_it_has_the_watermark_when_its_wait_is_over(
 ) -> None:
     """In a session too, where only what is new is in the answer."""
     replicated.replicas = (0, 1, 2)
-    replicated.told(isr=(0, 1, 2))
+    replicated.change_role(isr=(0, 1, 2))
     fill(client, replicated.name.topic, batch(b"a"))
     follower.begin_session()
     assert follower.fetch(1).high_watermark == 0
@@ -239,7 +239,7 @@ def test_re_8_who_has_caught_up_joins(
     client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     fill(client, replicated.name.topic, batch(b"a"))
-    replicated.told(isr=(0,))
+    replicated.change_role(isr=(0,))
     assert replicated.replica.high_watermark == 1
     follower.fetch(0)
     assert replicated.proposed() == []
@@ -255,7 +255,7 @@ def test_who_is_out_of_sync_joins_when_it_may_though_nothing_moves(
     replicated: Shared, follower: Follower
 ) -> None:
     """Its session has said where it is already: it is looked at with every request."""
-    replicated.told(isr=(0,))
+    replicated.change_role(isr=(0,))
     inside(replicated.broker, lambda: _set_live(replicated, {0: 100}))
     follower.begin_session()
     follower.fetch(0)
@@ -275,7 +275,7 @@ def test_who_is_put_out_of_the_isr_by_the_controller_comes_back(
     follower.fetch(0)
     follower.send(None)
     assert follower.receive() is None
-    replicated.told(isr=(0,), is_new_epoch=False)
+    replicated.change_role(isr=(0,), is_new_epoch=False)
     follower.send(None)
     follower.receive()
     assert replicated.proposed() == [(0, 1)]
@@ -376,7 +376,7 @@ def test_re_10_a_log_that_diverges_is_told_where(
     """The answer comes at once, and the offset acknowledges nothing."""
     fill(client, replicated.name.topic, batch(b"a"))
     old = replicated.leader_epoch
-    replicated.told()
+    replicated.change_role()
     fill(client, replicated.name.topic, batch(b"b"), batch(b"c"))
     found = follower.fetch(2, last_fetched_epoch=old, **WAIT)
     assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (old, 1)
@@ -387,7 +387,7 @@ def test_re_10_a_log_that_diverges_is_told_where(
 
 
 def test_re_2_a_follower_serves_nobody(client: RawClient, replicated: Shared) -> None:
-    replicated.told(leader=1)
+    replicated.change_role(leader=1)
     found = only(client.call(FETCH, 11, fetch_request(replicated.name.topic)))
     assert found.error_code == NotLeaderOrFollower.code
 
@@ -399,7 +399,7 @@ def test_who_is_refused_hears_of_the_leader_before_the_metadata_does(
     the client would ask there again."""
     old_epoch = replicated.leader_epoch
     for leader, epoch, error in ((1, -1, NotLeaderOrFollower), (0, old_epoch, FencedLeaderEpoch)):
-        replicated.told(leader=leader)
+        replicated.change_role(leader=leader)
         wanted = fetch_request(replicated.topic_id, current_leader_epoch=epoch)
         found = only(client.call(FETCH, FETCH.max_version, wanted))
         assert found.error_code == error.code
@@ -410,7 +410,7 @@ def test_who_is_refused_hears_of_the_leader_before_the_metadata_does(
 def test_a_fetch_that_waits_learns_of_a_new_leader(replicated: Shared, follower: Follower) -> None:
     follower.send(0, **WAIT)
     assert _is_silent(follower.client, 0.05)
-    replicated.told(leader=1)
+    replicated.change_role(leader=1)
     found = follower.receive()
     assert found is not None and found.error_code == FencedLeaderEpoch.code
 
@@ -441,7 +441,7 @@ def test_any_replica_says_where_its_log_ends(
 ) -> None:
     fill(client, replicated.name.topic, batch(b"a"), batch(b"b"))
     written = replicated.leader_epoch
-    replicated.told(leader=leader)
+    replicated.change_role(leader=leader)
     follower.broker_id = -2
     asked = {"max_bytes": 0, "last_fetched_epoch": replicated.leader_epoch}
     found = follower.fetch(1 << 62, **asked)
@@ -453,7 +453,7 @@ def test_any_replica_says_where_its_log_ends(
 
 
 def test_an_empty_log_says_where_it_ends(replicated: Shared, follower: Follower) -> None:
-    replicated.told(leader=1)
+    replicated.change_role(leader=1)
     follower.broker_id = -2
     inside(replicated.broker, lambda: replicated.replica.log.start_at(7))
     found = follower.fetch(1 << 62, last_fetched_epoch=replicated.leader_epoch)

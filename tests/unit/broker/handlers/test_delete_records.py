@@ -129,7 +129,7 @@ def test_the_log_start_survives_a_restart(tmp_path: Path) -> None:
 def shared(node: Broker, client: RawClient, topic: str) -> Shared:
     fill(client, topic, batch(b"a"), batch(b"b"), batch(b"c"))
     found = Shared(node, topic, topic_id_of(client, topic))
-    found.told()
+    found.change_role()
     return found
 
 
@@ -185,5 +185,5 @@ def test_who_waits_for_replicas_learns_of_a_new_leader(client: RawClient, shared
     _send(client, shared.name.topic, 2)
     while shared.replica.log.log_start_offset < 2:
         pass
-    shared.told(leader=1)
+    shared.change_role(leader=1)
     assert _received(client) == (NotLeaderOrFollower.code, -1)

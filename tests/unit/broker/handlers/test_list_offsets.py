@@ -174,10 +174,10 @@ def test_a_new_leader_that_lags_does_not_send_clients_back(
     """KIP-207: below where its epoch began, it does not know what its predecessor has shown."""
     fill(client, topic, batch(b"a", b"b", timestamp_ms=T0))
     shared = Shared(node, topic, topic_id_of(client, topic))
-    shared.told(isr=(0, 1))
+    shared.change_role(isr=(0, 1))
     assert shared.replica.high_watermark == 2
     fill_leader(client, topic, batch(b"c", b"d", timestamp_ms=T0 + 10))
-    shared.told(isr=(0, 1))
+    shared.change_role(isr=(0, 1))
     refusal = OffsetNotAvailable if version >= 5 else LeaderNotAvailable
     assert ask(client, topic, -1, version).error_code == refusal.code
     assert ask(client, topic, T0 + 10, version).error_code == refusal.code
@@ -192,7 +192,7 @@ def test_a_new_leader_that_lags_does_not_send_clients_back(
 def test_any_replica_is_asked_by_id_minus_two(node: Broker, client: RawClient, topic: str) -> None:
     fill(client, topic, batch(b"a", b"b"))
     shared = Shared(node, topic, topic_id_of(client, topic))
-    shared.told(leader=1)
+    shared.change_role(leader=1)
     assert ask(client, topic, -1).error_code == NotLeaderOrFollower.code
     assert ask(client, topic, -1, replica_id=1).error_code == NotLeaderOrFollower.code
     assert ask(client, topic, -1, replica_id=-2).offset == 2

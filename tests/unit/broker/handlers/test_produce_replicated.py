@@ -49,7 +49,7 @@ def test_pr_4_too_few_in_sync_are_refused_before_the_append(
     client: RawClient, replicated: Shared
 ) -> None:
     _need(replicated, 2)
-    replicated.told(isr=(0,), is_new_epoch=False)
+    replicated.change_role(isr=(0,), is_new_epoch=False)
     refused = produce(client, replicated.name.topic, batch(b"a"))
     assert (refused.error_code, refused.base_offset) == (NotEnoughReplicas.code, -1)
     assert replicated.replica.log.log_end_offset == 0
@@ -58,7 +58,7 @@ def test_pr_4_too_few_in_sync_are_refused_before_the_append(
 
 def test_pr_4_too_few_after_the_append(replicated: Shared, parked: RawClient) -> None:
     _need(replicated, 2)
-    replicated.told(isr=(0,), is_new_epoch=False)
+    replicated.change_role(isr=(0,), is_new_epoch=False)
     answer = _received(parked)
     assert (answer.error_code, answer.base_offset) == (NotEnoughReplicasAfterAppend.code, 0)
     assert (replicated.replica.log.log_end_offset, replicated.replica.high_watermark) == (1, 0)
@@ -70,7 +70,7 @@ def test_pr_4_a_smaller_isr_that_is_large_enough_is_waited_for_no_longer(
     """RE-8: a dead follower holds up acks=all no longer than until it is out."""
     inside(replicated.broker, replicated.replica.isr_changed)
     inside(replicated.broker, lambda: _forget(replicated, 1))
-    replicated.told(isr=(0,), is_new_epoch=False)
+    replicated.change_role(isr=(0,), is_new_epoch=False)
     assert _received(parked).error_code == 0
 
 
@@ -80,7 +80,7 @@ def _forget(replicated: Shared, broker_id: int) -> None:
 
 
 def test_who_waits_learns_of_a_new_leader(replicated: Shared, parked: RawClient) -> None:
-    replicated.told(leader=1)
+    replicated.change_role(leader=1)
     assert _received(parked).error_code == NotLeaderOrFollower.code
 
 

@@ -86,9 +86,9 @@ def test_zk_4_who_loses_a_directory_is_not_asked_to_host_what_it_has_deleted() -
         with pytest.raises(RequestTimedOut, match="that has failed"):
             await delete_topic(them[1].runner, "t")
         await until(lambda: T0 not in them[2].hosted)
-        before = len(them[2].told)
+        before = len(them[2].received)
         await announce(them[2].store, 2)
-        await until(lambda: len(them[2].told) > before)
+        await until(lambda: len(them[2].received) > before)
         assert them[2].hosted.keys() == {TopicPartition("stays", 0)}
 
     scenario(play)

@@ -161,9 +161,9 @@ def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> I
     name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
     create(client, name)
     found = Shared(node, name, topic_id_of(client, name))
-    found.told()
+    found.change_role()
     yield found
-    found.told(leader=1)
+    found.change_role(leader=1)
 
 
 def _of_isrs(broker: Broker) -> tuple[float, float]:
@@ -174,16 +174,16 @@ def _of_isrs(broker: Broker) -> tuple[float, float]:
 def test_partitions_that_lack_replicas_in_sync(node: Broker, shared: Shared) -> None:
     """RE-14: told by their leaders alone."""
     assert _of_isrs(node) == (0, 0)
-    shared.told(isr=(0,), is_new_epoch=False)
+    shared.change_role(isr=(0,), is_new_epoch=False)
     assert _of_isrs(node) == (1, 0)
     topic, minimum = shared.name.topic, {"min.insync.replicas": "2"}
     inside(node, lambda: replicas_of(node).update_topic_config(topic, minimum))
     assert _of_isrs(node) == (1, 1)
-    shared.told(leader=1, isr=(1,))
+    shared.change_role(leader=1, isr=(1,))
     assert _of_isrs(node) == (0, 0)
-    shared.told(isr=(0,))
+    shared.change_role(isr=(0,))
     assert _of_isrs(node) == (1, 1)
-    shared.told()
+    shared.change_role()
     assert _of_isrs(node) == (0, 0)
 
 

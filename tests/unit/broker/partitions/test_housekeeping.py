@@ -143,7 +143,7 @@ def test_re_8_the_isr_is_looked_at_twice_in_the_time_of_a_lag() -> None:
         delays_s: list[float] = []
         counting = asyncio.run_coroutine_threadsafe(count_delays(delays_s), broker.thread.loop)
         told = time.monotonic()
-        shared.told(isr=(0, 1))
+        shared.change_role(isr=(0, 1))
         fill_leader(client, "lagging", batch(b"a"))
         filled = time.monotonic()
         wait_until(lambda: shared.proposed() == [(0,)])

@@ -137,12 +137,12 @@ def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
 ) -> None:
     """RE-5: the failure of a broker lets the high watermark rise, though nobody fetches."""
     replicated.replicas = (0, 1, 2)
-    replicated.told(isr=(0, 1, 2))
+    replicated.change_role(isr=(0, 1, 2))
     fill(client, replicated.name.topic, batch(b"a"))
     with RawClient(node.bootstrap_servers) as raw:
         Follower(raw, replicated, 1).fetch(1)
     assert replicated.replica.high_watermark == 0
-    replicated.told(isr=(0, 1), is_new_epoch=False)
+    replicated.change_role(isr=(0, 1), is_new_epoch=False)
     assert replicated.replica.high_watermark == 0  # as far as is known here, 2 may still come back
     inside(node, lambda: meet(parts_of(node), {0: 100, 1: 101}))
     assert replicated.replica.high_watermark == 1
@@ -150,9 +150,9 @@ def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
 
 
 def test_an_isr_that_is_older_than_what_is_known_changes_nothing(replicated: Shared) -> None:
-    replicated.told(isr=(0,), is_new_epoch=False)
+    replicated.change_role(isr=(0,), is_new_epoch=False)
     replicated.partition_epoch -= 2
-    replicated.told(isr=(0, 1), is_new_epoch=False)
+    replicated.change_role(isr=(0, 1), is_new_epoch=False)
     assert replicated.replica.partition.isr == (0,)
 
 
@@ -189,7 +189,7 @@ def test_a_refused_proposal_waits_for_the_controller(
     replicated.answer(refused)
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     assert len(replicated.proposals) == 1
-    replicated.told(isr=(0, 1), is_new_epoch=False)
+    replicated.change_role(isr=(0, 1), is_new_epoch=False)
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     assert replicated.proposed() == [(0,), (0,)]
 
@@ -201,7 +201,7 @@ def test_what_is_not_led_here_any_more_is_not_looked_at(
     later_ms = SystemClock().monotonic_ms() + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     (proposal,) = replicated.proposals
-    replicated.told(leader=1)
+    replicated.change_role(leader=1)
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     assert len(replicated.proposals) == 1
     answer = IsrAnswer(0, 0, proposal.leader_epoch, (0,), proposal.partition_epoch + 1)

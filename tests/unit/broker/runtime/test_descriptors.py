@@ -20,7 +20,7 @@ from barnabas.errors import CoordinatorLoadInProgress, NotLeaderOrFollower, Unkn
 from barnabas.types import TopicPartition
 from tests.kit.broker.connections import FakeClock, limited
 from tests.kit.broker.hosting import Hosted
-from tests.kit.broker.tallies import NAME, run, started, told
+from tests.kit.broker.tallies import NAME, answered, run, started
 from tests.kit.storage.scarce import ScarceFiles, at_each_call, without_descriptors
 from tests.kit.waiting import until
 
@@ -65,7 +65,7 @@ def test_st_10_nothing_goes_offline_whichever_call_is_refused(tmp_path: Path) ->
             for _ in range(3):
                 append(hosted, replica, 500)
                 await hosted.flushed(replica)
-            hosted.told(replica, leader=0, replicas=(0,))
+            hosted.change_leader(replica, leader=0, replicas=(0,))
             await until(lambda: not hosted.role_changes.deferred)
             duties = hosted.housekeeping
             for duty in (
@@ -165,7 +165,7 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
     async def test(directory: Path) -> None:
         async with started(directory) as node:
             node.lead(0, 1)
-            assert await node.answer(node.put(NAME, 1)) == told(1)
+            assert await node.answer(node.put(NAME, 1)) == answered(1)
             files = without_descriptors(node.replicas.leader_of((GROUP_TOPIC, 0)).log)
             assert (await node.answer(node.put(NAME, 2))).error_code != 0
             assert not node.store.failed_directories
@@ -176,8 +176,8 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
                 node.shards.shard_of(NAME)
             files.has_none = False
             await until(lambda: node.shards.loaded)
-            assert await node.answer(node.get(NAME)) == told(1)
-            assert await node.answer(node.put(NAME, 3)) == told(3)
+            assert await node.answer(node.get(NAME)) == answered(1)
+            assert await node.answer(node.put(NAME, 3)) == answered(3)
 
     run(test, tmp_path)
 

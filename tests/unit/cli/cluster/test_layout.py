@@ -23,7 +23,7 @@ from barnabas.config import BrokerConfig
 from tests.kit.processes.broker_process import free_port
 
 
-def test_it_has_three_brokers_on_ports_that_nobody_has(tmp_path: Path) -> None:
+def test_it_has_three_brokers_on_free_ports(tmp_path: Path) -> None:
     first = free_port()
     with socket.create_server((HOST, first)):
         plan = make_plan(tmp_path, None, {}, first)
@@ -105,7 +105,9 @@ def test_what_every_broker_has_for_itself_cannot_be_given(key: str, tmp_path: Pa
         ('{"version": 1, "zookeeper_port": 1, "ports": [], "overrides": {}}', "describes no"),
     ],
 )
-def test_a_file_that_is_not_ours_is_told_of(stored: str, complaint: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_ours_gets_a_complaint(
+    stored: str, complaint: str, tmp_path: Path
+) -> None:
     (tmp_path / "cluster.json").write_text(stored)
     with pytest.raises(CannotRun, match=complaint):
         read_plan(tmp_path)

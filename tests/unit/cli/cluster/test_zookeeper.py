@@ -62,5 +62,5 @@ def test_what_is_missing_is_named_with_its_package(
         zookeeper.command(plan, {"PATH": str(tmp_path / "none")}, jar)
 
 
-def test_nobody_serves_where_nobody_listens(plan: Plan) -> None:
+def test_without_a_listener_no_server_is_serving(plan: Plan) -> None:
     assert not zookeeper.is_serving(plan._replace(zookeeper_port=1))

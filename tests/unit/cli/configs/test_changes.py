@@ -1,4 +1,4 @@
-"""UX-2, UX-4: what `configs alter` is told, in Kafka's notation."""
+"""UX-2, UX-4: the arguments of `configs alter`, in Kafka's notation."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ LOG = Log(start=5, end=10, committed=7, at_time=8)
     ],
 )
 def test_where_a_group_goes(target: Target, log: Log, after: int, remark: str | None) -> None:
-    """What lies outside of the log becomes its nearer end, and is told in Kafka's words."""
+    """What lies outside of the log becomes its nearer end, and is reported in Kafka's words."""
     move = planned("g", ORDERS_0, target, log)
     assert (move.before, move.after) == (log.committed, after)
     assert (move.remark is None) == (remark is None)

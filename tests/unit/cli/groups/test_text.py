@@ -214,7 +214,7 @@ def test_gc_4_what_a_group_reads(
     assert read_partitions(about, offsets, TOPICS) == expected
 
 
-def test_without_a_leader_nobody_knows_the_lag() -> None:
+def test_without_a_leader_the_lag_is_unknown() -> None:
     rows = group_rows(GONE.group, {}, [BILLS], {}, {})
     assert (rows[0].end_offset, rows[0].lag) == (None, None)
 

@@ -16,9 +16,9 @@ def test_a_directory_without_a_tree_says_how_another_is_named(
 ) -> None:
     """UX-4: a broker of a cluster keeps no tree in its directory."""
     assert main(["metadata", "ls", "--dir", str(tmp_path)]) == EXIT_FAILURE
-    told = capfd.readouterr().err
-    assert told.count("\n") == 1 and f"{tmp_path} has no barnabas-metadata.journal" in told
-    assert told.endswith(
+    stderr = capfd.readouterr().err
+    assert stderr.count("\n") == 1 and f"{tmp_path} has no barnabas-metadata.journal" in stderr
+    assert stderr.endswith(
         "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster\n"
     )
 
@@ -34,7 +34,7 @@ def test_somebody_at_a_terminal_is_not_kept_waiting(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_broker_that_cannot_start_can_be_looked_at_with(tmp_path: Path) -> None:
-    """SE-6: a command serves nobody; but it keeps to what is said of its own connection."""
+    """SE-6: a command serves no client; but it keeps to what is said of its own connection."""
     file = tmp_path / "server.properties"
     file.write_text("authorizer.class.name=a.B\nzookeeper.connect=zk:2181\n")
     assert TreeSource(None, str(file)).required_zookeeper().connect == "zk:2181"

@@ -23,7 +23,7 @@ def test_re_13_who_has_it_leads_and_who_gets_it_follows() -> None:
     assert taking_part(found) == [1, 2, 3]
 
 
-def test_another_order_of_the_same_brokers_gives_nobody_anything() -> None:
+def test_another_order_of_the_same_brokers_copies_nothing() -> None:
     """The setting is written all the same, empty: what an older move has left there is void."""
     found = moves({}, {name(0): (2, 1)}, {name(0): (1, 2)})
     assert throttled_replicas(found) == {"t": ("0:1,0:2", "")}

@@ -18,7 +18,7 @@ LEADER = ReplicaRow(1, True, True, True, ReplicaEnd(100, 4, 90), 0, 0)
 LATE = ReplicaRow(2, False, False, True, ReplicaEnd(90, 3, 80), 10, 1540)
 GONE = ReplicaRow(3, False, False, False, None, None, 61_000)
 ROW = PartitionRow(TopicPartition("t", 0), 1, 4, (1,), 90, (LEADER, LATE, GONE))
-NOBODY = PartitionRow(TopicPartition("u", 1), -1, 5, (3,), None, (GONE,))
+LEADERLESS = PartitionRow(TopicPartition("u", 1), -1, 5, (3,), None, (GONE,))
 WELL = [
     PartitionRow(TopicPartition("well", number), 1, 0, (1,), 0, (LEADER,)) for number in range(50)
 ]
@@ -46,7 +46,7 @@ def shown(
 
 
 def test_a_line_for_each_partition_and_each_replica() -> None:
-    assert list(row_lines([ROW, NOBODY])) == [
+    assert list(row_lines([ROW, LEADERLESS])) == [
         "Topic: t\tPartition: 0\tLeader: 1\tLeaderEpoch: 4\tIsr: 1\tHighWatermark: 90",
         "\tBroker: 1\tLogEndOffset: 100\tLag: 0\tLagSeconds: 0.0\tLastEpoch: 4\tleader",
         "\tBroker: 2\tLogEndOffset: 90\tLag: 10\tLagSeconds: 1.5\tLastEpoch: 3\tbehind",
@@ -61,7 +61,7 @@ def test_a_change_has_its_time() -> None:
 
 
 def test_the_same_as_data() -> None:
-    first, second = row_values([ROW, NOBODY])
+    first, second = row_values([ROW, LEADERLESS])
     assert (first["leader"], first["high_watermark"], first["isr"]) == (1, 90, [1])
     assert first["replicas"][1] == {
         "broker": 2,
@@ -78,7 +78,7 @@ def test_the_same_as_data() -> None:
 
 def test_a_table_with_the_news_below_the_newest_first() -> None:
     older = CHANGE._replace(at_ms=CHANGE.at_ms - 1000, text="broker 3 left the ISR")
-    lines = shown([ROW, NOBODY], [older, CHANGE], 40)
+    lines = shown([ROW, LEADERLESS], [older, CHANGE], 40)
     assert lines[0].startswith("partition leader epoch in sync high watermark broker log end lag")
     assert lines[1:5] == [
         "t-0 1 4 1 90 1 100 0 0.0 4 leader",
@@ -94,7 +94,7 @@ def test_a_table_with_the_news_below_the_newest_first() -> None:
 
 
 def test_where_there_is_no_room_what_is_not_well_is_shown() -> None:
-    last = NOBODY._replace(name=TopicPartition("zz", 1))
+    last = LEADERLESS._replace(name=TopicPartition("zz", 1))
     lines = shown([ROW, *WELL, last], [CHANGE] * 20, 24)
     assert len(lines) <= 24
     assert any(line.startswith("t-0 ") for line in lines)
@@ -131,7 +131,7 @@ LONG = PartitionRow(
 def test_no_line_is_broken_however_narrow_the_terminal_is(width: int) -> None:
     """Else there were more lines than were counted, and the table would not stay in its place."""
     change = CHANGE._replace(name=LONG.name, text="ISR 1,2,3 -> 1 (broker 3 is not registered)")
-    lines = drawn([ROW, LONG, NOBODY], [change, CHANGE], (width, 24), CHANGE.at_ms)
+    lines = drawn([ROW, LONG, LEADERLESS], [change, CHANGE], (width, 24), CHANGE.at_ms)
     assert len(lines) == 1 + 1 + 3 + 3 + 1 + 1 + 2
     assert max(map(cell_len, lines)) <= width
 

@@ -85,7 +85,7 @@ def test_who_was_never_seen_complete_is_late_since_the_first_look() -> None:
     assert lag(look(watch, 4000, ends={1: 100, 2: 50, 3: 100}), 2) == (50, 3000)
 
 
-def test_what_nobody_says_is_not_known_and_time_goes_on() -> None:
+def test_what_no_broker_reports_is_unknown_and_time_goes_on() -> None:
     watch = Watch()
     look(watch, 1000)
     seen = look(watch, 5000, ends={1: 100, 2: 100})
@@ -93,7 +93,7 @@ def test_what_nobody_says_is_not_known_and_time_goes_on() -> None:
     assert replica(seen, 3).end is None
     seen = look(Watch(), 1000, ends={2: 5})
     assert seen.rows[0].high_watermark is None
-    assert lag(seen, 2) == (None, None), "nobody knows where the leader ends"
+    assert lag(seen, 2) == (None, None), "no broker knows where the leader ends"
 
 
 def test_a_log_that_was_cut_does_not_count_as_far_ahead() -> None:
@@ -147,7 +147,7 @@ def test_a_log_that_was_cut_does_not_count_as_far_ahead() -> None:
             {1, 2, 3},
             ["replicas 1,2 -> 3,2,1"],
         ),
-        # A move from 1,2 to 3 that is over before the next look: nobody lost anything.
+        # A move from 1,2 to 3 that is over before the next look: no replica lost anything.
         (
             partition(1, (1, 2), 0, (1, 2)),
             partition(3, (3,), 3, (3,)),
@@ -166,10 +166,10 @@ def test_changes_are_facts(
     look(watch, 1000, before)
     seen = look(watch, 2000, after, live=frozenset(live))
     assert seen.changes == [Change(2000, T0, text) for text in expected]
-    assert look(watch, 3000, after, live=frozenset(live)).changes == [], "it is told once"
+    assert look(watch, 3000, after, live=frozenset(live)).changes == [], "it is reported once"
 
 
-def test_who_leaves_the_isr_is_told_with_what_it_lacks_now() -> None:
+def test_a_replica_that_leaves_the_isr_is_reported_with_its_lag() -> None:
     """RE-8"""
     watch = Watch()
     look(watch, 1000, ends={1: 150, 2: 150, 3: 100})

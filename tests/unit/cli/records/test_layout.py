@@ -40,7 +40,7 @@ def test_null_is_the_word_null() -> None:
 
 
 @pytest.mark.parametrize("template", ["{size}", "key,size", "{}", ""])
-def test_a_name_that_no_record_has_is_told(template: str) -> None:
+def test_a_name_that_no_record_has_is_an_error(template: str) -> None:
     """UX-4: with the names that there are."""
     with pytest.raises(BadFormat, match="topic, partition, offset, timestamp, key, value, headers"):
         template_layout(template)

@@ -102,7 +102,7 @@ def test_any_bytes_give_a_line_or_corrupt_data(key: bytes, value: bytes, more: b
 
 
 def test_gc_4_as_a_format_of_consume() -> None:
-    """Other kinds of records print nothing; bad ones are told of in a line."""
+    """Other kinds of records print nothing; bad ones are reported in a line."""
     key, value = committed()
     record = ConsumerRecord("__consumer_offsets", 6, 41, 0, 0, key, value, ())
     offsets, groups = template_layout("offsets"), template_layout("groups")

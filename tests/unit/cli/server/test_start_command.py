@@ -54,10 +54,10 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
     with pytest.raises(UsageError, match=problem):
         parse(words)
     assert start(words) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert problem in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert problem in printed.err
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_a_wrong_setting_is_one_line_and_exit_1(
 ) -> None:
     """UX-3, UX-4: the nearest name, the value, the file."""
     assert start(words) == 1
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    assert told.err.startswith("barnabas server start: ")
-    assert problem in told.err
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith("barnabas server start: ")
+    assert problem in printed.err
 
 
 def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:

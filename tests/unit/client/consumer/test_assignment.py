@@ -70,7 +70,7 @@ def test_without_epochs_there_is_no_doubt() -> None:
     assert not state.is_doubtful
 
 
-def test_an_epoch_says_nothing_of_a_topic_that_was_made_anew() -> None:
+def test_an_epoch_says_nothing_of_a_topic_that_was_recreated() -> None:
     state = at(10, 3)
     state.follow(OTHER_ID, 0)
     assert not state.is_doubtful

@@ -224,7 +224,7 @@ def test_sticky_places_first_what_has_the_fewest_readers() -> None:
     }
 
 
-def test_sticky_rather_moves_what_nobody_had() -> None:
+def test_sticky_rather_moves_what_no_member_had() -> None:
     """AS-4: G has one too many; it keeps a, which it had, and b goes, which it was just given."""
     members = subscribers(G="a b c", H="c h", T="a b x")
     held = {"G": "ap0", "H": "hp0 hp1 hp2 hp3 hp4", "T": "xp0"}
@@ -237,7 +237,7 @@ def test_sticky_rather_moves_what_nobody_had() -> None:
 
 
 def test_sticky_evens_out_beside_a_member_that_cannot_give() -> None:
-    """AS-4: nobody can relieve X, which has the most; A can still give to B."""
+    """AS-4: no member can relieve X, which has the most; A can still give to B."""
     members = after(subscribers(A="t", B="t", X="x"), {"A": "tp0 tp1", "B": "", "X": ""})
     assert assign("sticky", {"t": 2, "x": 5}, members) == {
         "A": "tp0",
@@ -249,7 +249,7 @@ def test_sticky_evens_out_beside_a_member_that_cannot_give() -> None:
 # ---- cooperative-sticky ----
 
 
-def test_cooperative_gives_what_moves_to_nobody_until_it_is_given_up() -> None:
+def test_cooperative_assigns_a_moving_partition_only_once_it_is_given_up() -> None:
     """AS-6: a third member joins two that have everything; two rebalances."""
     members = subscribers(C0=ALL_FOUR, C1=ALL_FOUR)
     first = assign("cooperative-sticky", FOUR_TOPICS, members)
@@ -289,8 +289,8 @@ def test_static_members_keep_their_place_over_a_restart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-def test_nobody_and_nothing(name: str) -> None:
-    """AS-1: more members than partitions, topics that are not there, nobody at all."""
+def test_no_members_and_no_topics(name: str) -> None:
+    """AS-1: more members than partitions, topics that are not there, no members at all."""
     assert ASSIGNORS[name].assign({"t": 3}, []) == {}
     assert assign(name, {}, subscribers(C0="gone")) == {"C0": ""}
     assert assign(name, {"t": 1}, subscribers(C0="t", C1="t")) == {"C0": "tp0", "C1": ""}

@@ -1,4 +1,4 @@
-"""What members tell each other: bytes that Kafka's own members write and read (AS-1)."""
+"""What members send each other: bytes that Kafka's own members write and read (AS-1)."""
 
 from __future__ import annotations
 

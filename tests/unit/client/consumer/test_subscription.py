@@ -48,15 +48,15 @@ def test_names_are_what_they_are() -> None:
             Subscription(nothing, None, exclude_internal=True)
 
 
-def test_lost_is_told_as_revoked_unless_somebody_minds() -> None:
+def test_lost_partitions_are_revoked_unless_the_listener_minds() -> None:
     """CO-2"""
-    told: list[object] = []
+    revoked: list[object] = []
 
     class Listener(RebalanceListener):
         def on_partitions_revoked(self, partitions: object) -> None:
-            told.append(partitions)
+            revoked.append(partitions)
 
     partitions = [TopicPartition("t", 0)]
     assert Listener().on_partitions_lost(partitions) is None
     assert Listener().on_partitions_assigned(partitions) is None
-    assert told == [partitions]
+    assert revoked == [partitions]

@@ -171,7 +171,7 @@ def test_the_first_batch_of_an_identity_travels_alone() -> None:
     assert accumulator.in_flight_count == 2
 
 
-def test_a_sequence_that_nobody_knows_needs_another_producer_id() -> None:
+def test_an_unknown_sequence_needs_another_producer_id() -> None:
     """PR-6: after an outcome that will never be known no sequence is right any more."""
     accumulator = identified(delivery_timeout_ms=1_000)
     append(accumulator)
@@ -292,7 +292,7 @@ def test_a_transaction_does_not_wait_for_what_is_behind() -> None:
 
 
 def test_a_record_that_fails_leaves_no_batch_behind() -> None:
-    """PR-3: an empty batch would be sent, or wait, for nobody."""
+    """PR-3: an empty batch would be sent, or wait, for no record."""
     accumulator = known()
     broken = record()._replace(headers=((7, b""),))  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
@@ -306,7 +306,7 @@ def test_a_record_that_fails_leaves_no_batch_behind() -> None:
     ("has_id", "reason"),
     [(True, "never sent (no leader, no broker)"), (False, "never sent (no producer id yet)")],
 )
-def test_why_a_batch_was_never_sent_is_told(has_id: bool, reason: str) -> None:
+def test_the_error_says_why_a_batch_was_never_sent(has_id: bool, reason: str) -> None:
     config = ProducerConfig()._replace(delivery_timeout_ms=1_000)
     accumulator = Accumulator(config)
     if has_id:

@@ -59,7 +59,7 @@ def row(value: bytes | None, is_cut: bool) -> tuple[object, ...]:
 
 
 def test_every_bad_line_has_its_reason_sp_2() -> None:
-    """SP-2, UX-4: what is no access log is told apart, and no line is too odd to be looked at."""
+    """SP-2, UX-4: what is no access log is recognised, and no line is too odd to be looked at."""
     values = [*(value for value, _ in REASONS), b"x" * 10]
     wanted = [*(reason for _, reason in REASONS), access_line.TOO_LONG]
     assert {reason for reason in wanted if reason} == set(access_line.REASONS)

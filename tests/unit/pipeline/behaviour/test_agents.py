@@ -17,7 +17,7 @@ IE = "Internet Explorer"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "described"),
     [
         (f"(Windows NT 10.0; Win64) {CHROME} Safari/537.36", "Chrome, Windows, Computer"),
         (f"(Linux; Android 10; K) {CHROME} Mobile Safari/1", "Chrome Mobile, Android, Phone"),
@@ -28,8 +28,8 @@ IE = "Internet Explorer"
         ("", "None, None, None"),
     ],
 )
-def test_browser_system_and_device(text: str, told: str) -> None:
-    assert ", ".join(map(str, agent_of(f"{MOZILLA} {text}", is_robot=False))) == told
+def test_browser_system_and_device(text: str, described: str) -> None:
+    assert ", ".join(map(str, agent_of(f"{MOZILLA} {text}", is_robot=False))) == described
 
 
 @pytest.mark.parametrize(

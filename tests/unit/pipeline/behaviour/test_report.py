@@ -35,10 +35,10 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
 
-def unsaid(page: str, *told: str) -> list[str]:
+def unsaid(page: str, *expected: str) -> list[str]:
     """Which of these the page's text does not have."""
     text = Page(page).text
-    return [each for each in told if each not in text]
+    return [each for each in expected if each not in text]
 
 
 def page_of(figures: Figures, options: PageOptions) -> str:
@@ -105,15 +105,15 @@ def masked(out: Path) -> Figures:
 
 
 def test_the_page_needs_nothing_else_sp_5() -> None:
-    """SP-5: no network and no script; and what it is told is in it."""
+    """SP-5: no network and no script; and all figures are in it."""
     page = page_of(figures(100), OPTIONS)
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert not re.search(r"src\s*=|url\(|@import|<link", page)
     assert "<script" not in page and 'http-equiv="refresh"' not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count('<div class="picture">') == 4
-    told = ("10 read =", "not UTF-8", "access.log, line 7", "1 min 1 s", "123 kB", "4.1 kB")
-    assert unsaid(page, *told, "UTC+01:00", "16 March 2026, 12:00:05 UTC") == []
+    expected = ("10 read =", "not UTF-8", "access.log, line 7", "1 min 1 s", "123 kB", "4.1 kB")
+    assert unsaid(page, *expected, "UTC+01:00", "16 March 2026, 12:00:05 UTC") == []
 
 
 def test_a_page_of_little_and_of_nothing(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
     """SP-5"""
     page = Page(page_of(read_figures(tables), OPTIONS))
-    for told in (
+    for expected in (
         "Thursday, 12 March 2026",
         "Payment of order <num> failed",
         "got in as git",
@@ -60,7 +60,7 @@ def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
         "the line is not UTF-8",
         "Made on 16 March 2026",
     ):
-        assert told in page.text, told
+        assert expected in page.text, expected
 
 
 def test_nothing_of_a_log_is_code_and_no_address_or_path_is_whole(tables: Path) -> None:

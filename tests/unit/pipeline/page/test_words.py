@@ -8,11 +8,11 @@ from barnabas.pipeline.page import words
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "text"),
     [(0.2, "0 s"), (59, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (3720, "1 h 2 min")],
 )
-def test_durations(seconds: float, told: str) -> None:
-    assert words.duration(seconds) == told
+def test_durations(seconds: float, text: str) -> None:
+    assert words.duration(seconds) == text
 
 
 def test_shares_and_sizes() -> None:

@@ -55,7 +55,7 @@ def test_sp_3_drivers_that_race_commit_each_batch_once(tmp_path: Path) -> None:
     assert read(tmp_path / "t") == rows(0, 8)
 
 
-def test_sp_3_queries_that_race_under_one_id_are_told_apart(tmp_path: Path) -> None:
+def test_sp_3_queries_that_race_under_one_id_are_distinguished(tmp_path: Path) -> None:
     options = options_of(tmp_path / "t", txnAppId="shared")
     together = threading.Barrier(2)
 
@@ -99,7 +99,7 @@ def test_sp_3_a_table_that_was_deleted_and_made_again_is_noticed(tmp_path: Path)
 
 
 def test_sp_3_a_table_of_another_layout_takes_no_files_of_the_old_one(tmp_path: Path) -> None:
-    """Between the tasks and the commit somebody deletes the table and makes it anew."""
+    """Between the tasks and the commit somebody deletes the table and makes it again."""
     options = options_of(tmp_path / "t")
     found = files(options, rows(0, 2))
     other = deltalake.Schema.from_arrow(SCHEMA)
@@ -356,7 +356,7 @@ def test_a_relative_path_is_that_of_the_driver(
     assert options.path == str(tmp_path / "t")
 
 
-def test_bounds_that_cannot_be_told_are_left_out(tmp_path: Path) -> None:
+def test_unknown_bounds_are_left_out(tmp_path: Path) -> None:
     kinds = {
         "number": pa.int64(),
         "real": pa.float64(),

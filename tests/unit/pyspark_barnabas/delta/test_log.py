@@ -27,7 +27,7 @@ def test_a_log_is_cut_behind_its_checkpoints(tmp_path: Path) -> None:
     assert deltalake.DeltaTable(str(path), version=260).to_pyarrow_table().num_rows == 261
 
 
-def test_thirty_days_are_kept_if_nobody_says_something_else(tmp_path: Path) -> None:
+def test_thirty_days_are_kept_by_default(tmp_path: Path) -> None:
     path = tmp_path / "t"
     options = options_of(path)
     for batch in range(5):

@@ -186,7 +186,7 @@ def test_sp_3_nested_fields_that_may_not_be_null_are_checked_by_the_schema(tmp_p
             table.check(pa.schema([("items", kind)]))
 
 
-def test_sp_3_columns_that_nobody_can_partition_by_are_refused_at_once(tmp_path: Path) -> None:
+def test_sp_3_columns_unfit_for_partitioning_are_refused_at_once(tmp_path: Path) -> None:
     schema = pa.schema([("number", pa.int64()), ("real", pa.float64())])
     with pytest.raises(ConfigError, match="real is double"):
         Table(options_of(tmp_path / "t", partitionBy="real")).check(schema)
@@ -202,7 +202,7 @@ def test_sp_3_columns_that_nobody_can_partition_by_are_refused_at_once(tmp_path:
 
 
 @pytest.mark.parametrize("demand", ["constraint", "invariant", "mapping", "generated"])
-def test_sp_3_what_a_table_demands_of_writers_and_nobody_checks_is_refused(
+def test_sp_3_unchecked_demands_of_a_table_on_writers_are_refused(
     tmp_path: Path, demand: str
 ) -> None:
     said = {

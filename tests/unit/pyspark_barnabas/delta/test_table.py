@@ -57,9 +57,9 @@ def test_what_is_no_replay_is_refused(tmp_path: Path) -> None:
         with pytest.raises(NotExactlyOnce, match=reason):
             commit(options, batch, files(options, rows(5, 9)), query)
     assert read(tmp_path / "t") == rows(0, 5)
-    told = options._replace(begins=3)  # still there from an earlier start
+    again = options._replace(begins=3)  # still there from an earlier start
     with pytest.raises(NotExactlyOnce, match="batch 4 is in the table already"):
-        commit(told, 3, files(options, rows(5, 9)))
+        commit(again, 3, files(options, rows(5, 9)))
     assert not commit(options._replace(begins=5), 4, files(options, rows(5, 9)))
 
 
@@ -136,8 +136,8 @@ def test_a_batch_job_notices_a_restored_table(tmp_path: Path) -> None:
     deltalake.DeltaTable(str(tmp_path / "t")).restore(0)
     with pytest.raises(NotExactlyOnce, match="was restored"):
         table.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
-    told = Table(options._replace(begins=7))
-    assert told.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
+    again = Table(options._replace(begins=7))
+    assert again.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
     assert not table.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
     assert read(tmp_path / "t") == rows(0, 2)
 

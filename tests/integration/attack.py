@@ -117,7 +117,7 @@ class Bystander:
                 self._exchange()
                 self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - began)
                 self.answers += 1
-        except BaseException as error:  # told to the test, which is another thread
+        except BaseException as error:  # for the test, which is another thread
             self.failure = error
 
     def _exchange(self) -> None:

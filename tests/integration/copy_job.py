@@ -30,7 +30,7 @@ def main(servers: str, group: str, source: str, target: str) -> None:
         {
             "bootstrap.servers": servers,
             "transactional.id": f"{group}-copy",
-            # Whoever takes its place ends what it left open; nobody else is to, if it is slow.
+            # Its successor ends what it left open; no one else is to, however slow it is.
             "transaction.timeout.ms": 60_000,
             "socket.timeout.ms": 10_000,
             "log_level": 0,

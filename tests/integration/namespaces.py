@@ -1,7 +1,7 @@
 """A network of the test's own, whose wires can be cut: a namespace for each broker, and a bridge.
 
 The bridge's side is the hub: there are ZooKeeper and the clients. Who reaches whom is a matter of
-neighbour entries, which are all set by hand: a wire is cut by a hardware address that nobody has,
+neighbour entries, which are all set by hand: a wire is cut by a hardware address that no host has,
 so that packets get lost without a word, in one direction or in both.
 """
 

@@ -29,14 +29,14 @@ def test_lines_go_in_and_come_out(shell: Shell) -> None:
     """UX-2, UX-5: create, produce, consume, as the README has it."""
     assert shell.run("topics", "create", "--topic", "whole", "--partitions", "2") == (
         b"Created topic whole.\n", "")  # fmt: skip
-    _, told = shell.run("produce", "whole", "--key-separator", ":", text=b"a:1\nb:2\na:3")
-    assert told.startswith("3 records (11 bytes) to whole in ")
-    output, told = shell.run(
+    _, stderr = shell.run("produce", "whole", "--key-separator", ":", text=b"a:1\nb:2\na:3")
+    assert stderr.startswith("3 records (11 bytes) to whole in ")
+    output, stderr = shell.run(
         "consume", "whole", "--from-beginning", "--max-messages", "3", "--format", "{key}={value}"
     )
     assert sorted(output.splitlines()) == [b"a=1", b"a=3", b"b=2"]
     assert output.index(b"a=1") < output.index(b"a=3")
-    assert told == "Processed a total of 3 messages\n"
+    assert stderr == "Processed a total of 3 messages\n"
 
 
 def test_the_consumer_shows_only_what_comes_from_now_on(shell: Shell, broker: Broker) -> None:
@@ -94,9 +94,9 @@ def test_a_terminal_is_read_line_by_line(shell: Shell, broker: Broker) -> None:
             records = consumer.poll(120_000)
             assert [record.value for record in records] == [b"first"]
         os.write(ours, b"second\n\x04")
-        _, told = producer.communicate(timeout=120)
+        _, stderr = producer.communicate(timeout=120)
         assert producer.returncode == 0
-        assert b"Ctrl-D ends" in told and b"2 records" in told
+        assert b"Ctrl-D ends" in stderr and b"2 records" in stderr
     finally:
         producer.kill()
         os.close(ours)
@@ -110,9 +110,9 @@ def test_ctrl_c_while_waiting_for_input_ends_at_once(shell: Shell) -> None:
         assert b"Ctrl-D ends" in producer.stderr.readline()
         signal.sigtimedwait([], 0.5)
         producer.send_signal(signal.SIGINT)
-        _, told = producer.communicate(timeout=120)
+        _, stderr = producer.communicate(timeout=120)
         assert producer.returncode == 1
-        assert b"interrupted" in told and b"Traceback" not in told
+        assert b"interrupted" in stderr and b"Traceback" not in stderr
     finally:
         producer.kill()
         os.close(ours)
@@ -123,8 +123,8 @@ def test_without_a_broker_it_says_what_to_do(shell: Shell) -> None:
     """UX-4: one line, exit 1, the address, the remedy."""
     address = f"127.0.0.1:{free_port()}"
     for words in (["topics", "list"], ["produce", "t"], ["consume", "t"]):
-        _, told = shell.run(*words, "--bootstrap-server", address, code=1)
-        (line,) = [line for line in told.splitlines() if "no broker" in line]
+        _, stderr = shell.run(*words, "--bootstrap-server", address, code=1)
+        (line,) = [line for line in stderr.splitlines() if "no broker" in line]
         assert address in line and "barnabas server start" in line
 
 
@@ -206,12 +206,12 @@ def test_describe_prints_what_kafka_prints(barnabas: InProcess) -> None:
 def test_a_topic_that_is_there_or_is_not(barnabas: InProcess) -> None:
     """UX-4."""
     barnabas("topics create there")
-    told = barnabas("topics create there", code=1)[1]
-    assert told.count("\n") == 1
-    assert "TOPIC_ALREADY_EXISTS" in told and "--if-not-exists" in told
+    stderr = barnabas("topics create there", code=1)[1]
+    assert stderr.count("\n") == 1
+    assert "TOPIC_ALREADY_EXISTS" in stderr and "--if-not-exists" in stderr
     assert barnabas("topics create there --if-not-exists")[0] == "Topic there already exists.\n"
-    told = barnabas("topics delete gone", code=1)[1]
-    assert told.count("\n") == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in told
+    stderr = barnabas("topics delete gone", code=1)[1]
+    assert stderr.count("\n") == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in stderr
     assert barnabas("topics delete gone --if-exists")[0] == "Topic gone does not exist.\n"
     assert "UNKNOWN_TOPIC_OR_PARTITION" in barnabas("topics describe gone", code=1)[1]
 
@@ -227,8 +227,8 @@ def test_a_topic_that_is_there_or_is_not(barnabas: InProcess) -> None:
 )
 def test_what_the_broker_refuses_is_one_line(barnabas: InProcess, line: str, problem: str) -> None:
     """TP-1, TP-5, UX-4."""
-    told = barnabas(line, code=1)[1]
-    assert told.count("\n") == 1 and problem in told
+    stderr = barnabas(line, code=1)[1]
+    assert stderr.count("\n") == 1 and problem in stderr
 
 
 @pytest.mark.parametrize(
@@ -259,9 +259,9 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
     barnabas: InProcess, line: str, problem: str
 ) -> None:
     """UX-4."""
-    told = barnabas(line, code=2)[1]
-    assert told.count("\n") == 1 and problem in told
-    assert "--help" in told
+    stderr = barnabas(line, code=2)[1]
+    assert stderr.count("\n") == 1 and problem in stderr
+    assert "--help" in stderr
 
 
 # ---- produce and consume ----
@@ -272,10 +272,10 @@ def test_a_file_arrives_as_it_is(barnabas: InProcess, tmp_path: Path, codec: str
     """UX-2: bytes that are no text, empty lines, a last line without an end."""
     text = b"".join(b"%d\xff\xfe\n" % n for n in range(500)) + b"\nlast"
     (tmp_path / "lines").write_bytes(text)
-    told = barnabas(f"produce file-{codec} --compression-type {codec} --file", f"{tmp_path}/lines")[
-        1
-    ]
-    assert told.startswith("502 records ")
+    stderr = barnabas(
+        f"produce file-{codec} --compression-type {codec} --file", f"{tmp_path}/lines"
+    )[1]
+    assert stderr.startswith("502 records ")
     consumed = barnabas(f"consume file-{codec} --from-beginning --max-messages 502 --json")[0]
     values = [json.loads(line)["value"] for line in consumed.splitlines()]
     assert values[-2:] == ["", "last"]
@@ -303,16 +303,16 @@ def test_headers_partitions_and_offsets(barnabas: InProcess, tmp_path: Path) -> 
     ]
     assert output == "k3\tv3\n"
     assert barnabas("consume parts --partition 0 --offset earliest --timeout-ms 200")[0] == ""
-    told = barnabas("consume parts --partition 5", code=1)[1]
-    assert "partitions 0 to 2, not 5" in told and told.count("\n") == 1
+    stderr = barnabas("consume parts --partition 5", code=1)[1]
+    assert "partitions 0 to 2, not 5" in stderr and stderr.count("\n") == 1
 
 
 def test_a_line_without_its_separator_ends_it_there(barnabas: InProcess, tmp_path: Path) -> None:
     """UX-4: what stood in front of it is sent, and it is named."""
     (tmp_path / "lines").write_bytes(b"a:1\nb:2\nplain\nc:3\n")
-    told = barnabas("produce half --key-separator : --file", f"{tmp_path}/lines", code=1)[1]
-    assert "line 3 has no key separator ':': 'plain'" in told
-    assert told.count("\n") == 1 and told.endswith("; 2 records were acknowledged\n")
+    stderr = barnabas("produce half --key-separator : --file", f"{tmp_path}/lines", code=1)[1]
+    assert "line 3 has no key separator ':': 'plain'" in stderr
+    assert stderr.count("\n") == 1 and stderr.endswith("; 2 records were acknowledged\n")
     line = "consume half --from-beginning --timeout-ms 3000"
     wait_until(lambda: barnabas(line)[0] == "1\n2\n")  # a busy machine may need longer
 
@@ -321,12 +321,12 @@ def test_what_is_too_large_is_counted_and_named(barnabas: InProcess, tmp_path: P
     """UX-4: records that the topic does not take."""
     barnabas("topics create tight --config max.message.bytes=200")
     (tmp_path / "lines").write_bytes(b"small\n" + b"x" * 500 + b"\nsmall\n")
-    told = barnabas(
+    stderr = barnabas(
         "produce tight --producer-property batch.size=1 --file", f"{tmp_path}/lines", code=1
     )[1]
-    assert told.count("\n") == 1, "no word of success goes before it"
-    assert "1 records were not acknowledged" in told and "MESSAGE_TOO_LARGE" in told
-    assert told.endswith("; 2 records were acknowledged\n")
+    assert stderr.count("\n") == 1, "no word of success goes before it"
+    assert "1 records were not acknowledged" in stderr and "MESSAGE_TOO_LARGE" in stderr
+    assert stderr.endswith("; 2 records were acknowledged\n")
     line = "consume tight --from-beginning --timeout-ms 3000"
     wait_until(lambda: barnabas(line)[0] == "small\nsmall\n")  # a busy machine may need longer
 
@@ -342,15 +342,15 @@ def test_every_kind_of_acknowledgement(barnabas: InProcess, tmp_path: Path, acks
 
 def test_a_file_that_cannot_be_read_is_named(barnabas: InProcess, tmp_path: Path) -> None:
     """UX-4."""
-    told = barnabas("produce t --file", f"{tmp_path}/missing", code=1)[1]
-    assert told.count("\n") == 1
-    assert "missing: no such file or directory" in told
+    stderr = barnabas("produce t --file", f"{tmp_path}/missing", code=1)[1]
+    assert stderr.count("\n") == 1
+    assert "missing: no such file or directory" in stderr
     barnabas("produce t --file", str(tmp_path), code=2)
     (tmp_path / "empty").touch()
     assert barnabas("produce t --file", f"{tmp_path}/empty")[1].startswith("0 records ")
 
 
 def test_nothing_is_made_by_reading_a_mistyped_topic(barnabas: InProcess) -> None:
-    told = barnabas("consume mistyped --from-beginning", code=1)[1]
-    assert told.count("\n") == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in told
+    stderr = barnabas("consume mistyped --from-beginning", code=1)[1]
+    assert stderr.count("\n") == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in stderr
     assert "mistyped" not in barnabas("topics list")[0]

@@ -60,7 +60,7 @@ def member(broker: Broker) -> Iterator[Consumer]:
             "group.instance.id": "instance-1",
             "client.id": "reader",
             "enable.auto.commit": False,
-            "max.poll.interval.ms": 3_600_000,  # nobody polls it while Kafka's tools run
+            "max.poll.interval.ms": 3_600_000,  # it is not polled while Kafka's tools run
         }
     )
     consumer.subscribe(["orders", "bills"])
@@ -77,7 +77,7 @@ def cells(text: str) -> list[list[str]]:
     return sorted(line.split() for line in text.splitlines() if line.strip())
 
 
-def test_gc_4_groups_are_told_as_kafka_tells_them(
+def test_gc_4_groups_are_described_as_by_kafka(
     member: Consumer, kafkas: Tools, barnabas: InProcess
 ) -> None:
     """The list, the offsets, the members and the state of groups with and without members."""
@@ -119,7 +119,7 @@ def test_a_group_is_reset_as_kafka_resets_it(
     assert barnabas(f"groups {plan} --export")[0].split() == exported.split()
 
 
-def test_transactions_are_told_as_kafka_tells_them(
+def test_transactions_are_described_as_by_kafka(
     broker: Broker, member: Consumer, kafkas: Tools, barnabas: InProcess
 ) -> None:
     producer = Producer(

@@ -96,8 +96,8 @@ class Machine:
             capture_output=True,
             timeout=TIMEOUT_S,
         )
-        told = done.stderr.decode()
-        assert done.returncode == 0 and "Traceback" not in told, (words, told)
+        stderr = done.stderr.decode()
+        assert done.returncode == 0 and "Traceback" not in stderr, (words, stderr)
         return done.stdout.decode()
 
     def start(self, words: list[str]) -> None:
@@ -145,7 +145,7 @@ def test_ux_5_every_line_of_the_table_runs(machine: Machine) -> None:
 
 def test_ux_5_every_row_has_a_line_or_a_reason() -> None:
     """Which commands there are: all that the textbook has."""
-    told = {kafka.strip("`").split()[0]: ours for kafka, ours in rows()}
+    listed = {kafka.strip("`").split()[0]: ours for kafka, ours in rows()}
     assert {
         "kafka-server-start.sh",
         "kafka-server-stop.sh",
@@ -157,7 +157,7 @@ def test_ux_5_every_row_has_a_line_or_a_reason() -> None:
         "kafka-configs.sh",
         "kafka-run-class.sh",
         "zookeeper-shell.sh",
-    } <= set(told)
+    } <= set(listed)
     for _, ours in rows():
         assert ours.startswith("`barnabas ") or ours == "not yet" or "barnabas" in ours
 

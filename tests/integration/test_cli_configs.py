@@ -11,10 +11,10 @@ from tests.kit.processes.command_line import InProcess
 
 def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: InProcess) -> None:
     barnabas("topics create shown")
-    output, told = barnabas(
+    output, stderr = barnabas(
         "configs alter --topic shown --add retention.ms=1000,segment.bytes=2000000"
     )
-    assert (output, told) == ("Completed updating config for topic shown.\n", "")
+    assert (output, stderr) == ("Completed updating config for topic shown.\n", "")
     output, _ = barnabas("configs describe --topic shown")
     assert output.splitlines()[0] == "Dynamic configs for topic shown are:"
     assert output.splitlines()[1].startswith(
@@ -35,8 +35,8 @@ def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: InProcess) ->
 def test_lists_grow_and_shrink(barnabas: InProcess) -> None:
     """Values with commas in brackets; APPEND and SUBTRACT (KIP-339)."""
     barnabas("topics create listed")
-    _, told = barnabas("configs alter --topic listed --append cleanup.policy=compact")
-    assert told == ""
+    _, stderr = barnabas("configs alter --topic listed --append cleanup.policy=compact")
+    assert stderr == ""
     assert "cleanup.policy=delete,compact " in barnabas("configs describe --topic listed")[0]
     barnabas("configs alter --topic listed --subtract cleanup.policy=delete")
     assert "cleanup.policy=compact " in barnabas("configs describe --topic listed")[0]
@@ -72,9 +72,11 @@ def test_nothing_is_changed_by_asking(barnabas: InProcess) -> None:
 def test_what_has_no_effect_is_said(barnabas: InProcess) -> None:
     """UX-3."""
     barnabas("topics create inert")
-    output, told = barnabas("configs alter --topic inert --add remote.storage.enable=false")
+    output, stderr = barnabas("configs alter --topic inert --add remote.storage.enable=false")
     assert output == "Completed updating config for topic inert.\n"
-    assert told.startswith("barnabas configs alter: warning: remote.storage.enable has no effect: ")
+    assert stderr.startswith(
+        "barnabas configs alter: warning: remote.storage.enable has no effect: "
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ def test_what_has_no_effect_is_said(barnabas: InProcess) -> None:
 def test_what_is_refused_is_one_line(barnabas: InProcess, line: str, problem: str) -> None:
     """UX-3, UX-4: exit 1."""
     barnabas("topics create there --if-not-exists")
-    told = barnabas(line, code=1)[1]
-    assert told.count("\n") == 1 and problem in told
+    stderr = barnabas(line, code=1)[1]
+    assert stderr.count("\n") == 1 and problem in stderr
 
 
 @pytest.mark.parametrize(
@@ -118,8 +120,8 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
     barnabas: InProcess, line: str, problem: str
 ) -> None:
     """UX-4."""
-    told = barnabas(line, code=2)[1]
-    assert told.count("\n") == 1 and problem in told and "--help" in told
+    stderr = barnabas(line, code=2)[1]
+    assert stderr.count("\n") == 1 and problem in stderr and "--help" in stderr
 
 
 # ---- topics alter ----
@@ -127,9 +129,9 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
 
 def test_tp_5_a_topic_gets_more_partitions(barnabas: InProcess) -> None:
     barnabas("topics create growing --partitions 2")
-    output, told = barnabas("topics alter --topic growing --partitions 5")
+    output, stderr = barnabas("topics alter --topic growing --partitions 5")
     assert output == "Topic growing has 5 partitions, 3 of them new.\n"
-    assert "warning: keys may map to other partitions" in told
+    assert "warning: keys may map to other partitions" in stderr
     (topic,) = json.loads(barnabas("topics describe growing --json")[0])
     assert [each["leader"] for each in topic["partitions"]] == [0] * 5
     output, _ = barnabas("topics alter growing --partitions 6 --replica-assignment 0,0,0,0,0,0")
@@ -140,9 +142,9 @@ def test_tp_5_a_topic_gets_more_partitions(barnabas: InProcess) -> None:
 def test_tp_5_there_is_no_way_back(barnabas: InProcess, count: int) -> None:
     """Fewer, and as many as there are: refused, nothing changed, no warning about keys."""
     barnabas("topics create shrinking --partitions 2 --if-not-exists")
-    output, told = barnabas(f"topics alter shrinking --partitions {count}", code=1)
+    output, stderr = barnabas(f"topics alter shrinking --partitions {count}", code=1)
     assert output == ""
-    assert told.count("\n") == 1 and "INVALID_PARTITIONS" in told and "warning" not in told
+    assert stderr.count("\n") == 1 and "INVALID_PARTITIONS" in stderr and "warning" not in stderr
     (topic,) = json.loads(barnabas("topics describe shrinking --json")[0])
     assert len(topic["partitions"]) == 2
 

@@ -58,14 +58,14 @@ def test_a_group_that_takes_its_time_is_not_misjudged(capfd: pytest.CaptureFixtu
 
 
 def test_what_a_broker_does_not_say_is_found_out(servers: str) -> None:
-    """A broker of Kafka's answers with the bare error; its settings tell what is behind it."""
+    """A broker of Kafka's answers with the bare error; its settings show the cause."""
 
     async def asked() -> str:
         async with Admin(servers) as admin:
             return await suspicion(admin, CoordinatorNotAvailable("nothing more"))
 
-    told = asyncio.run(asked())
-    assert told.startswith(
+    reason = asyncio.run(asked())
+    assert reason.startswith(
         "nothing more; offsets.topic.replication.factor is 3 on broker 0, but only "
     )
-    assert "only 1 brokers are alive: start more" in told
+    assert "only 1 brokers are alive: start more" in reason

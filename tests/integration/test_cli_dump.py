@@ -108,12 +108,12 @@ def test_st_9_nothing_is_found_in_what_kafka_left_whole(
     directories = [each for path in [*whole, logs / "crash-base"] for each in path.glob("logs/**")]
     words = [str(path) for path in directories if path.is_dir()]
     assert main(["dump", "--verify", "--records", *words]) == 0
-    told = capfd.readouterr()
-    assert told.out == ""
-    found = re.fullmatch(r"Verified (\d+) files, findings: 0\n", told.err)
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    found = re.fullmatch(r"Verified (\d+) files, findings: 0\n", captured.err)
     assert found is not None and int(found[1]) > 1500
     with capfd.disabled():
-        print(f"\n{told.err.strip()}")
+        print(f"\n{captured.err.strip()}")
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_st_9_every_damage_is_found_and_named(
     directory = logs / archive / "logs"
     partitions = sorted(str(path) for path in directory.iterdir() if path.is_dir())
     assert main(["dump", "--verify", "--records", *partitions]) == 1
-    told = capfd.readouterr()
-    assert told.out.replace(f"{directory}/", "").splitlines() == findings
-    assert told.err.endswith(f", findings: {len(findings)}\n")
+    captured = capfd.readouterr()
+    assert captured.out.replace(f"{directory}/", "").splitlines() == findings
+    assert captured.err.endswith(f", findings: {len(findings)}\n")
 
 
 def test_the_small_files_of_a_directory(logs: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -100,8 +100,8 @@ def test_gc_4_a_live_group_is_described(broker: Broker, barnabas: InProcess) -> 
     with SyncAdmin(broker.bootstrap_servers) as admin:
         admin.delete_records({TopicPartition("live", 1): 1})
     with member(broker, "readers", "live", 3):
-        output, told = barnabas("groups describe readers")
-        assert told == ""
+        output, stderr = barnabas("groups describe readers")
+        assert stderr == ""
         rows = table(output)
         name = rows[0]["CONSUMER-ID"]
         assert name.startswith("client-of-readers-")
@@ -120,9 +120,9 @@ def test_gc_4_a_live_group_is_described(broker: Broker, barnabas: InProcess) -> 
         assert (values["state"], values["lag"]) == ("Stable", 6)
         assert values["partitions"][1]["offset"] is None
         assert values["members"][0]["topics"] == ["live"]
-    output, told = barnabas("groups describe readers")
+    output, stderr = barnabas("groups describe readers")
     assert [row["CONSUMER-ID"] for row in table(output)] == ["-"] * 3
-    assert told == "Consumer group 'readers' has no active members.\n"
+    assert stderr == "Consumer group 'readers' has no active members.\n"
 
 
 def test_a_rebalance_can_be_read(broker: Broker, barnabas: InProcess) -> None:
@@ -154,8 +154,8 @@ def test_groups_are_listed_with_states(broker: Broker, barnabas: InProcess) -> N
         ]
         stable = json.loads(barnabas("groups list --state stable --type classic --json")[0])
         assert {group["group"] for group in stable} == {"listed-live"}
-    told = barnabas("groups list --state Sleepy", code=2)[1]
-    assert told.count("\n") == 1 and "Sleepy" in told and "Stable" in told
+    stderr = barnabas("groups list --state Sleepy", code=2)[1]
+    assert stderr.count("\n") == 1 and "Sleepy" in stderr and "Stable" in stderr
 
 
 def test_all_groups_and_groups_that_are_not(broker: Broker, barnabas: InProcess) -> None:
@@ -163,12 +163,12 @@ def test_all_groups_and_groups_that_are_not(broker: Broker, barnabas: InProcess)
     for group in ("all-1", "all-2"):
         commit(broker, group, {TopicPartition("all", 0): 1})
     for line in ("groups describe", "groups describe --all-groups"):
-        output, told = barnabas(line)
+        output, stderr = barnabas(line)
         assert output.count("GROUP  ") >= 2 and "all-1" in output and "all-2" in output
-        assert "Consumer group 'all-2' has no active members.\n" in told
-    output, told = barnabas("groups describe all-1 gone --json", code=1)
+        assert "Consumer group 'all-2' has no active members.\n" in stderr
+    output, stderr = barnabas("groups describe all-1 gone --json", code=1)
     assert [group["group"] for group in json.loads(output)] == ["all-1"]
-    assert told.count("\n") == 1 and "'gone' does not exist" in told
+    assert stderr.count("\n") == 1 and "'gone' does not exist" in stderr
     assert "contradict" in barnabas("groups describe x --all-groups", code=2)[1]
 
 
@@ -178,17 +178,17 @@ def test_all_groups_and_groups_that_are_not(broker: Broker, barnabas: InProcess)
 def test_a_reset_is_a_dry_run_first(broker: Broker, barnabas: InProcess) -> None:
     fill(broker, "dry", 5, 5)
     commit(broker, "dry", {TopicPartition("dry", 0): 2})
-    output, told = barnabas("groups reset-offsets dry --topic dry --to-latest")
+    output, stderr = barnabas("groups reset-offsets dry --topic dry --to-latest")
     assert [line.split() for line in output.splitlines()] == [
         [],
         ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"],
         ["dry", "dry", "0", "5"],
         ["dry", "dry", "1", "5"],
     ]
-    assert "dry run" in told and "--execute" in told
+    assert "dry run" in stderr and "--execute" in stderr
     assert lags(barnabas, "dry") == {"0": ("2", "3")}
-    again, told = barnabas("groups reset-offsets dry --topic dry --to-latest --execute")
-    assert (again, told) == (output, "")
+    again, stderr = barnabas("groups reset-offsets dry --topic dry --to-latest --execute")
+    assert (again, stderr) == (output, "")
     assert lags(barnabas, "dry") == {"0": ("5", "0"), "1": ("5", "0")}
 
 
@@ -239,8 +239,8 @@ def test_a_plan_goes_through_a_file(broker: Broker, barnabas: InProcess, tmp_pat
         "group": "kept", "topic": "kept", "partition": 0, "offset": 2, "new_offset": 2,
     }  # fmt: skip
     (tmp_path / "plan.csv").write_text("kept,0\n")
-    told = barnabas(f"groups reset-offsets kept --from-file {tmp_path}/plan.csv", code=1)[1]
-    assert told.count("\n") == 1 and "line 1" in told
+    stderr = barnabas(f"groups reset-offsets kept --from-file {tmp_path}/plan.csv", code=1)[1]
+    assert stderr.count("\n") == 1 and "line 1" in stderr
 
 
 def test_a_group_with_members_keeps_its_offsets(broker: Broker, barnabas: InProcess) -> None:
@@ -254,8 +254,8 @@ def test_a_group_with_members_keeps_its_offsets(broker: Broker, barnabas: InProc
             ("groups delete held", "NON_EMPTY_GROUP"),
             ("groups delete-offsets held --topic held", "GROUP_SUBSCRIBED_TO_TOPIC"),
         ):
-            told = barnabas(line, code=1)[1]
-            assert told.count("\n") == 1 and problem in told and "stop" in told
+            stderr = barnabas(line, code=1)[1]
+            assert stderr.count("\n") == 1 and problem in stderr and "stop" in stderr
         assert lags(barnabas, "held")["0"] == ("3", "2")
         assert lags(barnabas, "held-not")["0"] == ("3", "2")
 
@@ -286,8 +286,8 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
     barnabas: InProcess, line: str, problem: str
 ) -> None:
     """UX-4."""
-    told = barnabas(line, code=2)[1]
-    assert told.count("\n") == 1 and problem in told and "--help" in told
+    stderr = barnabas(line, code=2)[1]
+    assert stderr.count("\n") == 1 and problem in stderr and "--help" in stderr
 
 
 @pytest.mark.parametrize(
@@ -307,8 +307,8 @@ def test_what_cannot_be_is_one_line_and_exit_1(
 ) -> None:
     """UX-4."""
     barnabas("topics create there --if-not-exists")
-    told = barnabas(line, code=1)[1]
-    assert told.count("\n") == 1 and problem in told
+    stderr = barnabas(line, code=1)[1]
+    assert stderr.count("\n") == 1 and problem in stderr
 
 
 def test_groups_and_their_offsets_are_deleted(broker: Broker, barnabas: InProcess) -> None:
@@ -318,9 +318,9 @@ def test_groups_and_their_offsets_are_deleted(broker: Broker, barnabas: InProces
         "Deleted 1 offset of group kill.\n"
     )
     assert lags(barnabas, "kill") == {"0": ("1", "4")}
-    output, told = barnabas("groups delete kill gone", code=1)
+    output, stderr = barnabas("groups delete kill gone", code=1)
     assert output == "Deleted group kill.\n"
-    assert told.count("\n") == 1 and "gone" in told
+    assert stderr.count("\n") == 1 and "gone" in stderr
     assert "kill" not in barnabas("groups list")[0].split()
 
 
@@ -347,7 +347,7 @@ def test_co_5_without_from_beginning_a_new_group_hears_what_comes(barnabas: InPr
 def test_what_was_not_printed_is_not_committed(
     broker: Broker, shell: Shell, barnabas: InProcess
 ) -> None:
-    """CO-4: nobody reads the output, so nobody has seen the records."""
+    """CO-4: no process reads the output, so no one has seen the records."""
     fill(broker, "unseen", 3)
     ours, theirs = os.pipe()
     os.close(ours)
@@ -383,7 +383,7 @@ def test_ux_2_members_share_a_topic(broker: Broker, shell: Shell, barnabas: InPr
 
 
 def test_topics_by_their_names_pattern(broker: Broker, barnabas: InProcess) -> None:
-    """In a group of nobody else's, which commits nothing (UX-2)."""
+    """UX-2: in a group of its own, which commits nothing."""
     fill(broker, "pattern.a", 1)
     fill(broker, "pattern.b", 2)
     line = "consume --include pattern[.].* --from-beginning --max-messages 3 --format topic,value"

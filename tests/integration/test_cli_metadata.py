@@ -20,9 +20,9 @@ Capture = pytest.CaptureFixture[str]
 def run(capture: Capture, *words: str, code: int = 0) -> tuple[str, str]:
     capture.readouterr()
     actual = main(["metadata", *words])
-    told = capture.readouterr()
-    assert actual == code, told.err
-    return told.out, told.err
+    captured = capture.readouterr()
+    assert actual == code, captured.err
+    return captured.out, captured.err
 
 
 def topic(name: str, partitions: int = 1) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def test_an_import_says_what_it_did(tmp_path: Path, capfd: Capture) -> None:
         data = run(capfd, "get", state.format(partition), "--dir", str(first))[0]
         assert json.loads(data)["leader_epoch"] == epoch
     assert run(capfd, "ls", "/brokers/ids", "--dir", str(first))[0] == ""
-    told = run(capfd, "import", str(file), "--dir", str(first), code=1)[1]
-    assert told.count("\n") == 1 and "already has /brokers/topics/t" in told
+    stderr = run(capfd, "import", str(file), "--dir", str(first), code=1)[1]
+    assert stderr.count("\n") == 1 and "already has /brokers/topics/t" in stderr
 
 
 @pytest.mark.foreign
@@ -108,8 +108,8 @@ def test_a_running_broker_is_not_disturbed(tmp_path: Path, capfd: Capture) -> No
     file = tmp_path / "tree.json"
     file.write_text(json.dumps(topic("t")))
     with broker_process(tmp_path) as broker:
-        told = run(capfd, "import", str(file), "--dir", str(broker.data_dir), code=1)[1]
-        assert told.count("\n") == 1 and "in use by a running broker" in told
+        stderr = run(capfd, "import", str(file), "--dir", str(broker.data_dir), code=1)[1]
+        assert stderr.count("\n") == 1 and "in use by a running broker" in stderr
         assert broker.stop() == 0
 
 
@@ -152,8 +152,8 @@ def test_a_file_that_is_no_tree_is_one_line(
     directory = tmp_path / "data"
     directory.mkdir()
     (directory / "meta.properties").write_text("version=0\nbroker.id=0\ncluster.id=abc\n")
-    told = run(capfd, "import", str(file), "--dir", str(directory), code=1)[1]
-    assert told.count("\n") == 1 and problem in told
+    stderr = run(capfd, "import", str(file), "--dir", str(directory), code=1)[1]
+    assert stderr.count("\n") == 1 and problem in stderr
     file.write_text(json.dumps(topic("t")))
     run(capfd, "import", str(file), "--dir", str(directory))
 
@@ -164,8 +164,8 @@ def test_another_clusters_directory_is_refused(tmp_path: Path, capfd: Capture) -
     file = tmp_path / "tree.json"
     file.write_text(json.dumps(identity))
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=0\ncluster.id=abc\n")
-    told = run(capfd, "import", str(file), "--dir", str(tmp_path), code=1)[1]
-    assert told.count("\n") == 1 and "cluster abc" in told and "xyz" in told
+    stderr = run(capfd, "import", str(file), "--dir", str(tmp_path), code=1)[1]
+    assert stderr.count("\n") == 1 and "cluster abc" in stderr and "xyz" in stderr
 
 
 def test_what_is_not_there_is_one_line(tmp_path: Path, capfd: Capture) -> None:
@@ -178,9 +178,9 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, capfd: Capture) -> None:
         (["import", str(tmp_path / "none"), "--dir", str(tmp_path)], 1, "no such file"),
         (["import", str(tmp_path / "none")], 2, "--dir"),
     ):
-        told = run(capfd, *words, code=code)[1]
-        assert told.count("\n") == 1 and problem in told, words
+        stderr = run(capfd, *words, code=code)[1]
+        assert stderr.count("\n") == 1 and problem in stderr, words
     (tmp_path / "tree.json").write_text(json.dumps(topic("t")))
     run(capfd, "import", str(tmp_path / "tree.json"), "--dir", str(tmp_path))
-    told = run(capfd, "get", "/nobody", "--dir", str(tmp_path), code=1)[1]
-    assert told.count("\n") == 1 and "there is no node /nobody" in told
+    stderr = run(capfd, "get", "/nobody", "--dir", str(tmp_path), code=1)[1]
+    assert stderr.count("\n") == 1 and "there is no node /nobody" in stderr

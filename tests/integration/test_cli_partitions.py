@@ -59,9 +59,9 @@ def run(cluster: barnabas.Cluster, capfd: pytest.CaptureFixture[str]) -> Run:
         capfd.readouterr()
         words = [*line.split(), *more, "--bootstrap-server", cluster.bootstrap_servers]
         actual = main(words)
-        told = capfd.readouterr()
-        assert actual == code, told
-        return told.out, told.err
+        captured = capfd.readouterr()
+        assert actual == code, captured
+        return captured.out, captured.err
 
     return run
 
@@ -319,7 +319,7 @@ def test_a_throttle_is_set_changed_and_cleared(
     assert throttles(admin, "slow") == ("", "", [None] * 6)
 
 
-def test_a_throttle_that_cannot_be_cleared_is_told(
+def test_a_throttle_that_cannot_be_cleared_is_reported(
     admin: SyncAdmin, run: Run, tmp_path: Path
 ) -> None:
     """The other ones are cleared all the same; of a topic that has gone there is nothing to."""
@@ -397,7 +397,7 @@ def test_reassign_wants_to_know_what(run: Run, words: str) -> None:
 
 
 def test_watch_once(cluster: barnabas.Cluster, admin: SyncAdmin, run: Run) -> None:
-    """RE-5, RE-14: with a dead broker, a replica of which nobody knows where it ends."""
+    """RE-5, RE-14: with a dead broker, a replica whose end is unknown."""
     create(admin, "watched", [1, 2, 3])
     with SyncProducer(cluster.bootstrap_servers, acks=-1) as producer:
         producer.send("watched", b"x")
@@ -434,7 +434,7 @@ def test_watch_once(cluster: barnabas.Cluster, admin: SyncAdmin, run: Run) -> No
     assert "UNKNOWN_TOPIC_OR_PARTITION" in errors
 
 
-def test_into_a_pipe_changes_are_told_as_they_come(
+def test_into_a_pipe_changes_are_printed_as_they_come(
     cluster: barnabas.Cluster, admin: SyncAdmin
 ) -> None:
     create(admin, "piped", [2, 1])
@@ -442,16 +442,16 @@ def test_into_a_pipe_changes_are_told_as_they_come(
         assert [next(lines).split("\t")[0] for _ in range(3)] == ["Topic: piped", "", ""]
         time.sleep(0.2)
         cluster.stop_broker(2)  # it comes back only when the watcher has seen that it is away
-        told = [next(lines).partition(" piped-0: ")[2] for _ in range(2)]
+        changes = [next(lines).partition(" piped-0: ")[2] for _ in range(2)]
         cluster.start_broker(2)
         until_in_sync(admin, "piped")
-        assert told[0].startswith("leader broker 2 -> broker 1, epoch 1")
-        assert told[1].startswith("ISR 2,1 -> 1")
+        assert changes[0].startswith("leader broker 2 -> broker 1, epoch 1")
+        assert changes[1].startswith("ISR 2,1 -> 1")
         assert next(lines).endswith(" piped-0: ISR 1 -> 1,2\n")
 
 
-def test_a_watcher_whom_nobody_answers_says_so_and_waits() -> None:
-    """UX-4: the last thing told is not how it is."""
+def test_a_watcher_without_an_answer_says_so_and_waits() -> None:
+    """UX-4: the last state printed may no longer be true."""
     with barnabas.Broker() as broker:
         with SyncAdmin(broker.bootstrap_servers) as admin:
             create(admin, "alone", [0])

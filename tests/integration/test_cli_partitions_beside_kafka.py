@@ -81,13 +81,13 @@ def test_the_filters_of_describe(cluster: barnabas.Cluster, admin: SyncAdmin, bo
     admin.create_topics([NewTopic("b", assignment={0: [3], 1: [2]})])
     cluster.stop_broker(3)
 
-    def is_told() -> bool:
+    def are_informed() -> bool:
         images = [cluster.server(each).node.image for each in (1, 2)]
         known = [each.topics["b"] for each in images if "b" in each.topics]
         return len(known) == 2 and all(each.partitions[0].leader == -1 for each in known)
 
     try:
-        wait_until(is_told)  # each of the two may be asked, by either command
+        wait_until(are_informed)  # each of the two may be asked, by either command
         for filters in (
             "--under-replicated-partitions",
             "--unavailable-partitions",

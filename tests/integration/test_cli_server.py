@@ -43,9 +43,9 @@ def test_a_broker_is_stopped_in_order(tmp_path: Path, by: str) -> None:
         assert broker.process.wait(120) == 0
         assert (broker.data_dir / ".kafka_cleanshutdown").exists()
         assert not (broker.data_dir / FILE_NAME).exists()
-        _, told = run("server", "stop", by, str(value), code=1)
-        assert told.startswith("barnabas server stop: no server to stop ")
-        assert told.count("\n") == 1
+        _, stderr = run("server", "stop", by, str(value), code=1)
+        assert stderr.startswith("barnabas server stop: no server to stop ")
+        assert stderr.count("\n") == 1
 
 
 def test_a_properties_file_says_which_broker_as_it_says_where_its_log_is(tmp_path: Path) -> None:
@@ -55,8 +55,8 @@ def test_a_properties_file_says_which_broker_as_it_says_where_its_log_is(tmp_pat
     with broker_process(tmp_path / "a") as first, broker_process(tmp_path / "b") as second:
         file = tmp_path / "server.properties"
         file.write_text(f"log.dirs={tmp_path / 'none'}\n")
-        _, told = run("server", "stop", str(file), code=1)
-        assert f"no server to stop on {tmp_path / 'none'}" in told
+        _, stderr = run("server", "stop", str(file), code=1)
+        assert f"no server to stop on {tmp_path / 'none'}" in stderr
         file.write_text(f"broker.id=0\nlog.dirs={second.data_dir},/elsewhere\n")
         output, _ = run("server", "stop", str(file))
         assert second.process is not None
@@ -65,7 +65,7 @@ def test_a_properties_file_says_which_broker_as_it_says_where_its_log_is(tmp_pat
         assert first.process is not None and first.process.poll() is None
 
 
-def test_what_a_killed_broker_left_stops_nobody(tmp_path: Path) -> None:
+def test_what_a_killed_broker_left_stops_no_other_process(tmp_path: Path) -> None:
     """The number in a stale file may be another process's by now."""
     broker = BrokerProcess(tmp_path)
     broker.start()
@@ -75,8 +75,8 @@ def test_what_a_killed_broker_left_stops_nobody(tmp_path: Path) -> None:
     (broker.data_dir / FILE_NAME).write_text(
         f"{innocent}\n{process_began_ticks(innocent)}\nPLAINTEXT://:{broker.port}\n"
     )
-    _, told = run("server", "stop", "--dir", str(broker.data_dir), code=1)
-    assert told.startswith("barnabas server stop: no server to stop on ")
+    _, stderr = run("server", "stop", "--dir", str(broker.data_dir), code=1)
+    assert stderr.startswith("barnabas server stop: no server to stop on ")
     broker.start()  # which takes the file over once its owner is gone
     assert broker.stop() == 0
 
@@ -104,8 +104,8 @@ def test_a_daemon_outlives_its_command(tmp_path: Path) -> None:
     try:
         assert os.getsid(pid) == pid  # the terminal's hang-up is not for it
         run("topics", "create", "test", "--bootstrap-server", address)
-        _, told = run(*start, "listeners=PLAINTEXT://127.0.0.1:0", code=1)
-        assert "is locked by another broker" in told
+        _, stderr = run(*start, "listeners=PLAINTEXT://127.0.0.1:0", code=1)
+        assert "is locked by another broker" in stderr
         assert run("server", "stop", "--dir", str(data))[0] == f"Stopped server {pid} ({data}).\n"
     finally:
         if process_began_ticks(pid) is not None:
@@ -116,12 +116,12 @@ def test_a_daemon_outlives_its_command(tmp_path: Path) -> None:
 def test_a_daemon_whose_directory_cannot_be_made(tmp_path: Path) -> None:
     """UX-4."""
     (tmp_path / "file").touch()
-    _, told = run("server", "start", "-daemon", "--data-dir", f"{tmp_path}/file/data", code=1)
-    assert told.count("\n") == 1 and "not a directory" in told
+    _, stderr = run("server", "start", "-daemon", "--data-dir", f"{tmp_path}/file/data", code=1)
+    assert stderr.count("\n") == 1 and "not a directory" in stderr
 
 
 @pytest.mark.parametrize("words", [["--port", "0"], ["--pid", "x"], ["--timeout-ms", "-1"]])
 def test_a_wrong_command_line_is_one_line_and_exit_2(words: list[str]) -> None:
     """UX-4."""
-    _, told = run("server", "stop", *words, code=2)
-    assert told.count("\n") == 1 and "--help" in told
+    _, stderr = run("server", "stop", *words, code=2)
+    assert stderr.count("\n") == 1 and "--help" in stderr

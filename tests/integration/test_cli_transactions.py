@@ -76,8 +76,8 @@ def test_an_open_transaction_is_seen_and_aborted(broker: Broker, barnabas: InPro
         assert 0 <= int(row["TransactionDurationMs"]) < 60_000
         (row,) = rows(barnabas("transactions describe-producers --topic opened --partition 1")[0])
         assert row["CurrentTransactionStartOffset"] == "0"
-        told = barnabas("transactions abort --transactional-id tx-opened")[0]
-        assert told.startswith("Fenced tx-opened")
+        stdout = barnabas("transactions abort --transactional-id tx-opened")[0]
+        assert stdout.startswith("Fenced tx-opened")
         with pytest.raises(KafkaException):
             producer.commit_transaction(TIMEOUT_S)
     (row,) = rows(barnabas("transactions describe --transactional-id tx-opened")[0])
@@ -91,8 +91,8 @@ def test_a_transaction_is_aborted_in_one_partition(broker: Broker, barnabas: InP
     create(broker, "past", 2)
     with open_transaction(broker, "tx-past", "past"):
         where = "--topic past --partition 0"
-        told = barnabas(f"transactions abort {where} --start-offset 7", code=1)[1]
-        assert told == (
+        stderr = barnabas(f"transactions abort {where} --start-offset 7", code=1)[1]
+        assert stderr == (
             "barnabas: Could not find any open transactions starting at offset 7 "
             "on partition past-0\n"
         )
@@ -122,8 +122,8 @@ def test_a_file_is_produced_as_a_whole_or_not_at_all(
     (tmp_path / "good").write_text("a:1\nb:2\n")
     (tmp_path / "bad").write_text("c:3\nd:4\nwithout a key\n")
     line = "produce whole --transactional-id tx-whole --key-separator : --file"
-    told = barnabas(line, f"{tmp_path}/bad", code=1)[1]
-    assert "nothing was committed: line 3" in told
+    stderr = barnabas(line, f"{tmp_path}/bad", code=1)[1]
+    assert "nothing was committed: line 3" in stderr
     assert committed(barnabas, "whole") == []
     assert "2 records" in barnabas(line, f"{tmp_path}/good")[1]
     wait_until(lambda: committed(barnabas, "whole") == ["1", "2"])  # 3 s may be too short
@@ -147,11 +147,11 @@ def test_the_oldest_records_are_deleted(
         {"topic": "nosuch", "partition": 0, "offset": 1},
     ]
     (tmp_path / "offsets.json").write_text(json.dumps({"partitions": entries, "version": 1}))
-    output, told = barnabas(
+    output, stderr = barnabas(
         f"records delete --json --offset-json-file {tmp_path}/offsets.json", code=1
     )
     assert json.loads(output) == [{"topic": "oldest", "partition": 1, "log_start": 4}]
-    first, second = told.splitlines()
+    first, second = stderr.splitlines()
     assert "oldest-2" in first and "OFFSET_OUT_OF_RANGE" in first
     assert "nosuch" in second and "UNKNOWN_TOPIC_OR_PARTITION" in second
     with SyncAdmin(broker.bootstrap_servers) as admin:
@@ -181,8 +181,8 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
     barnabas: InProcess, line: str, problem: str
 ) -> None:
     """UX-4."""
-    told = barnabas(line, code=2)[1]
-    assert told.count("\n") == 1 and problem in told and "--help" in told
+    stderr = barnabas(line, code=2)[1]
+    assert stderr.count("\n") == 1 and problem in stderr and "--help" in stderr
 
 
 @pytest.mark.parametrize(
@@ -201,5 +201,5 @@ def test_what_cannot_be_is_one_line_and_exit_1(
     barnabas: InProcess, line: str, problem: str
 ) -> None:
     """UX-4: and at once."""
-    told = barnabas(line, code=1)[1]
-    assert told.count("\n") == 1 and problem in told
+    stderr = barnabas(line, code=1)[1]
+    assert stderr.count("\n") == 1 and problem in stderr

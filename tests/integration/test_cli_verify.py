@@ -79,7 +79,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
         yield Setup(broker.bootstrap_servers, tmp_path)
 
 
-def told(capfd: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def report(capfd: pytest.CaptureFixture[str]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(capfd.readouterr().out)
     return found
 
@@ -104,7 +104,7 @@ def test_sp_3_outputs_hold_it_together(setup: Setup, capfd: pytest.CaptureFixtur
     assert setup.verify("--sink", str(setup.table), "--sink", "dead") == 0
     capfd.readouterr()
     assert setup.verify("--sink", str(setup.table), "--json") == 1
-    found = told(capfd)
+    found = report(capfd)
     assert (found["lost"], found["doubled"], found["records"]) == (400, 0, 1_000)
 
 
@@ -122,7 +122,7 @@ def test_sp_3_what_is_lost_or_doubled_is_named(
         "NOT exact",
     ]
     assert setup.verify("--sink", "sink", "--json") == 1
-    found = told(capfd)
+    found = report(capfd)
     assert (found["lost"], found["doubled"], found["extraRows"], found["exact"]) == (1, 1, 2, False)
 
 
@@ -134,14 +134,14 @@ def test_sp_3_rows_of_aborted_records_are_found(
     partition, offset = next((0, at + 1) for at in range(2 * RECORDS) if (0, at) not in exist)
     setup.to_topic([*setup.places, (partition, offset, b"of an aborted transaction")])
     assert setup.verify("--sink", "sink") == 1
-    told_of = capfd.readouterr().out
-    assert "unfounded: 1 rows without a record" in told_of
-    assert f"(source-0@{offset})" in told_of
+    printed = capfd.readouterr().out
+    assert "unfounded: 1 rows without a record" in printed
+    assert f"(source-0@{offset})" in printed
     assert setup.verify("--sink", "sink", "--compacted") == 0
     capfd.readouterr()
-    # Whoever reads them, too, has lost the others.
+    # A job that reads them, too, has lost the others.
     assert setup.verify("--sink", "sink", "--isolation-level", "read_uncommitted", "--json") == 1
-    found = told(capfd)
+    found = report(capfd)
     assert (found["lost"], found["records"]) == (RECORDS // 2 - 1, RECORDS * 3 // 2)
 
 
@@ -155,7 +155,7 @@ def test_sp_3_rows_that_say_nothing_of_where_they_come_from_are_no_proof(
     assert setup.verify("--sink", "sink") == 1
     assert "unmarked: 2 rows that do not name" in capfd.readouterr().out
     assert setup.verify("--sink", "sink", "--headers", "a,b,c", "--json") == 1
-    assert told(capfd)["unmarked"] == 1_002
+    assert report(capfd)["unmarked"] == 1_002
 
 
 def test_sp_3_values_are_compared_where_nothing_else_is(
@@ -192,10 +192,10 @@ def test_sp_3_what_comes_later_is_not_looked_at(
     assert "ignored: 1 rows of other topics" in out
     # Of before the records there is nothing, and nothing is lost.
     assert setup.verify("--sink", str(setup.table), "--until", "2020-01-01", "--json") == 0
-    assert told(capfd)["records"] == 0
+    assert report(capfd)["records"] == 0
 
 
-def test_wrong_words_are_told(setup: Setup, capfd: pytest.CaptureFixture[str]) -> None:
+def test_wrong_words_are_refused(setup: Setup, capfd: pytest.CaptureFixture[str]) -> None:
     setup.to_table(setup.places)
     table = ["--sink", str(setup.table)]
     for words, code, said in (

@@ -34,9 +34,9 @@ def root(zookeeper: ZooKeeperProcess, tmp_path: Path) -> str:
 def run(capture: Capture, *words: str, code: int = 0) -> tuple[str, str]:
     capture.readouterr()
     actual = main(list(words))
-    told = capture.readouterr()
-    assert actual == code, told.err
-    return told.out, told.err
+    captured = capture.readouterr()
+    assert actual == code, captured.err
+    return captured.out, captured.err
 
 
 def fill(connect: str, nodes: Mapping[str, bytes | None]) -> None:
@@ -68,21 +68,21 @@ def test_the_tree_of_a_cluster(
         assert everything == "/brokers\n/brokers/ids\n/brokers/ids/1\n"
         stat = run(capfd, "metadata", "get", "/controller_epoch", "--stat", *where)[0]
         assert stat.splitlines()[0] == "7" and stat.splitlines()[2] == "dataVersion = 0"
-        told = run(capfd, "metadata", "get", "/nothing", *where, code=1)[1]
-        assert "there is no node /nothing" in told and told.count("\n") == 1
-    told = run(capfd, "metadata", "ls", "/", "--dir", "/d", "--config", str(file), code=2)[1]
-    assert "contradicts" in told
+        stderr = run(capfd, "metadata", "get", "/nothing", *where, code=1)[1]
+        assert "there is no node /nothing" in stderr and stderr.count("\n") == 1
+    stderr = run(capfd, "metadata", "ls", "/", "--dir", "/d", "--config", str(file), code=2)[1]
+    assert "contradicts" in stderr
 
 
 def test_a_zookeeper_that_is_not_there(capfd: Capture, tmp_path: Path) -> None:
     """ZK-6: with its address."""
     file = tmp_path / "server.properties"
     file.write_text("zookeeper.connect=127.0.0.1:1/k\nzookeeper.connection.timeout.ms=300\n")
-    told = run(capfd, "metadata", "ls", "/", "--config", str(file), code=1)[1]
-    assert "zookeeper.connect=127.0.0.1:1/k: no ZooKeeper has answered within 300 ms" in told
-    assert told.count("\n") == 1
-    told = run(capfd, "metadata", "ls", "/", "--zookeeper-connect", "127.0.0.1:x", code=1)[1]
-    assert "'127.0.0.1:x' is not an address" in told
+    stderr = run(capfd, "metadata", "ls", "/", "--config", str(file), code=1)[1]
+    assert "zookeeper.connect=127.0.0.1:1/k: no ZooKeeper has answered within 300 ms" in stderr
+    assert stderr.count("\n") == 1
+    stderr = run(capfd, "metadata", "ls", "/", "--zookeeper-connect", "127.0.0.1:x", code=1)[1]
+    assert "'127.0.0.1:x' is not an address" in stderr
 
 
 @pytest.mark.foreign
@@ -98,8 +98,8 @@ def test_a_tree_of_kafka_is_imported(
     kept = {path for path, node in theirs.items() if not node.get("ephemeral")}
     ours = set(run(capfd, "metadata", "ls", "-R", *where)[0].splitlines())
     assert {path for path in kept if not path.startswith("/zookeeper")} <= ours
-    told = run(capfd, "metadata", "import", str(file), *where, code=1)[1]
-    assert "already" in told
+    stderr = run(capfd, "metadata", "import", str(file), *where, code=1)[1]
+    assert "already" in stderr
     assert "name the target" in run(capfd, "metadata", "import", str(file), code=2)[1]
 
 
@@ -141,14 +141,14 @@ def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> 
     assert values["executed"] is True and len(values["offsets"]) == 2
     rows = [line.split() for line in run(capfd, *described)[0].splitlines() if "orders" in line]
     assert {(row[1], row[2]): row[3] for row in rows}["old", "0"] == "3"
-    told = run(capfd, *command, "--group", "orders", "--execute")[1]
-    assert told.count("where it committed") == 2
+    stderr = run(capfd, *command, "--group", "orders", "--execute")[1]
+    assert stderr.count("where it committed") == 2
     table = run(capfd, *command, "--group", "orders", "--execute", "--overwrite")[0]
     assert table.count("orders ") == 2
     for path, data in nodes.items():
         read = run(capfd, "metadata", "get", path, "--zookeeper-connect", root)[0]
         assert read == data.decode() + "\n", "never written"
-    told = run(capfd, *command, "--group", "stranger", code=1)[1]
-    assert "ZooKeeper has no offsets of group 'stranger'" in told
-    told = run(capfd, "groups", "import-zookeeper", *servers, code=1)[1]
-    assert "--zookeeper-connect" in told
+    stderr = run(capfd, *command, "--group", "stranger", code=1)[1]
+    assert "ZooKeeper has no offsets of group 'stranger'" in stderr
+    stderr = run(capfd, "groups", "import-zookeeper", *servers, code=1)[1]
+    assert "--zookeeper-connect" in stderr

@@ -83,7 +83,7 @@ def test_checking_only_creates_nothing(admin: SyncAdmin) -> None:
 def test_what_cannot_be_created_says_why(
     admin: SyncAdmin, topic: NewTopic, problem: type[Exception]
 ) -> None:
-    """TP-1, TP-5: the error names the topic; one that exists already is told apart."""
+    """TP-1, TP-5: the error names the topic; one that exists already is an error of its own."""
     with pytest.raises(problem, match=topic.name):
         admin.create_topics([topic])
     assert topic.name not in admin.list_topics()
@@ -174,9 +174,9 @@ def test_brokers_are_changed_while_they_run(admin: SyncAdmin) -> None:
         admin.alter_configs(resource, [ConfigOperation(name, DELETE)])
     with pytest.raises(InvalidRequest, match="properties file"):
         admin.alter_configs(one, [ConfigOperation("num.partitions", SET, "2")])
-    for nobody in ("7", "x"):
-        with pytest.raises(BrokerNotAvailable, match=f"'{nobody}'"):
-            admin.alter_configs(ConfigResource(BROKER, nobody), [])
+    for unknown in ("7", "x"):
+        with pytest.raises(BrokerNotAvailable, match=f"'{unknown}'"):
+            admin.alter_configs(ConfigResource(BROKER, unknown), [])
 
 
 def test_a_topic_gets_more_partitions(admin: SyncAdmin) -> None:
@@ -201,7 +201,7 @@ def test_a_topic_gets_more_partitions(admin: SyncAdmin) -> None:
         admin.create_partitions("never", 3)
 
 
-def test_log_directories_tell_what_lies_in_them(broker: Broker, admin: SyncAdmin) -> None:
+def test_log_directories_list_their_replicas(broker: Broker, admin: SyncAdmin) -> None:
     admin.create_topics([NewTopic("stored", 2)])
     with SyncProducer(broker.bootstrap_servers) as producer:
         producer.send("stored", b"x" * 1000, partition=1).result(120)

@@ -97,7 +97,7 @@ def test_headers_may_be_text_and_whatever_can_be_walked(broker: Broker) -> None:
 
 
 def test_what_may_change_is_copied_when_it_is_accepted(broker: Broker) -> None:
-    """PR-1: a buffer that the caller fills anew is not sent twice."""
+    """PR-1: a buffer that the caller fills again is not sent twice."""
     with SyncProducer(broker.bootstrap_servers, linger_ms=60_000) as producer:
         value, key = bytearray(b"value"), bytearray(b"key")
         producer.send("copied", value, key)
@@ -148,7 +148,7 @@ def in_time(work: Callable[[], None]) -> None:
     assert not thread.is_alive(), "it hangs"
 
 
-def test_a_callback_that_raises_is_logged_and_concerns_nobody_else(
+def test_a_callback_that_raises_is_logged_and_concerns_no_other_callback(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """PR-8: by the async producer; batches of other partitions have their outcome."""

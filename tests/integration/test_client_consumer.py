@@ -171,7 +171,7 @@ def test_without_a_position_the_reset_policy_decides(
         assert numbers(consumer, 3) == expected if expected else consumer.poll(300) == []
         consumer.seek(name, 1_000)
         assert numbers(consumer, 3) == expected if expected else consumer.poll(300) == []
-        # Where nothing is read, nobody has said yet that the position was heard of.
+        # Where nothing is read, nothing has shown yet that the new position is in effect.
         wait_until(lambda: consumer.poll(0) == [] and consumer.position(name) == 3)
 
 

@@ -65,7 +65,7 @@ async def problem_with(servers: str, **options: int) -> BarnabasError:
     return raised.value
 
 
-def test_nobody_there_is_told_at_once_and_by_address() -> None:
+def test_servers_that_are_not_there_are_named_at_once() -> None:
     """PR-9: every server that was tried is named."""
     ports = free_port(), free_port()
     servers = ",".join(f"127.0.0.1:{port}" for port in ports)
@@ -88,13 +88,13 @@ def test_a_broker_that_is_also_a_server_is_named_once() -> None:
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "no..name", "x" * 64])
-def test_a_host_that_does_not_exist_is_told(host: str) -> None:
+def test_a_host_that_does_not_exist_is_named(host: str) -> None:
     with pytest.raises(NoBrokersAvailable, match=re.escape(f"{host}:9092")):
         SyncAdmin(f"{host}:9092")
 
 
 @pytest.mark.parametrize("servers", ["", "localhost", "localhost:", ":9092", "h:0", "h:x,h:1"])
-def test_an_address_that_is_none_is_told(servers: str) -> None:
+def test_an_address_that_is_none_is_refused(servers: str) -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
         SyncAdmin(servers)
 
@@ -125,7 +125,7 @@ def test_a_mute_server_is_given_up_after_the_request_timeout() -> None:
     "answer",
     [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x00\x00\x04\x00\x00\x00\x63", b"\x00\x00\x00\x00"],
 )
-def test_a_server_of_another_kind_is_told_apart(answer: bytes) -> None:
+def test_a_server_of_another_kind_is_recognized(answer: bytes) -> None:
     """UX-4: bytes that are no answer of ours end in one error, not in a hang."""
 
     async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -140,7 +140,7 @@ def test_a_server_of_another_kind_is_told_apart(answer: bytes) -> None:
     assert isinstance(asyncio.run(work()), NoBrokersAvailable | CorruptData)
 
 
-def test_a_server_that_hangs_up_is_told() -> None:
+def test_a_server_that_hangs_up_is_an_error() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(4)
 
@@ -322,7 +322,7 @@ class Forgetful:
 
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_a_lost_answer_is_a_duplicate_only_without_idempotence(idempotent: bool) -> None:
-    """PR-5, PR-6, DL-1: sent again, and told apart by its sequence; several in flight."""
+    """PR-5, PR-6, DL-1: sent again, and recognized by its sequence; several in flight."""
 
     async def work(broker_port: int, proxy_port: int) -> list[int]:
         forgetful = Forgetful(broker_port, every=7)

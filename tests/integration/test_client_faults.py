@@ -257,7 +257,7 @@ def test_every_option_of_a_client(proxy: AnswerProxy, made: tuple[Any, str], odd
 
 
 @pytest.mark.parametrize("odd", [7, "yes", b"", 1.0, Odd()])
-def test_what_close_is_told_is_checked(proxy: AnswerProxy, odd: Any) -> None:
+def test_the_arguments_of_close_are_checked(proxy: AnswerProxy, odd: Any) -> None:
     with SyncConsumer(proxy.servers, group_id="odd") as consumer:
         with pytest.raises(TypeError, match=r"^autocommit: "):
             consumer.close(autocommit=odd)

@@ -77,7 +77,7 @@ def test_offsets_of_a_group_without_members(servers: str) -> None:
 
 
 def test_a_living_group_is_described_and_protected(servers: str) -> None:
-    """CO-3: member, host, client id, partitions; nobody changes its offsets behind its back."""
+    """CO-3: member, host, client id, partitions; no one changes its offsets behind its back."""
     topic = name("living")
     zero = TopicPartition(topic, 0)
 

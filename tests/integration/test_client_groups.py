@@ -40,8 +40,8 @@ QUICK: dict[str, Any] = {
 }
 
 
-class Told(RebalanceListener):
-    """Writes down what it is told."""
+class Recorder(RebalanceListener):
+    """Records the calls that it gets."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, set[int]]] = []
@@ -160,11 +160,11 @@ def test_a_group_goes_on_where_it_has_committed(servers: str) -> None:
         async with joined(servers, topic, **manual) as consumer:
             assert await numbers(consumer, 6) == list(range(4, 10))
             noted = OffsetAndMetadata(7, "a note")
-            told: list[object] = []
+            outcomes: list[object] = []
             for at in (5, 6, noted):
-                consumer.commit_async({partition: at}, lambda *outcome: told.append(outcome))
+                consumer.commit_async({partition: at}, lambda *outcome: outcomes.append(outcome))
             await consumer.commit_sync({})
-            assert told == [
+            assert outcomes == [
                 ({partition: OffsetAndMetadata(5)}, None),
                 ({partition: OffsetAndMetadata(6)}, None),
                 ({partition: noted}, None),
@@ -192,7 +192,7 @@ def test_auto_commit_in_poll_and_on_close(servers: str) -> None:
                 servers, topic, auto_commit_interval_ms=100, max_poll_records=4
             ) as consumer:
                 assert len(await numbers(consumer, 4)) == 4
-                assert await admin.list_group_offsets(topic) == {}, "nobody processed them yet"
+                assert await admin.list_group_offsets(topic) == {}, "no one has processed them yet"
                 await asyncio.sleep(0.15)
                 await consumer.poll(100)
                 async with asyncio.timeout(PATIENCE_S):
@@ -244,11 +244,11 @@ def test_none_raises_where_there_is_no_offset(servers: str) -> None:
     asyncio.run(run())
 
 
-def test_a_listener_is_told_before_and_after(servers: str) -> None:
+def test_a_listener_is_called_before_and_after(servers: str) -> None:
     """CO-2, AS-1: a member joins and is closed; what it had read so far can still be committed."""
     topic = name("listener")
 
-    class Careful(Told):
+    class Careful(Recorder):
         consumer: Consumer
 
         async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:  # type: ignore[override]
@@ -257,7 +257,7 @@ def test_a_listener_is_told_before_and_after(servers: str) -> None:
 
     async def run() -> None:
         await make(servers, topic, 2, 20)
-        first, second = Careful(), Told()
+        first, second = Careful(), Recorder()
         async with joined(servers, topic, listener=first, enable_auto_commit=False) as one:
             first.consumer = one
             await numbers(one, 20)
@@ -286,10 +286,10 @@ def test_who_does_not_poll_in_time_loses_everything(servers: str) -> None:
 
     async def run() -> None:
         await make(servers, topic, 2, 20)
-        told = Told()
+        listener = Recorder()
         manual = {"enable_auto_commit": False}
         async with (
-            joined(servers, topic, listener=told, max_poll_interval_ms=1_000, **manual) as slow,
+            joined(servers, topic, listener=listener, max_poll_interval_ms=1_000, **manual) as slow,
             joined(servers, topic, **manual) as quick,
         ):
             await numbers(slow, 20)
@@ -299,7 +299,7 @@ def test_who_does_not_poll_in_time_loses_everything(servers: str) -> None:
             got = [[*got[0], *(await numbers(quick, 20 - len(got[0])))]]
             assert sorted(got[0]) == list(map(int, range(20))), "nothing was committed"
             await poll_until(lambda: share(slow, quick) == [1, 1], slow, quick)
-            assert told.events[:2] == [("assigned", {0, 1}), ("lost", {0, 1})]
+            assert listener.events[:2] == [("assigned", {0, 1}), ("lost", {0, 1})]
 
     asyncio.run(run())
 
@@ -310,11 +310,13 @@ def test_a_long_poll_is_no_silence(servers: str) -> None:
 
     async def run() -> None:
         await make(servers, topic, 1)
-        told = Told()
-        async with joined(servers, topic, listener=told, max_poll_interval_ms=3_000) as consumer:
+        listener = Recorder()
+        async with joined(
+            servers, topic, listener=listener, max_poll_interval_ms=3_000
+        ) as consumer:
             await poll_until(lambda: share(consumer) == [1], consumer)
             assert await consumer.poll(6_000) == []
-            assert told.events == [("assigned", {0})]
+            assert listener.events == [("assigned", {0})]
 
     asyncio.run(run())
 
@@ -324,26 +326,26 @@ def test_whose_listener_hangs_leaves_the_group(servers: str) -> None:
     topic = name("hanging")
     goes_on = asyncio.Event()
 
-    class Hanging(Told):
+    class Hanging(Recorder):
         async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
             await super().on_partitions_assigned(partitions)
             await goes_on.wait()
 
     async def run() -> None:
         await make(servers, topic, 2)
-        told = Hanging()
+        listener = Hanging()
         async with (
-            joined(servers, topic, listener=told, max_poll_interval_ms=1_000) as hanging,
+            joined(servers, topic, listener=listener, max_poll_interval_ms=1_000) as hanging,
             joined(servers, topic) as other,
         ):
             polls = asyncio.create_task(hanging.poll(60_000))
-            while not told.events:
+            while not listener.events:
                 await asyncio.sleep(0.05)
             await poll_until(lambda: share(other) == [2], other)
             assert not polls.done()
             goes_on.set()
-            await poll_until(lambda: len(told.events) > 2 and share(other) == [1], other)
-            assert [each for each, _ in told.events[:3]] == ["assigned", "lost", "assigned"]
+            await poll_until(lambda: len(listener.events) > 2 and share(other) == [1], other)
+            assert [each for each, _ in listener.events[:3]] == ["assigned", "lost", "assigned"]
             polls.cancel()
 
     asyncio.run(run())
@@ -380,18 +382,18 @@ def test_a_static_member_that_restarts_causes_no_rebalance(servers: str) -> None
 
     async def run() -> None:
         await make(servers, topic, 2)
-        told = Told()
-        async with joined(servers, topic, listener=told) as other:
+        listener = Recorder()
+        async with joined(servers, topic, listener=listener) as other:
             async with joined(servers, topic, group_instance_id="blue") as blue:
                 await poll_until(lambda: share(other, blue) == [1, 1], other, blue)
                 had, before = blue.assignment(), blue.group_metadata()
-            events = list(told.events)
+            events = list(listener.events)
             async with joined(servers, topic, group_instance_id="blue") as blue:
                 await poll_until(lambda: share(blue) == [1], other, blue)
                 now = blue.group_metadata()
                 assert (blue.assignment(), now.generation) == (had, before.generation)
                 assert now.member_id != before.member_id and now.instance_id == "blue"
-                assert told.events == events
+                assert listener.events == events
                 async with joined(servers, topic, group_instance_id="blue") as twin:
                     await poll_until(lambda: share(twin) == [1], other, twin)
                     with pytest.raises(FencedInstanceId):
@@ -455,7 +457,7 @@ def test_the_leader_assigns_by_what_the_members_voted_for(servers: str, assignor
 
 
 def test_leaving_while_joining(servers: str) -> None:
-    """CO-2: closed with its join unanswered, a member is gone and holds nobody up."""
+    """CO-2: closed with its join unanswered, a member is gone and does not hold up the others."""
     topic = name("hasty")
 
     async def run() -> None:
@@ -522,7 +524,7 @@ def test_a_commit_by_a_stranger_is_refused(servers: str) -> None:
     asyncio.run(run())
 
 
-def test_the_blocking_consumer_tells_its_listener_in_its_own_thread(servers: str) -> None:
+def test_the_blocking_consumer_calls_its_listener_in_its_own_thread(servers: str) -> None:
     """CO-2: so a listener may use the consumer; its errors come out of `poll`."""
     topic = name("sync")
     asyncio.run(make(servers, topic, 2, 20))

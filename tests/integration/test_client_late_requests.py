@@ -192,7 +192,7 @@ def test_a_transaction_does_not_begin_again_after_its_end() -> None:
     asyncio.run(run())
 
 
-def test_who_is_fenced_after_his_commit_is_told_so_afterwards() -> None:
+def test_a_producer_fenced_after_its_commit_gets_the_error_afterwards() -> None:
     """PR-7: a commit that was done is not called refused."""
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""Our producer where answers are lost: what the broker's log holds is what it has been told."""
+"""Our producer where answers are lost: what the log holds is what the producer reports."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_send_waits_for_room_no_longer_than_it_may(proxy: AnswerProxy) -> None:
         proxy.rule = let_pass
 
 
-def test_unknown_topics_hold_nobody_up(proxy: AnswerProxy) -> None:
+def test_unknown_topics_do_not_hold_up_others(proxy: AnswerProxy) -> None:
     """PR-8: each waits by itself, and close() for all of them at once."""
     with SyncProducer(proxy.servers, max_block_ms=2_000) as producer:
         producer.send("known", b"v").result(60)
@@ -147,7 +147,7 @@ def test_unknown_topics_hold_nobody_up(proxy: AnswerProxy) -> None:
 
 
 def test_flush_of_one_thread_covers_what_another_has_begun_to_send(proxy: AnswerProxy) -> None:
-    """PR-8: whoever wakes the loop may not have come to it yet."""
+    """PR-8: the thread that wakes the loop may not have come to it yet."""
     with SyncProducer(proxy.servers) as producer:
         producer.send("flushed", b"v").result(60)
         wake, woken = producer._thread.call_soon, []

@@ -150,7 +150,7 @@ def _send_in_a_child(producer: SyncProducer, found: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_is_told_that_the_producer_stayed_behind(broker: Broker) -> None:
+def test_a_fork_gets_an_error_for_the_producer_left_behind(broker: Broker) -> None:
     """PR-8: the thread that sends is not there in the child."""
     forking = multiprocessing.get_context("fork")
     with SyncProducer(broker.bootstrap_servers) as producer:

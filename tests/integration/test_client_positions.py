@@ -127,7 +127,7 @@ def test_positions_are_what_a_commit_writes(proxy: AnswerProxy) -> None:
 
 
 @pytest.mark.parametrize("is_subscribed", [True, False])
-def test_whoever_leaves_waits_for_commits_under_way(
+def test_a_consumer_that_leaves_waits_for_commits_under_way(
     proxy: AnswerProxy, is_subscribed: bool
 ) -> None:
     """CO-4: their callbacks are called; and what they have committed is not asked again."""

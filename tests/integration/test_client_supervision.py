@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Mistake(Exception):
-    """What nobody expects."""
+    """An error that no code expects."""
 
 
 class Fault:
@@ -78,7 +78,7 @@ def fatal(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_records_fail_with_the_cause_when_the_sender_fails(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """PR-8: those that wait, those in flight, and whoever flushes or sends."""
+    """PR-8: those that wait, those in flight, and any call of flush or send."""
 
     async def work() -> None:
         fault = Fault()
@@ -123,7 +123,7 @@ def test_the_sync_producer_says_that_it_has_failed(broker: Broker) -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("barnabas-producer")]
 
 
-def test_whoever_waits_for_metadata_hears_that_it_has_failed(broker: Broker) -> None:
+def test_a_caller_that_waits_for_metadata_gets_its_failure(broker: Broker) -> None:
     """PR-9: a topic that is asked for is not waited for until max.block.ms."""
 
     async def work() -> None:
@@ -182,7 +182,7 @@ def test_a_poll_hears_that_its_fetch_has_failed(broker: Broker) -> None:
     asyncio.run(work())
 
 
-def test_a_commit_that_fails_by_a_mistake_is_told(broker: Broker) -> None:
+def test_a_commit_that_fails_by_a_mistake_is_reported(broker: Broker) -> None:
     """CO-4: its callback is called, with what went wrong."""
 
     async def work() -> None:

@@ -292,7 +292,7 @@ def test_the_coordinator_ends_what_takes_too_long(servers: str) -> None:
 
 
 def test_after_a_batch_in_doubt_comes_another_epoch(tmp_path: Path) -> None:
-    """PR-6, PR-7: a stopped broker leaves an answer out; the abort settles what nobody knows."""
+    """PR-6, PR-7: a stopped broker leaves an answer out; the abort settles what is unknown."""
     topic = name("doubt")
 
     async def run(servers: str, process: Any) -> None:

@@ -136,7 +136,7 @@ def test_co_5_re_11_a_reader_goes_back_to_where_the_logs_part(
         assert consumer.position(partition.name) == 13
 
 
-def test_co_5_a_reader_without_a_reset_is_told_where_the_logs_part(
+def test_co_5_a_reader_without_a_reset_learns_where_the_logs_part(
     cluster: barnabas.Cluster, partition: Partition
 ) -> None:
     """Again and again, until it has gone elsewhere; three lost records that it has fetched already
@@ -171,8 +171,8 @@ def test_brokers_before_2_4_are_read_as_they_were(
     api: str,
     version: int,
 ) -> None:
-    """CO-2: they do not tell epochs that can be relied on, or judge no epoch for consumers; so the
-    position is all that counts, and the reader does not wait for an answer that never comes."""
+    """CO-2: they give no reliable epochs, or judge no epoch for consumers; so the position
+    is all that counts, and the reader does not wait for an answer that never comes."""
     known: Api = getattr(where, api)
     older = Api(known.key, known.name, (known.min_version, version), known.flexible_from)
     monkeypatch.setattr(where, api, older)
@@ -211,7 +211,7 @@ def test_co_4_a_group_goes_back_behind_what_it_has_committed(
 def test_co_2_a_leader_that_has_everything_is_read_on(
     cluster: barnabas.Cluster, partition: Partition, admin: SyncAdmin
 ) -> None:
-    """PR-9: leadership goes away and comes back while nobody asks: the old epoch is refused
+    """PR-9: leadership goes away and comes back while no client asks: the old epoch is refused
     (FENCED_LEADER_EPOCH), and the new one found; the user sees nothing of it."""
     write(cluster, partition.name, COMMON)
     with SyncConsumer(cluster.bootstrap_servers, auto_offset_reset="none") as consumer:
@@ -229,7 +229,7 @@ def test_co_2_a_leader_that_has_everything_is_read_on(
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
-def test_co_5_a_reader_begins_anew_where_the_disk_was_lost(
+def test_co_5_a_reader_starts_over_where_the_disk_was_lost(
     cluster: barnabas.Cluster, admin: SyncAdmin, reset: str
 ) -> None:
     """The only replica comes back empty, and writes more than there was before."""
@@ -249,11 +249,11 @@ def test_co_5_a_reader_begins_anew_where_the_disk_was_lost(
         assert read(consumer, 8) == again
 
 
-def test_who_waits_in_vain_is_told_why(
+def test_why_a_reader_waits_in_vain_is_logged(
     cluster: barnabas.Cluster, admin: SyncAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An offset that a group committed of a topic which is not there any more, but its namesake;
-    and a partition that nobody leads."""
+    and a partition without a leader."""
     name = TopicPartition(f"anew-{next(NAMES)}", 0)
     admin.create_topics([NewTopic(name.topic, assignment={0: [1]})])
     with SyncConsumer(cluster.bootstrap_servers, group_id=name.topic) as consumer:

@@ -1,4 +1,4 @@
-"""Our clients while they wait: their users are told for what, and why it does not come."""
+"""Our clients while they wait: they log for what, and why it does not come."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.kit.waiting import until, wait_until
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    """One broker of two, where two replicas are wanted of internal topics, which nobody has made
+    """One broker of two, where two replicas are wanted of internal topics, which are not made
     yet, and of `test`, which is led by the one that is left."""
     with barnabas.Cluster(brokers=2) as cluster:
         wanted = NewTopic("test", configs={"min.insync.replicas": "2"}, assignment={0: [1, 2]})
@@ -105,7 +105,7 @@ def test_the_command_line_shows_it(servers: str) -> None:
     assert said.startswith(b"the coordinator of group 'k1' is not available, retrying: ")
 
 
-def test_what_the_broker_refused_last_is_told(
+def test_what_the_broker_refused_last_is_in_the_error(
     servers: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """PR-3, PR-5: once when it begins, and in the error at the end."""

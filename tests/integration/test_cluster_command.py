@@ -151,8 +151,8 @@ def test_it_can_be_stopped_though_its_command_was_killed(tmp_path: Path) -> None
 
 
 @pytest.mark.timeout(600)
-def test_all_brokers_may_be_told_to_stop_at_once_and_without_zookeeper(tmp_path: Path) -> None:
-    """RE-13: nobody waits for somebody who has gone."""
+def test_all_brokers_can_be_stopped_at_once_and_without_zookeeper(tmp_path: Path) -> None:
+    """RE-13: no broker waits for another that has gone."""
     with local_cluster(tmp_path) as cluster:
         cluster.start()
         cluster.run("topics create t --partitions 6")
@@ -170,7 +170,7 @@ def test_all_brokers_may_be_told_to_stop_at_once_and_without_zookeeper(tmp_path:
 
 
 @pytest.mark.timeout(600)
-def test_what_prevents_a_broker_from_starting_is_told(tmp_path: Path) -> None:
+def test_what_prevents_a_broker_from_starting_is_printed(tmp_path: Path) -> None:
     """And nothing is left running."""
     with local_cluster(tmp_path) as cluster:
         said = cluster.cluster(

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 NEEDS_TWO = "min.insync.replicas=2"
 # A busy machine holds followers up: a leader that takes them out of the ISR before its session ends
-# leaves nobody who may lead.
+# leaves no broker that may lead.
 IN_SYNC_FOR_LONG = "replica.lag.time.max.ms=30000"
 SOON_OUT_OF_SYNC = "replica.lag.time.max.ms=2000"
 # Where no broker is cut off from ZooKeeper, none is to lose its session because it is held up.
@@ -100,7 +100,7 @@ def test_a_leader_without_followers_takes_no_writes_until_one_is_back(tmp_path: 
         with RawClient(cluster.brokers[controller].bootstrap_servers) as client:
             network.cut(controller, first)
             taken = produce(client, b"of two", timeout_ms=60_000)
-            assert taken == 0, "as soon as nobody waits for the third"
+            assert taken == 0, "as soon as no one waits for the third"
             wait_until(lambda: in_sync(client) == {controller, second})
             network.cut(controller, second)
             wait_until(lambda: produce(client, b"refused") == NotEnoughReplicas.code)

@@ -105,7 +105,7 @@ def test_a_leader_that_was_paused_acknowledges_nothing_that_gets_lost(tmp_path: 
 
 
 def test_a_broker_that_begins_waits_for_its_first_word(tmp_path: Path) -> None:
-    """RE-13: before a controller has told it of any topic it calls none unknown, and makes none;
+    """RE-13: before it has its topics from a controller it calls none unknown, and makes none;
     clients would give the topic up, or wait for a coordinator elsewhere."""
     with cluster_process(tmp_path, 3, *OPTIONS) as cluster:
         controller = controller_of(cluster)
@@ -197,7 +197,7 @@ def test_a_group_outlives_its_coordinator_and_the_controller(tmp_path: Path) -> 
     print(f"{sent} records read by a group that lost its coordinator, {read - sent} of them again")
 
 
-def test_transactions_are_all_or_nothing_whoever_is_killed(tmp_path: Path) -> None:
+def test_transactions_are_all_or_nothing_whatever_is_killed(tmp_path: Path) -> None:
     """PR-7, DL-1: the coordinator, the leader of a partition, each before and in the commit."""
     with cluster_process(tmp_path, 3, *OPTIONS) as cluster:
         servers = cluster.bootstrap_servers
@@ -283,7 +283,7 @@ def committed_offsets(admin: SyncAdmin) -> dict[TopicPartition, int]:
 
 
 def end_when_all_is_committed(stage: Stage, admin: SyncAdmin) -> tuple[int, int]:
-    """The group has committed the end of every partition, and nobody sends any more."""
+    """The group has committed the end of every partition, and no producer sends any more."""
     names = [TopicPartition(TOPIC, number) for number in range(GROUP_PARTITIONS)]
 
     def is_committed() -> bool:

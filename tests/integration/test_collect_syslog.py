@@ -116,7 +116,7 @@ def test_what_logger_sends(collecting: Collecting) -> None:
     assert sum((record.value or b"").startswith(b"<156>1 ") for record in collecting.records()) == 3
 
 
-def test_hostile_bytes_harm_nobody(collecting: Collecting) -> None:
+def test_hostile_bytes_harm_no_other_sender(collecting: Collecting) -> None:
     """UX-4: random bytes, counts that never come, and messages without an end."""
     listening = Listening(collecting)
     chance = random.Random(5)

@@ -170,7 +170,7 @@ def test_a_line_being_written_is_not_torn_by_a_run_without_service(site: Site) -
     assert site.lines() == [b"1 whole", b"2 being written"]
 
 
-def test_the_last_line_of_a_file_that_nobody_writes_needs_no_line_feed(site: Site) -> None:
+def test_the_last_line_of_an_idle_file_needs_no_line_feed(site: Site) -> None:
     site.log.write_bytes(b"1 whole\n2 without an end")
     site.collect()
     site.collect()

@@ -57,7 +57,7 @@ def commit(client: RawClient, group_id: str, offset: int, leader_epoch: int = 0)
     )
     answer = once_loaded(
         lambda: client.call(OFFSET_COMMIT, 9, request),
-        lambda told: int(told.topics[0].partitions[0].error_code),
+        lambda response: int(response.topics[0].partitions[0].error_code),
     )
     assert answer.topics[0].partitions[0].error_code == 0
 
@@ -78,9 +78,9 @@ def committed(client: RawClient, group_ids: list[str]) -> dict[str, int]:
 
 def offset_of(group: OffsetFetchGroupResponse) -> int:
     (topic,) = group.topics
-    (told,) = topic.partitions
+    (partition,) = topic.partitions
     assert topic.name == TOPIC
-    return told.committed_offset
+    return partition.committed_offset
 
 
 def test_gc_4_the_offsets_topic_is_printed_readably(broker: BrokerProcess) -> None:
@@ -144,7 +144,7 @@ def test_gc_3_what_was_acknowledged_is_there_after_kill_9(broker: BrokerProcess)
             found = committed(client, list(committer.acknowledged))
         differing = found.items() - committer.acknowledged.items()
         assert {offset for _, offset in differing} <= {committer.next_offset - 1}, (
-            "only the last commit may be there though nobody was told"
+            "only the last commit may be there unacknowledged"
         )
         committer.acknowledged.update(found)
     print(f"{committer.next_offset} commits and {kills} kills: all that was acknowledged was there")

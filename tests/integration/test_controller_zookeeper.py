@@ -96,7 +96,7 @@ def test_brokers_and_controllers_die_and_come_back(server: ZooKeeperProcess) -> 
 
 
 def test_sessions_that_end_are_followed_by_others(server: ZooKeeperProcess) -> None:
-    """ZK-5: a controller whose session is over decides nothing more in it, and registers anew."""
+    """ZK-5: a controller whose session is over decides nothing more in it, and registers again."""
 
     async def play(three: Three) -> None:
         await three[1].runner.create_topic(NewTopic("t", assignment={0: [1, 2, 3]}))

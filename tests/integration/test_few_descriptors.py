@@ -34,7 +34,7 @@ def test_st_10_it_survives_and_serves_when_some_are_back(tmp_path: Path) -> None
         limit = len(os.listdir(f"/proc/{pid}/fd")) + SPARE
         _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, hard))
-        time.sleep(2 * _COUNT_EVERY_MS / 1000)  # the next connection has it count anew
+        time.sleep(2 * _COUNT_EVERY_MS / 1000)  # the next connection has it count again
 
         others: list[RawClient] = []
 

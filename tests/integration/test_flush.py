@@ -64,7 +64,7 @@ def test_st_10_with_flush_messages_1_an_answer_means_on_disk(
         assert log_of(broker, "safe").recovery_point >= number + 1
 
 
-def test_st_10_without_it_nobody_waits_for_a_disk(client: tuple[Broker, RawClient]) -> None:
+def test_st_10_without_it_no_producer_waits_for_a_disk(client: tuple[Broker, RawClient]) -> None:
     broker, raw = client
     with_configs(raw, "quick")
     assert produce(raw, "quick", -1, batch(b"x")) == 0

@@ -1,5 +1,5 @@
 """Hostile bytes against the port of a running server (UX-4): it answers an error or closes the
-connection, and nobody else notices.
+connection, and no other client notices.
 
 The seed is printed; `BARNABAS_SEED` gives another.
 """
@@ -77,7 +77,7 @@ class Target:
         return grown
 
     def check(self) -> None:
-        """It lives, serves, holds no connection that is gone, and its log tells of no bug."""
+        """It lives, serves, holds no connection that is gone, and its log shows no bug."""
         with RawClient(self.broker.bootstrap_servers) as client:
             sent = produce_request("t", {0: batch(b"still here")})
             answer = client.call(PRODUCE, 9, sent).responses[0].partition_responses[0]

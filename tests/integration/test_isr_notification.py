@@ -95,8 +95,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
     configs: Mapping[int, Mapping[str, str]], asked: list[str]
 ) -> None:
-    """RE-9, RE-7, RE-8: by the leader's own hand; a controller of any version hears of it and tells
-    all, and the announcement is gone afterwards."""
+    """RE-9, RE-7, RE-8: by the leader's own hand; a controller of any version learns of it and
+    informs all, and the announcement is gone afterwards."""
     with Cluster(3, config=LAG, broker_config=configs) as cluster:
         controller, leader, follower = (cluster.server(each) for each in (1, 2, 3))
 
@@ -137,7 +137,7 @@ def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
                 assert set(state.isr) == {1, 2, 3}
             assert "t" not in asked
             await until(lambda: not announcements(cluster))
-            assert controller.node.image.controller_epoch == 1, "nobody had to resign"
+            assert controller.node.image.controller_epoch == 1, "no controller had to resign"
 
         play(cluster, grow)
 
@@ -190,7 +190,7 @@ def test_brokers_go_and_come_and_partitions_move_in_an_old_cluster() -> None:
 
 
 def isrs(cluster: ClusterProcess, broker_id: int, topic: str) -> list[set[int]]:
-    """As this broker tells its clients."""
+    """The ISRs in this broker's answers to its clients."""
     with RawClient(cluster.brokers[broker_id].bootstrap_servers) as client:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
         partitions = client.call(METADATA, 9, request).topics[0].partitions

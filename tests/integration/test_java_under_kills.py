@@ -1,5 +1,5 @@
 """Kafka's own clients while brokers die: the leader, the coordinator of their group, the
-controller. What they were told is true, and what was acknowledged is there once and in order."""
+controller. The answers they got are true, and what was acknowledged is there once and in order."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_java_clients_while_brokers_are_killed(tmp_path: Path, version: str) -> 
         java.leave()
         check_everything_is_there(java, servers)
         seen = confluent_client.consume(servers, TOPIC, PARTITIONS, java.sent_count)
-        check_what_was_told(acknowledged, seen)
+        check_acknowledgements(acknowledged, seen)
         count = check_what_was_read(java.readings, seen)
         check_replicas_are_equal(cluster, java)
     print(
@@ -102,12 +102,12 @@ def committed(servers: str) -> dict[TopicPartition, int]:
         return {name: each.offset for name, each in admin.list_group_offsets(GROUP).items()}
 
 
-def check_what_was_told(acknowledged: list[Acknowledged], seen: list[Seen]) -> None:
-    """Each number lies where the producer was told that it lies."""
+def check_acknowledgements(acknowledged: list[Acknowledged], seen: list[Seen]) -> None:
+    """Each number lies at the offset that the producer was given for it."""
     assert len(acknowledged) == len(seen)
     stored = {(one.partition, one.offset): int(one.value or b"") for one in seen}
-    told = {(one.partition, one.offset): one.number for one in acknowledged}
-    assert told == stored
+    reported = {(one.partition, one.offset): one.number for one in acknowledged}
+    assert reported == stored
 
 
 def check_what_was_read(readings: dict[str, list[Reading]], seen: list[Seen]) -> int:

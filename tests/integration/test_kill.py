@@ -34,7 +34,7 @@ LONGEST_WAIT_SECONDS = 0.02
 def test_acknowledged_records_are_there_once_and_in_order_after_twenty_kills(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """PR-4, PR-6, ST-8, DL-1: what an idempotent producer repeats is told apart.
+    """PR-4, PR-6, ST-8, DL-1: what an idempotent producer repeats is recognized.
 
     Both producers are in the middle of a burst when the broker is killed, so that many kills fall
     between an append and its answer: with librdkafka's idempotence off this test fails.

@@ -95,11 +95,11 @@ def test_st_10_a_failed_directory_goes_offline_alone(
         wanted = MetadataRequest(topics=[MetadataRequestTopic(name="spread")])
         expected = {n: -1 if n in lost else 0 for n in range(PARTITIONS)}
 
-        def is_told() -> bool:
-            told = client.call(METADATA, 12, wanted).topics[0].partitions
-            return {each.partition_index: each.leader_id for each in told} == expected
+        def is_known() -> bool:
+            found = client.call(METADATA, 12, wanted).topics[0].partitions
+            return {each.partition_index: each.leader_id for each in found} == expected
 
-        wait_until(is_told)  # the controller hears of it by the metadata store
+        wait_until(is_known)  # the controller hears of it by the metadata store
 
 
 def test_st_10_the_last_directory_stops_the_broker(broker: Broker, directories: list[Path]) -> None:

@@ -28,7 +28,7 @@ LAG = "kafka_server_fetcherlagmetrics_consumerlag"
 
 
 class Watched:
-    """A cluster of three whose brokers tell how they are."""
+    """A cluster of three whose brokers serve their metrics."""
 
     def __init__(self, directory: Path) -> None:
         self.cluster = ClusterProcess(directory, 3, f"replica.lag.time.max.ms={LAG_MS}")
@@ -51,8 +51,8 @@ class Watched:
             text: bytes = answer.read()
         return text.decode()
 
-    def told(self, name: str) -> dict[int, float]:
-        """What each broker that runs says of this, all its samples together."""
+    def metric(self, name: str) -> dict[int, float]:
+        """The sum of the metric's samples on each broker that runs."""
         pattern = re.compile(rf"^{name}(?:\{{.*\}})? (\S+)$", re.MULTILINE)
         return {
             broker_id: sum(map(float, pattern.findall(self.page(broker_id))))
@@ -95,46 +95,50 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 @pytest.mark.timeout(600)
 def test_a_killed_broker_is_seen_in_metrics_and_lists(watched: Watched) -> None:
     """RE-8, RE-14, TP-4: within the time that a lag may take, and nothing of it once it is back."""
-    wait_until(lambda: set(watched.told(UNDER_REPLICATED).values()) == {0})
-    assert sum(watched.told("kafka_controller_kafkacontroller_activecontrollercount").values()) == 1
+    wait_until(lambda: set(watched.metric(UNDER_REPLICATED).values()) == {0})
+    assert (
+        sum(watched.metric("kafka_controller_kafkacontroller_activecontrollercount").values()) == 1
+    )
     assert watched.listed("--under-replicated-partitions") == set()
-    counts = watched.told("kafka_server_replicamanager_leadercount")
+    counts = watched.metric("kafka_server_replicamanager_leadercount")
     assert counts == {1: 2, 2: 2, 3: 2}
     for broker_id in watched.running:
         leaders = set(re.findall(r"ReplicaFetcherThread-0-(\d)", watched.page(broker_id)))
         assert leaders == {"1", "2", "3"} - {str(broker_id)}
-    assert sum(watched.told(LAG).values()) == 0
+    assert sum(watched.metric(LAG).values()) == 0
 
     watched.cluster.brokers[3].kill()
     killed_at = time.monotonic()
-    wait_until(lambda: sum(watched.told(UNDER_REPLICATED).values()) == PARTITIONS)
+    wait_until(lambda: sum(watched.metric(UNDER_REPLICATED).values()) == PARTITIONS)
     took_seconds = time.monotonic() - killed_at
     assert took_seconds <= RE_8_SECONDS + MOMENT_SECONDS
-    told = watched.told(UNDER_REPLICATED)
-    assert told == watched.told("kafka_server_replicamanager_leadercount")
-    assert min(told.values()) > 0, "on both of the leaders that are left"
-    assert watched.told("kafka_server_replicamanager_underminisrpartitioncount") == told
+    lacking = watched.metric(UNDER_REPLICATED)
+    assert lacking == watched.metric("kafka_server_replicamanager_leadercount")
+    assert min(lacking.values()) > 0, "on both of the leaders that are left"
+    assert watched.metric("kafka_server_replicamanager_underminisrpartitioncount") == lacking
     assert watched.listed("--under-replicated-partitions") == set(range(PARTITIONS))
     assert watched.listed("--under-min-isr-partitions") == set(range(PARTITIONS))
     assert watched.listed("--unavailable-partitions") == set()
 
     watched.cluster.brokers[3].start()
-    wait_until(lambda: set(watched.told(UNDER_REPLICATED).values()) == {0})
-    assert set(watched.told("kafka_server_replicamanager_underminisrpartitioncount").values()) == {
-        0
-    }
+    wait_until(lambda: set(watched.metric(UNDER_REPLICATED).values()) == {0})
+    assert set(
+        watched.metric("kafka_server_replicamanager_underminisrpartitioncount").values()
+    ) == {0}
     assert watched.listed("--under-replicated-partitions") == set()
     assert watched.listed("--under-min-isr-partitions") == set()
-    assert sum(watched.told("kafka_server_replicamanager_isrexpands_total").values()) >= PARTITIONS
-    assert set(watched.told("kafka_server_replicamanager_offlinereplicacount").values()) == {0}
+    assert (
+        sum(watched.metric("kafka_server_replicamanager_isrexpands_total").values()) >= PARTITIONS
+    )
+    assert set(watched.metric("kafka_server_replicamanager_offlinereplicacount").values()) == {0}
     print(f"{PARTITIONS} partitions were seen to lack a replica after {took_seconds:.1f} s")
 
 
 @pytest.mark.timeout(600)
-def test_partitions_that_nobody_leads_are_seen_on_the_controller(watched: Watched) -> None:
+def test_partitions_without_a_leader_are_seen_on_the_controller(watched: Watched) -> None:
     """RE-11, RE-14: the last member of their ISRs is dead."""
     cluster = watched.cluster
-    active = watched.told("kafka_controller_kafkacontroller_activecontrollercount")
+    active = watched.metric("kafka_controller_kafkacontroller_activecontrollercount")
     (controller,) = (broker_id for broker_id, count in active.items() if count)
     first, second = (broker_id for broker_id in cluster.brokers if broker_id != controller)
     assignment = f"{first}:{second}"
@@ -148,13 +152,13 @@ def test_partitions_that_nobody_leads_are_seen_on_the_controller(watched: Watche
         timeout=180,
     )  # fmt: skip
     cluster.brokers[first].kill()
-    wait_until(lambda: sum(watched.told(UNDER_REPLICATED).values()) == PARTITIONS + 1)
+    wait_until(lambda: sum(watched.metric(UNDER_REPLICATED).values()) == PARTITIONS + 1)
     cluster.brokers[second].kill()
     offline = "kafka_controller_kafkacontroller_offlinepartitionscount"
-    wait_until(lambda: watched.told(offline) == {controller: 1})
+    wait_until(lambda: watched.metric(offline) == {controller: 1})
     cluster.brokers[second].start()
-    wait_until(lambda: watched.told(offline) == {controller: 0, second: 0})
+    wait_until(lambda: watched.metric(offline) == {controller: 0, second: 0})
     cluster.brokers[first].start()
-    wait_until(lambda: set(watched.told(UNDER_REPLICATED).values()) == {0})
+    wait_until(lambda: set(watched.metric(UNDER_REPLICATED).values()) == {0})
     unclean = "kafka_controller_controllerstats_uncleanleaderelections_total"
-    assert set(watched.told(unclean).values()) == {0}
+    assert set(watched.metric(unclean).values()) == {0}

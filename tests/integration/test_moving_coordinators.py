@@ -2,7 +2,7 @@
 
 A shard is its partition in one leader epoch. Here both internal topics change their leader, away
 and back, many times a second, as LeaderAndIsr would say it; what was acknowledged before is there
-afterwards, and nobody has to be told about it.
+afterwards, and no client has to know of it.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class LibrdkafkaReader:
                 "auto.offset.reset": "error",
                 "enable.auto.commit": False,
                 "statistics.interval.ms": 100,
-                "stats_cb": self._told,
+                "stats_cb": self._keep_statistics,
                 "fetch.error.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 200,
                 "topic.metadata.refresh.interval.ms": 1_000,
@@ -105,7 +105,7 @@ class LibrdkafkaReader:
         )
         self._consumer.assign([Partition(topic, 0, OFFSET_BEGINNING)])
 
-    def _told(self, text: str) -> None:
+    def _keep_statistics(self, text: str) -> None:
         self._statistics = json.loads(text)
 
     def read_on(self) -> None:
@@ -165,7 +165,7 @@ class OurReader:
         return connection
 
     def cut_off(self, port: int) -> None:
-        """Nobody is reached there any more, from here."""
+        """From here the port is not reachable any more."""
         self._cut_off = port
         for there, transport in self._connections:
             if there == port:
@@ -335,7 +335,7 @@ def test_re_2_a_follower_that_lags_is_left(cluster: barnabas.Cluster, how: str) 
                 # The follower holds up the first one until it leaves the ISR.
                 producer.send("lags", b"%d" % number, partition=0)
             producer.flush()
-            # The leader knows it, or it would not have acknowledged them; the others are told.
+            # The leader knows it, or it would not have acknowledged them; the others are informed.
             wait_until(lambda: follower not in described(cluster, "lags").isr)
             if how == "by a seek":
                 reader.read_on()
@@ -387,7 +387,7 @@ def test_co_6_aborted_records_are_left_out_at_the_follower_too(cluster: barnabas
             else:
                 producer.abort_transaction()
         producer.begin_transaction()
-        producer.send("bank", b"99", partition=0).result()  # open: nobody sees what is behind it
+        producer.send("bank", b"99", partition=0).result()  # open: what is behind it is unseen
         reader = Committed(servers, "bank", RACKS[follower])
         try:
             read_until(reader, lambda: len(reader.values) >= 5)

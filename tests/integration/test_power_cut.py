@@ -31,7 +31,7 @@ def test_the_last_one_in_sync_does_not_lead_with_what_it_has_left(tmp_path: Path
         os.truncate(log, log.stat().st_size // 2)
         (last.data_dir / ".barnabas_boot").write_bytes(b"another boot")
         last.start()
-        assert _leader(last) == -1, "nobody knows yet who has everything"
+        assert _leader(last) == -1, "no broker knows yet which of them has everything"
         for broker in cluster.brokers.values():
             if broker is not last:
                 broker.start()

@@ -1,4 +1,4 @@
-"""A broker that is told to stop while it recovers its logs (ST-8)."""
+"""A broker that gets a signal to stop while it recovers its logs (ST-8)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_st_8_a_signal_ends_a_long_recovery_and_the_next_start_begins_anew(tmp_path: Path) -> None:
+def test_st_8_a_signal_ends_a_long_recovery_and_the_next_start_begins_again(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     fill(data_dir)
     log = tmp_path / "broker.log"

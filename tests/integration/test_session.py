@@ -27,7 +27,7 @@ def _produce(client: RawClient, records: bytes) -> int:
 
 
 def test_dl_5_what_a_new_session_sends_again_is_stored_again() -> None:
-    """A repetition within a session is told from a new record; over a restart it is not."""
+    """A repetition within a session is recognized as such; over a restart it is not."""
     with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "orders")
         ids = []

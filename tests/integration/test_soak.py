@@ -78,7 +78,7 @@ def test_what_was_sent_is_there_once(
         ([], [0], ["t: 0 was never sent"]),
     ],
 )
-def test_a_transaction_is_what_was_told(
+def test_a_transaction_is_as_its_outcome_says(
     outcomes: list[str], there: list[int], found: list[str]
 ) -> None:
     assert untrue_outcomes("t", outcomes, there) == found
@@ -113,7 +113,7 @@ def test_committed_offsets_do_not_go_back() -> None:
     assert never_back([{NAME: 4}, {}]).wrong == ["t-0: committed 4, later None"]
 
 
-def test_what_java_was_told_is_in_order() -> None:
+def test_offsets_acknowledged_to_java_are_in_order() -> None:
     first, second = Acknowledged(0, 0, 2), Acknowledged(0, 1, 0)
     assert unordered([first, second]) == [f"{second} is behind 2"]
     assert unordered([first, Acknowledged(1, 1, 0)]) == []

@@ -91,7 +91,7 @@ def test_an_unknown_config_is_answered_with_the_nearest_name(tmp_path: Path) -> 
 
 
 def without_roots_privilege() -> tuple[str, ...]:
-    """What makes permissions count for a child process, whoever runs the tests."""
+    """What makes permissions count for a child process, whichever user runs the tests."""
     if os.geteuid() != 0:
         return ()
     if not shutil.which("setpriv"):

@@ -1,4 +1,4 @@
-"""A partition moves to another broker no faster than it may (RE-13, KIP-73), told by a client."""
+"""A partition moves to another broker no faster than it may (RE-13, KIP-73), as a client asked."""
 
 from __future__ import annotations
 

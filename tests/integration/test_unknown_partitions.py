@@ -1,4 +1,4 @@
-"""Directories that the metadata does not know are told, and neither served nor touched (UX-4)."""
+"""Directories that the metadata does not know are logged, but not served or touched (UX-4)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def orphaned(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_unknown_partition_is_told_and_left_alone(
+def test_an_unknown_partition_is_logged_and_left_alone(
     orphaned: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = orphaned / "old-0" / "00000000000000000000.log"

@@ -103,11 +103,11 @@ def cluster() -> Iterator[barnabas.Cluster]:
             admin.create_topics([NewTopic(name, assignment={0: topics[name]}) for name in topics])
         cluster.stop_broker(3)  # which moves the leadership, so that there is an older epoch
 
-        def is_told() -> bool:
+        def is_informed() -> bool:
             image = cluster.server(2).node.image.topics
             return all(name in image and image[name].partitions[0].leader == 1 for name in topics)
 
-        wait_until(is_told)
+        wait_until(is_informed)
         yield cluster
 
 

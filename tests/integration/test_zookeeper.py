@@ -81,7 +81,7 @@ CutOff = Callable[
 def test_a_start_without_zookeeper_names_the_address(host: str) -> None:
     """ZK-6"""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        taken.bind(("127.0.0.1", 0))  # and no server listens
         connect = f"{host}:{taken.getsockname()[1]}/chroot"
         with pytest.raises(ConfigError) as refused:
             asyncio.run(ZooKeeperStore.open(Settings(connect, 5000, 3000)))
@@ -92,7 +92,7 @@ def test_a_start_without_zookeeper_names_the_address(host: str) -> None:
 
 
 def test_a_start_against_what_only_listens() -> None:
-    """ZK-6: connections are taken, and nobody answers."""
+    """ZK-6: connections are taken, and none is answered."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         began_at = time.monotonic()
@@ -192,7 +192,7 @@ def test_a_cut_link_does_not_end_the_session(cut_off: CutOff) -> None:
 
 @pytest.mark.parametrize("is_forwarded", [True, False])
 def test_an_outcome_is_unknown_when_the_answer_is_lost(cut_off: CutOff, is_forwarded: bool) -> None:
-    """ZK-5: a read afterwards tells what came of it."""
+    """ZK-5: a read afterwards shows what came of it."""
 
     async def scenario(store: ZooKeeperStore, other: ZooKeeperStore, proxy: ZooKeeperProxy) -> None:
         await store.commit([Create("/a", b"1")])

@@ -18,7 +18,7 @@ _HANGS_S = 20.0
 
 
 class Copying:
-    """Copies `source` to `target`, each record once, whoever is killed.
+    """Copies `source` to `target`, each record once, whatever is killed.
 
     librdkafka's `send_offsets_to_transaction` may wait for ever for a group coordinator that has
     left the cluster's metadata (its issue 5511, open in 2.16), so somebody has to look after it,
@@ -58,7 +58,7 @@ class Copying:
                 return
 
     def committed(self) -> int | None:
-        """How many records are copied; None if nobody answers."""
+        """How many records are copied; None if no broker answers."""
         try:
             with SyncAdmin(self._servers) as admin:
                 found = admin.list_group_offsets(GROUP)

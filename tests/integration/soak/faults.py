@@ -191,7 +191,7 @@ class Faults:
             broker.kill()
 
     def _ask(self, what: Callable[[SyncAdmin], Answer]) -> Answer:
-        """Of whoever answers, as soon as somebody does: the last fault may not be over."""
+        """The first answer of any broker; the last fault may not be over yet."""
         answers: list[Answer] = []
 
         def is_answered() -> bool:

@@ -31,8 +31,8 @@ class Reading(NamedTuple):
 
 
 class Reader:
-    """Reads a topic from a thread of its own, from the beginning or in a group, until it is told
-    to end. A member commits what it has read."""
+    """Reads a topic from a thread of its own, from the beginning or in a group, until it is
+    stopped. A member commits what it has read."""
 
     def __init__(
         self, servers: str, topic: str, group: str | None, begin: Mapping[int, int] | None = None
@@ -90,7 +90,7 @@ class Reader:
             try:
                 self._consumer.commit(asynchronous=False)
             except KafkaException:
-                # Others own it by now, or nobody coordinates: a later commit says the same.
+                # Others own it by now, or there is no coordinator: a later commit says the same.
                 self.refused_commits += 1
 
     def positions(self) -> dict[int, int]:
@@ -132,7 +132,7 @@ class Readers:
         self._current.append(self._begin(leaving.positions()))
 
     def replace_hung(self) -> None:
-        """All, since nobody gets on; AssertionError where that is not because of a client."""
+        """All readers, since none of them gets on; AssertionError unless a client hangs."""
         before = self.hung
         for _ in list(self._current):
             self.replace_one()

@@ -54,11 +54,11 @@ class Transactions:
             producer = self._initialized()
             while not self._stopping.wait(_PAUSE_S):
                 producer = self._transact(producer, len(self.outcomes))
-        except Exception as error:  # told by the verdict, which asks for this list
+        except Exception as error:  # the verdict reports it, from this list
             self.wrong.append(f"{self.topic}: gave up: {error!r}")
 
     def _transact(self, producer: Producer, number: int) -> Producer:
-        """One transaction; whoever is to make the next one."""
+        """Runs one transaction; returns the producer for the next one."""
         self.outcomes.append(UNKNOWN)
         wants = self._random.choices(("commit", "abort", "replace"), (75, 15, 10))[0]
         try:
@@ -71,7 +71,7 @@ class Transactions:
         except KafkaException as error:
             if not error.args[0].fatal():
                 raise
-            # Fenced, for it took too long. Before it asked to commit nobody can have committed.
+            # Fenced, for it took too long. Before it asked to commit no one can have committed.
             return self._initialized()
         return producer
 

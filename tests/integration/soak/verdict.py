@@ -31,7 +31,7 @@ from tests.kit.waiting import wait_until
 
 INTERNAL = {"__consumer_offsets": 6, "__transaction_state": 6}
 _ENDED = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
-_MOST_TOLD = 5
+_MOST_SHOWN = 5
 COPIED_S = 300.0  # it may lag behind: a transaction for ten records
 
 Stored = dict[tuple[int, int], bytes]
@@ -46,9 +46,9 @@ class Judged(NamedTuple):
     wrong: list[str]
 
     def __str__(self) -> str:
-        told = "".join(f"\n    {each}" for each in self.wrong[:_MOST_TOLD])
+        shown = "".join(f"\n    {each}" for each in self.wrong[:_MOST_SHOWN])
         state = f"{len(self.wrong)} WRONG" if self.wrong else "ok" if self.total else "NOTHING"
-        return f"{self.total} {self.rule}: {state}{told}"
+        return f"{self.total} {self.rule}: {state}{shown}"
 
 
 def judge(cluster: ClusterProcess, work: Work) -> list[Judged]:
@@ -122,7 +122,7 @@ def judge_transactions(servers: str, work: Work) -> Judged:
         found = list(map(int, committed_values(servers, each.topic, PARTITIONS)))
         wrong += [*each.wrong, *untrue_outcomes(each.topic, each.outcomes, found)]
     count = sum(len(each.outcomes) for each in work.transactions)
-    return Judged("transactions are whole or absent, as was told", count, wrong)
+    return Judged("transactions are whole or absent, as was reported", count, wrong)
 
 
 def untrue_outcomes(topic: str, outcomes: list[str], found: list[int]) -> list[str]:
@@ -193,7 +193,7 @@ def transactions_end(servers: str) -> Judged:
 def read_as_stored(
     what: str, readers: Iterable[list[Reading] | list[JavaReading]], stored: Stored
 ) -> Judged:
-    """A record never changes once it was read; nobody skips or goes back within an assignment."""
+    """A record never changes once it is read; no reader skips or goes back within an assignment."""
     wrong: list[str] = []
     count = 0
     for number, readings in enumerate(readers):
@@ -220,7 +220,7 @@ def readings_of(readers: Readers) -> list[list[Reading]]:
 def read_by_somebody(who: str, readers: Readers, stored: Stored) -> Judged:
     read = {(one.partition, one.offset) for each in readers.all for one in each.readings}
     missing = sorted(stored.keys() - read)
-    wrong = [f"{partition}@{offset} was read by nobody" for partition, offset in missing]
+    wrong = [f"{partition}@{offset} was read by no client" for partition, offset in missing]
     clients = f"{len(readers.all)} readers {who}, {readers.hung} of which hung"
     return Judged(f"records were read by {clients}", len(stored), wrong)
 
@@ -241,10 +241,12 @@ def never_back(commits: list[Mapping[TopicPartition, int]]) -> Judged:
 def judge_java(servers: str, java: JavaAtWork) -> list[Judged]:
     acknowledged = java.finish()
     stored = stored_in(servers, java)
-    told = {(one.partition, one.offset): b"%d" % one.number for one in acknowledged}
+    reported = {(one.partition, one.offset): b"%d" % one.number for one in acknowledged}
     wrong = [f"given up: {each!r}" for each in java.failed]
-    moved = [key for key in told.keys() | stored.keys() if told.get(key) != stored.get(key)]
-    wrong += [f"{key}: told {told.get(key)!r}, is {stored.get(key)!r}" for key in sorted(moved)]
+    moved = [key for key in reported.keys() | stored.keys() if reported.get(key) != stored.get(key)]
+    wrong += [
+        f"{key}: reported {reported.get(key)!r}, is {stored.get(key)!r}" for key in sorted(moved)
+    ]
     wrong += unordered(acknowledged)
     wanted = set(range(java.sent_count))
     missing: set[int] = set()
@@ -255,7 +257,9 @@ def judge_java(servers: str, java: JavaAtWork) -> list[Judged]:
         return not missing
 
     return [
-        Judged("records of Java are where it was told, once and in order", len(told), wrong),
+        Judged(
+            "records of Java are where they were reported, once and in order", len(reported), wrong
+        ),
         _waited(f"records were read by somebody in group {JAVA_GROUP}", is_read, missing, wanted),
         read_as_stored("readings by Java's group", java.readings.values(), stored),
     ]
@@ -323,15 +327,15 @@ def agree(cluster: ClusterProcess, work: Work) -> Judged:
     def do_agree() -> bool:
         different.clear()
         for topic in work.topics:
-            told = {
+            answers = {
                 tuple((one.leader, *sorted(one.isrs)) for one in partitions_of(servers, topic))
                 for servers in (each.bootstrap_servers for each in cluster.brokers.values())
             }
-            if len(told) != 1:
-                different.add(f"{topic}: {sorted(told)}")
+            if len(answers) != 1:
+                different.add(f"{topic}: {sorted(answers)}")
         return not different
 
-    return _waited("topics are told alike by all brokers", do_agree, different, work.topics)
+    return _waited("topics are described alike by all brokers", do_agree, different, work.topics)
 
 
 def _waited(

@@ -116,7 +116,7 @@ class Work:
         self._note_commits()
 
     def _wait(self, stuck: Callable[[], set[str]]) -> None:
-        """Until nobody is; readers whose clients hang are replaced."""
+        """Until none is stuck; readers whose clients hang are replaced."""
         ends_at = time.monotonic() + DEADLINE_S
         while names := stuck():
             for each in self.transactions:

@@ -543,7 +543,7 @@ def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_miss
     assert not any(each.exc_info for each in said)
 
 
-def test_without_a_configured_level_the_logger_keeps_its_own() -> None:
+def test_without_a_configured_level_the_parent_loggers_decide() -> None:
     logger = logging.getLogger("barnabas")
     before = logger.level
     try:

@@ -137,7 +137,7 @@ def test_a_broker_starts_on_an_imported_tree(tmp_path: Path, capfd: Capture) -> 
         (b"\xff\xfe\x00", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b"[]", "is not an object that maps paths to nodes"),
-        (b'{"brokers": {"data": null}}', "is not the path of a node"),
+        (b'{"brokers": {"data": null}}', "'brokers' is not a node's path"),
         (b'{"/a": 5}', "not an object with data"),
         (b'{"/a/b": {"data": null}}', "its parent /a is not"),
         (b'{"/cluster": {"data": null}, "/cluster/id": {"data": "{}"}}', "/cluster/id"),

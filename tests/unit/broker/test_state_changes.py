@@ -33,22 +33,22 @@ def image(leader: int, epoch: int = 4, **others: tuple[int, ...]) -> PartitionIm
     return PartitionImage(leader, epoch, (1, 2, 3), (1, 2, 3), 7, 1)._replace(**others)
 
 
-def replica(number: int, told: PartitionImage, end: int = 10) -> Partition:
+def replica(number: int, state: PartitionImage, end: int = 10) -> Partition:
     """On broker 1, which leads or follows; the followers have fetched up to two before the end."""
     partition = Partition(
         TopicPartition("t", number), 1, topic_id=TOPIC_ID, min_insync_replicas=2, high_watermark=8
     )
-    if told.leader != 1:
-        partition.become_follower(told)
+    if state.leader != 1:
+        partition.become_follower(state)
         return partition
-    partition.become_leader(told, end)
+    partition.become_leader(state, end)
     for broker_id in (2, 3):
-        partition.fetched(FollowerFetch(broker_id, end - 2, told.leader_epoch), 0)
+        partition.fetched(FollowerFetch(broker_id, end - 2, state.leader_epoch), 0)
     return partition
 
 
-def changed(number: int, told: PartitionImage) -> RoleChange:
-    return RoleChange(replica(number, told), told, 10, 2, 3)
+def changed(number: int, state: PartitionImage) -> RoleChange:
+    return RoleChange(replica(number, state), state, 10, 2, 3)
 
 
 def test_who_leads_and_who_follows() -> None:

@@ -76,7 +76,7 @@ def test_what_cannot_be_asked(
         edited({}, *changes)
 
 
-def test_a_setting_that_nobody_knows_can_be_taken_back_where_it_is() -> None:
+def test_an_unknown_setting_can_be_removed_where_it_is_set() -> None:
     """Another version may have left it."""
     assert edited({"no.such": "1"}, ("no.such", DELETE, None)) == {}
 

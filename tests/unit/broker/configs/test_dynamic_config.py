@@ -342,7 +342,7 @@ def test_what_somebody_else_wrote_meanwhile_is_kept(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_without_a_session_nothing_is_changed_and_the_client_is_told(tmp_path: Path) -> None:
+def test_without_a_session_nothing_is_changed_and_the_client_gets_an_error(tmp_path: Path) -> None:
     """ZK-5: at a look as at the commit."""
 
     async def scenario(running: Running) -> None:
@@ -543,7 +543,7 @@ def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_miss
     assert not any(each.exc_info for each in said)
 
 
-def test_whoever_set_up_logging_decides_where_no_level_is_set() -> None:
+def test_without_a_configured_level_the_parent_loggers_decide() -> None:
     logger = logging.getLogger("barnabas")
     before = logger.level
     try:

@@ -1,4 +1,4 @@
-"""Values, sources and synonyms, as Kafka 3.9 tells them (KIP-226)."""
+"""Values, sources and synonyms, as Kafka 3.9 reports them (KIP-226)."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def of_broker(config: BrokerConfig, name: str) -> Effective:
     return found
 
 
-def told(config: Effective) -> list[tuple[str, str | None, Source]]:
+def synonyms_of(config: Effective) -> list[tuple[str, str | None, Source]]:
     return [tuple(each) for each in config.synonyms]  # type: ignore[misc]
 
 
-def test_everything_that_sets_a_value_is_told_strongest_first() -> None:
+def test_everything_that_sets_a_value_is_listed_strongest_first() -> None:
     both = config(
         {"log.segment.bytes": "1000"}, {"log.segment.bytes": "2000"}, {"log.segment.bytes": "3000"}
     )
@@ -57,25 +57,25 @@ def test_everything_that_sets_a_value_is_told_strongest_first() -> None:
         ("log.segment.bytes", "1073741824", DEFAULT),
     ]
     broker = of_broker(both, "log.segment.bytes")
-    assert (broker.value, broker.source, told(broker)) == ("2000", BROKER, synonyms)
+    assert (broker.value, broker.source, synonyms_of(broker)) == ("2000", BROKER, synonyms)
     topic = of_topic(both, "segment.bytes")
-    assert (topic.value, topic.source, told(topic)) == ("2000", BROKER, synonyms)
+    assert (topic.value, topic.source, synonyms_of(topic)) == ("2000", BROKER, synonyms)
     own = of_topic(both, "segment.bytes", segment_bytes="500")
     assert (own.value, own.source) == ("500", TOPIC)
-    assert told(own) == [("segment.bytes", "500", TOPIC), *synonyms]
+    assert synonyms_of(own) == [("segment.bytes", "500", TOPIC), *synonyms]
 
 
 def test_of_several_units_only_the_first_counts_as_a_source() -> None:
-    """Kafka's own oddity: hours set by the file are told as a default of the topic."""
+    """Kafka's own oddity: hours set by the file are reported as a default of the topic."""
     hours = config({"log.retention.hours": "100"})
     topic = of_topic(hours, "retention.ms")
-    assert (topic.value, topic.source, told(topic)) == ("360000000", DEFAULT, [])
-    assert told(of_broker(hours, "log.retention.hours")) == [
+    assert (topic.value, topic.source, synonyms_of(topic)) == ("360000000", DEFAULT, [])
+    assert synonyms_of(of_broker(hours, "log.retention.hours")) == [
         ("log.retention.hours", "100", FILE),
         ("log.retention.hours", "168", DEFAULT),
     ]
     both = config({"log.retention.hours": "100"}, {}, {"log.retention.ms": "60000"})
-    assert told(of_broker(both, "log.retention.ms")) == [
+    assert synonyms_of(of_broker(both, "log.retention.ms")) == [
         ("log.retention.ms", "60000", ALL),
         ("log.retention.hours", "100", FILE),
         ("log.retention.hours", "168", DEFAULT),
@@ -86,26 +86,26 @@ def test_of_several_units_only_the_first_counts_as_a_source() -> None:
 def test_the_schedulers_interval_stands_for_the_flush_interval_and_not_the_other_way() -> None:
     flushing = config({}, {"log.flush.interval.ms": "5"})
     scheduler = ("log.flush.scheduler.interval.ms", "9223372036854775807", DEFAULT)
-    assert told(of_broker(flushing, "log.flush.interval.ms")) == [
+    assert synonyms_of(of_broker(flushing, "log.flush.interval.ms")) == [
         ("log.flush.interval.ms", "5", BROKER),
         scheduler,
     ]
-    assert told(of_broker(flushing, "log.flush.scheduler.interval.ms")) == [scheduler]
+    assert synonyms_of(of_broker(flushing, "log.flush.scheduler.interval.ms")) == [scheduler]
     both = config(dict.fromkeys(("log.flush.interval.ms", scheduler[0]), "7"))
-    assert told(of_broker(both, "log.flush.interval.ms")) == [
+    assert synonyms_of(of_broker(both, "log.flush.interval.ms")) == [
         ("log.flush.interval.ms", "7", FILE),
         (scheduler[0], "7", FILE),
         scheduler,
     ]
     later = both.with_dynamic({scheduler[0]: "5"}, {})
-    assert ("log.flush.interval.ms", "7", FILE) not in told(of_broker(later, scheduler[0]))
+    assert ("log.flush.interval.ms", "7", FILE) not in synonyms_of(of_broker(later, scheduler[0]))
 
 
-def test_settings_of_one_listener_are_told() -> None:
+def test_settings_of_one_listener_are_listed() -> None:
     name = "listener.name.plaintext.max.connections"
     one = of_broker(config({}, {name: "40"}, {name: "50"}), name)
     assert (one.value, one.source, one.is_read_only) == ("40", BROKER, True)
-    assert told(one) == [
+    assert synonyms_of(one) == [
         (name, "40", BROKER),
         (name, "50", ALL),
         ("max.connections", "2147483647", DEFAULT),
@@ -114,14 +114,14 @@ def test_settings_of_one_listener_are_told() -> None:
     assert (plug_in.value, plug_in.key.is_sensitive) == (None, True)
 
 
-def test_no_secret_is_told() -> None:
+def test_no_secret_is_shown() -> None:
     """SE-6"""
     secret = of_broker(config({"ssl.key.password": "hush"}), "ssl.key.password")
     assert (secret.value, secret.source) == (None, FILE)
-    assert told(secret) == [("ssl.key.password", None, FILE)]
+    assert synonyms_of(secret) == [("ssl.key.password", None, FILE)]
 
 
-def test_internal_configs_are_told_where_they_are_set() -> None:
+def test_internal_configs_are_listed_where_they_are_set() -> None:
     name = "producer.id.expiration.check.interval.ms"
     assert name not in [each.key.name for each in broker_configs(config())]
     assert of_broker(config({name: "5"}), name).value == "5"
@@ -131,10 +131,10 @@ def test_of_all_brokers_only_what_is_set_for_them() -> None:
     both = config({"num.partitions": "3"}, {"message.max.bytes": "7"}, {"log.roll.ms": "9"})
     (only,) = cluster_configs(both)
     assert (only.key.name, only.value, only.source) == ("log.roll.ms", "9", ALL)
-    assert told(only) == [("log.roll.ms", "9", ALL)]
+    assert synonyms_of(only) == [("log.roll.ms", "9", ALL)]
 
 
-# The broker behind the recordings had these two settings, the topics the ones that are told.
+# The broker behind the recordings had these two settings, the topics those in the recordings.
 RECORDED = {"log.retention.ms": "-1", "message.max.bytes": "2000000"}
 
 
@@ -155,7 +155,9 @@ def test_topics_are_described_as_a_real_kafka_described_them(shared: Path) -> No
                 assert mine.key.is_sensitive == theirs.is_sensitive
                 assert mine.is_read_only == theirs.read_only
                 if theirs.synonyms:
-                    assert told(mine) == [(s.name, s.value, s.source) for s in theirs.synonyms]
+                    assert synonyms_of(mine) == [
+                        (s.name, s.value, s.source) for s in theirs.synonyms
+                    ]
                 compared += 1
     print(f"{compared} recorded configs described alike")
     assert compared == 3 * 36

@@ -157,7 +157,7 @@ class Unanswered(EmbeddedStore):
         raise OutcomeUnknown(operations[0].path, "the connection broke")
 
 
-def test_the_tree_tells_what_came_of_a_commit_that_was_not_answered() -> None:
+def test_the_tree_shows_what_came_of_a_commit_that_was_not_answered() -> None:
     """ZK-2, ZK-3"""
 
     async def scenario() -> None:

@@ -91,7 +91,7 @@ def test_what_cannot_be_written_is_tried_until_it_can(tmp_path: Path) -> None:
 
 
 def test_the_next_start_sends_the_markers_again(tmp_path: Path) -> None:
-    """PR-7: all of them, for nobody knows which were written. The outcome is the decided one."""
+    """PR-7: all of them: which were written is not known. The outcome is the decided one."""
 
     async def scenario() -> None:
         async with running(tmp_path) as server:
@@ -105,12 +105,12 @@ def test_the_next_start_sends_the_markers_again(tmp_path: Path) -> None:
             )
             logs = server.node.replicas.store.logs
             ends = [logs[TopicPartition("t", i)].log_end_offset for i in (0, 1)]
-            assert ends == [2, 1], "a second marker ends nothing and harms nobody"
+            assert ends == [2, 1], "a second marker ends nothing and does no harm"
 
     asyncio.run(scenario())
 
 
-def test_a_topic_that_is_gone_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_deleted_topic_does_not_hold_up_the_transaction(tmp_path: Path) -> None:
     def scenario_of(client: RawClient) -> None:
         commit_with_one_partition_stuck(client)
         assert status_of(client, "tx") == "PrepareCommit"
@@ -127,7 +127,7 @@ def test_a_topic_that_is_gone_keeps_nobody_waiting(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_markers_tell_one_outcome_from_the_other(tmp_path: Path) -> None:
+def test_markers_distinguish_commits_from_aborts(tmp_path: Path) -> None:
     """PR-7: readers of committed records skip the aborted transaction and no other."""
     owners = []
 

@@ -1,4 +1,4 @@
-"""Producer ids while the metadata store has no answer: nobody waits for them for long (PR-6)."""
+"""Producer ids while the metadata store has no answer: no client waits for long (PR-6)."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_replay_gives_the_state_again_gc_3(tmp_path: Path) -> None:
 
 
 def test_leadership_that_goes_takes_the_shard_with_it(tmp_path: Path) -> None:
-    """Whoever waits is told, and the next epoch begins with a replay, under load too."""
+    """Waiting clients get an error, and the next epoch begins with a replay, under load too."""
 
     async def test(directory: Path) -> None:
         async with started(directory) as node:
@@ -161,7 +161,7 @@ def test_a_refused_append_has_changed_nothing(tmp_path: Path) -> None:
     run(test, tmp_path)
 
 
-def test_what_nobody_waits_to_see_forgotten_is_not_refused_below_the_minimum_gc_3(
+def test_tombstones_without_a_waiting_client_are_written_below_the_minimum_isr_gc_3(
     tmp_path: Path,
 ) -> None:
     """As in Kafka, which writes the tombstones of offsets with acks=0: those of a topic that is
@@ -239,7 +239,7 @@ def test_a_record_that_the_machine_breaks_on_holds_up_no_other_partition(
     with caplog.at_level(logging.ERROR):
         run(test, tmp_path)
     (line,) = caplog.records
-    assert line.exc_info, "where it broke is told"
+    assert line.exc_info, "the traceback is logged"
 
 
 def test_records_of_a_newer_kafka_are_skipped(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_several_shards_make_one_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_a_client_that_goes_leaves_nothing_that_nobody_awaited(
+def test_a_client_that_disconnects_leaves_no_coroutine_unawaited(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     async def test(directory: Path) -> None:
@@ -381,7 +381,7 @@ def test_a_deleted_topic_leaves_no_shard(tmp_path: Path) -> None:
     run(test, tmp_path)
 
 
-def test_a_partition_deleted_before_it_was_written_hurts_nobody(tmp_path: Path) -> None:
+def test_a_partition_deleted_before_it_was_written_does_no_harm(tmp_path: Path) -> None:
     """What a timer appends waits for the end of the loop's turn, in which anything may happen."""
 
     async def test(directory: Path) -> None:

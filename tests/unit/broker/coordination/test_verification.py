@@ -98,7 +98,9 @@ def test_other_producers_of_the_id(
     assert stranger.send(topic, 0) == InvalidProducerIdMapping.code
 
 
-def test_a_transaction_of_nobody(topic: str, producer: TransactionalProducer) -> None:
+def test_a_transaction_without_a_transactional_id(
+    topic: str, producer: TransactionalProducer
+) -> None:
     producer.add(topic, 0)
     producer.name = None  # type: ignore[assignment]
     assert producer.send(topic, 0) == TransactionalIdAuthorizationFailed.code

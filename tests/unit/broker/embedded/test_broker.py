@@ -141,8 +141,8 @@ SETTINGS: dict[str, Setting] = {
 def test_settings_may_be_numbers_and_booleans(kind: type[Broker | Cluster], tmp_path: Path) -> None:
     """TK-1: as a program writes them; what no file could have is refused by its name."""
     with kind(config={**SETTINGS, "log.dir": tmp_path}) as running:
-        told = configs(running, *SETTINGS, "log.dir", "group.initial.rebalance.delay.ms")
-    assert told == {
+        described = configs(running, *SETTINGS, "log.dir", "group.initial.rebalance.delay.ms")
+    assert described == {
         "num.partitions": "3",
         "auto.create.topics.enable": "false",
         "log.cleaner.min.cleanable.ratio": "0.25",
@@ -164,7 +164,7 @@ def test_kafkas_rebalance_delay_is_had_by_asking_for_it() -> None:
 
 
 def configs(running: Broker | Cluster, *names: str) -> dict[str, str | None]:
-    """What a client is told of a broker's settings."""
+    """A broker's settings as a client reads them."""
     with SyncAdmin(running.bootstrap_servers) as admin:
         broker_id = admin.describe_cluster().brokers[0].broker_id
         entries = admin.describe_configs(ConfigResource(BROKER, str(broker_id)), names)
@@ -232,7 +232,7 @@ def test_who_is_cancelled_in_it_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_leaving_a_cluster_prints_nothing() -> None:
-    """TK-1: where nobody has set up logging, warnings go to standard error: there are none."""
+    """TK-1: where logging is not set up, warnings go to standard error: there are none."""
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER_IN_USE], capture_output=True, timeout=PATIENCE_S, text=True
     )

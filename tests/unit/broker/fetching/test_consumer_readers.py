@@ -124,7 +124,7 @@ def test_re_2_the_one_that_has_most(
         (12, {"rack_id": "east"}),
         (10, {}),
     ],
-    ids=["no rack", "nobody there", "the leader there", "an older version"],
+    ids=["no rack", "no replica there", "the leader there", "an older version"],
 )
 def test_re_2_else_the_leader_serves(
     client: RawClient,
@@ -138,7 +138,7 @@ def test_re_2_else_the_leader_serves(
     assert (found.preferred_read_replica, values(found)) == (-1, [b"a", b"b", b"c"])
 
 
-def test_re_2_nobody_is_sent_away_from_a_leader_in_the_rack(
+def test_re_2_no_client_is_sent_away_from_a_leader_in_its_rack(
     node: Broker, client: RawClient, shared: Shared, followers: list[Follower]
 ) -> None:
     in_sync(client, shared, followers)
@@ -146,7 +146,7 @@ def test_re_2_nobody_is_sent_away_from_a_leader_in_the_rack(
     assert len(values(fetch(client, shared))) == 3
 
 
-def test_re_2_nobody_is_sent_to_a_broker_that_has_gone(
+def test_re_2_no_client_is_sent_to_a_broker_that_has_gone(
     node: Broker, client: RawClient, shared: Shared, followers: list[Follower]
 ) -> None:
     """It is still in the ISR."""
@@ -169,7 +169,7 @@ def test_a_consumer_is_woken_by_a_watermark_that_rises_over_an_older_epochs_reco
     assert values(only(client.receive(FETCH, 12)[1])) == [b"a"]
 
 
-def test_re_2_nobody_is_sent_to_who_is_out_of_sync_or_has_not_fetched(
+def test_re_2_no_client_is_sent_to_a_replica_out_of_sync_or_not_fetching(
     client: RawClient, shared: Shared, followers: list[Follower]
 ) -> None:
     fill(client, shared.name.topic, batch(b"a"))
@@ -342,7 +342,7 @@ def test_who_waits_at_a_follower_hears_that_the_log_begins_later(tmp_path: Path)
     run(test)
 
 
-def test_who_waits_at_a_follower_hears_that_its_log_has_begun_anew(tmp_path: Path) -> None:
+def test_a_fetch_waiting_at_a_follower_fails_when_its_log_starts_over(tmp_path: Path) -> None:
     """RE-10: it had been left so far behind that the leader has deleted what came next."""
 
     async def test() -> None:

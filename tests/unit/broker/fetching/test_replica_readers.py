@@ -1,5 +1,5 @@
-"""Fetches of replicas, as other brokers send them: what they may read, what they tell, and what
-they wait for."""
+"""Fetches of replicas, as other brokers send them: what they may read, what they
+report, and what they wait for."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_offsets_count_though_nothing_is_asked_for(
 def test_re_8_a_fetch_that_waited_counts_from_when_it_came(
     replicated: Shared, follower: Follower
 ) -> None:
-    """Whoever sent it may be dead by the time that it is answered."""
+    """The follower that sent it may be dead by the time that it is answered."""
     began_ms = SystemClock().monotonic_ms()
     follower.fetch(0, max_wait_ms=1_000)
     # Not when it was answered, which was a second later at least.
@@ -370,7 +370,7 @@ def test_an_offset_that_is_not_there_acknowledges_nothing(
     assert replicated.replica.high_watermark == 0
 
 
-def test_re_10_a_log_that_diverges_is_told_where(
+def test_re_10_a_fetch_of_a_diverging_log_learns_where_it_diverges(
     client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """The answer comes at once, and the offset acknowledges nothing."""
@@ -386,7 +386,7 @@ def test_re_10_a_log_that_diverges_is_told_where(
     assert replicated.replica.high_watermark == 1
 
 
-def test_re_2_a_follower_serves_nobody(client: RawClient, replicated: Shared) -> None:
+def test_re_2_a_follower_serves_no_client(client: RawClient, replicated: Shared) -> None:
     replicated.change_role(leader=1)
     found = only(client.call(FETCH, 11, fetch_request(replicated.name.topic)))
     assert found.error_code == NotLeaderOrFollower.code
@@ -403,8 +403,8 @@ def test_who_is_refused_hears_of_the_leader_before_the_metadata_does(
         wanted = fetch_request(replicated.topic_id, current_leader_epoch=epoch)
         found = only(client.call(FETCH, FETCH.max_version, wanted))
         assert found.error_code == error.code
-        told = found.current_leader
-        assert (told.leader_id, told.leader_epoch) == (leader, replicated.leader_epoch)
+        current = found.current_leader
+        assert (current.leader_id, current.leader_epoch) == (leader, replicated.leader_epoch)
 
 
 def test_a_fetch_that_waits_learns_of_a_new_leader(replicated: Shared, follower: Follower) -> None:
@@ -416,7 +416,7 @@ def test_a_fetch_that_waits_learns_of_a_new_leader(replicated: Shared, follower:
 
 
 class _NoBrokers:
-    """Lets everybody read, and nobody follow."""
+    """Lets any client read, and no broker follow."""
 
     def allows(
         self, principal: Principal, client_address: str, needs: Needs, resource_name: str
@@ -432,7 +432,7 @@ def test_only_brokers_follow(node: Broker, replicated: Shared, follower: Followe
     assert replicated.replica.partition.follower_end_offset(1) == -1
 
 
-# --- whoever wants to know where a log ends ------------------------------------------------------
+# --- questions for the end of a log --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("leader", [0, 1])

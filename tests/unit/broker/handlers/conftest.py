@@ -25,7 +25,7 @@ def group_node() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def peer() -> Iterator[Member]:
-    """Another controller's word is for a broker that nobody else uses."""
+    """A broker of its own for requests of another controller."""
     with cluster_member() as one:
         yield one
 

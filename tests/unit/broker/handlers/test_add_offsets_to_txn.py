@@ -27,7 +27,7 @@ def test_in_every_version(client: RawClient, version: int) -> None:
     wait_until(lambda: producer.status == "CompleteCommit")
 
 
-def test_nobody_has_asked_for_a_group_before() -> None:
+def test_the_topic_of_the_groups_is_made_on_the_first_request() -> None:
     """Producers find the group's coordinator after this: the topic has to be made now."""
     with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
         producer = TransactionalProducer(client, "first").begun()

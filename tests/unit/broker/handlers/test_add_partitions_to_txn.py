@@ -56,7 +56,7 @@ def test_a_fenced_producer(
     assert old.add(topic, 0, version=version) == [error.code]
 
 
-def test_nobody_knows_the_id(client: RawClient, topic: str) -> None:
+def test_an_unknown_transactional_id(client: RawClient, topic: str) -> None:
     producer = TransactionalProducer(client, f"never-{topic}")
     assert producer.add(topic, 0) == [InvalidProducerIdMapping.code]
     producer.name = ""

@@ -1,4 +1,4 @@
-"""AlterConfigs: all settings of a resource anew."""
+"""AlterConfigs: all settings of a resource are replaced."""
 
 from __future__ import annotations
 

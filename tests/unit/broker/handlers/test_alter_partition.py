@@ -57,11 +57,11 @@ def test_each_partition_has_its_own_answer(member: Member) -> None:
             topic_partition=TopicPartition("gone", 0), topic_id=bytes(range(16))
         ),
     ]
-    told = answers(member, wanted)
-    accepted = told[TopicPartition("t", 0)]
+    answered = answers(member, wanted)
+    accepted = answered[TopicPartition("t", 0)]
     assert accepted[:4] == (0, 0, wanted[0].leader_epoch, (0,))
-    assert told[TopicPartition("t", 1)].error_code == NotController.code
-    assert told[TopicPartition("gone", 0)].error_code == UnknownTopicId.code
+    assert answered[TopicPartition("t", 1)].error_code == NotController.code
+    assert answered[TopicPartition("gone", 0)].error_code == UnknownTopicId.code
     state = member.node.controller.image.topics["t"].partitions[0]
     assert (state.isr, state.partition_epoch) == ((0,), accepted.partition_epoch)
 
@@ -70,8 +70,8 @@ def test_a_broker_that_has_registered_again_is_refused(member: Member) -> None:
     epoch = member.node.controller.image.brokers[0].epoch - 1
     message, version = isr_request([proposal(member, 0)], 0, epoch)
     response = member.call(ALTER_PARTITION, message, version)
-    told = [each.error_code for topic in response.topics for each in topic.partitions]
-    assert {response.error_code, *told} - {0} == {StaleBrokerEpoch.code}
+    codes = [each.error_code for topic in response.topics for each in topic.partitions]
+    assert {response.error_code, *codes} - {0} == {StaleBrokerEpoch.code}
 
 
 def test_who_may_not(member: Member, node: Broker, client: RawClient) -> None:

@@ -34,7 +34,7 @@ LOOP = "barnabas-broker"
 
 
 class SlowFile(OsFile):
-    """A file that nobody has read yet; `disk` is told who does."""
+    """A file outside the page cache; `disk` records the reads."""
 
     __slots__ = ("disk", "path")
 

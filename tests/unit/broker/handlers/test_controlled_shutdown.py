@@ -21,8 +21,8 @@ def ask(broker_epoch: int = -1, broker_id: int = 0) -> ControlledShutdownRequest
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_what_nobody_else_can_lead_is_told(tmp_path: Path, version: int) -> None:
-    """RE-13: what has one replica alone goes down with it, and is no news."""
+def test_partitions_without_another_leader_are_reported(tmp_path: Path, version: int) -> None:
+    """RE-13: partitions with one replica go down with it, and are not reported."""
     with cluster_member(tmp_path) as peer:
         create(peer.client, "t", 2)
     # Its last partition, as if broker 7 had been here.
@@ -45,6 +45,8 @@ def test_who_is_refused(peer: Member) -> None:
     assert answer.error_code == ClusterAuthorizationFailed.code
 
 
-def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient, topic: str) -> None:
+def test_a_broker_without_peers_refuses_the_request(
+    node: Broker, client: RawClient, topic: str
+) -> None:
     answer = Member(node, client).call(CONTROLLED_SHUTDOWN, ask())
     assert answer.error_code == ClusterAuthorizationFailed.code

@@ -108,7 +108,7 @@ def test_validation_alone_makes_nothing(client: RawClient, topic: str) -> None:
     assert len(partitions_of(client, topic)) == 2
 
 
-def test_a_timeout_of_0_is_told_what_is_refused_and_no_success(
+def test_a_timeout_of_0_reports_what_is_refused_and_no_success(
     client: RawClient, topic: str
 ) -> None:
     """What librdkafka's `operation.timeout` of 0 counts on."""

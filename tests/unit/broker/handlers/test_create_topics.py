@@ -137,7 +137,7 @@ def test_no_request_fills_the_disk(client: RawClient) -> None:
     assert not exists(client, "too-many")
 
 
-def test_krafts_own_topic_is_nobodys(client: RawClient) -> None:
+def test_krafts_own_topic_is_refused(client: RawClient) -> None:
     refused = create(client, "__cluster_metadata")
     assert refused.error_code == TopicAuthorizationFailed.code
 
@@ -154,7 +154,7 @@ def test_validation_answers_like_creation(client: RawClient) -> None:
     assert shown == made
 
 
-def test_a_timeout_of_0_is_told_what_is_refused_and_no_success(client: RawClient) -> None:
+def test_a_timeout_of_0_reports_what_is_refused_and_no_success(client: RawClient) -> None:
     """What librdkafka's `operation.timeout` of 0 counts on."""
     wanted = [
         CreatableTopic(name=name, num_partitions=1, replication_factor=1)

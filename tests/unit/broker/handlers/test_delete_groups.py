@@ -32,8 +32,8 @@ def test_each_group_has_its_answer(member: RawClient, group: str, version: int) 
     live, empty, missing = (f"{group}-{kind}" for kind in ("live", "empty", "missing"))
     settle(member, live)
     leave(member, empty, settle(member, empty).member_id)
-    told = delete(member, live, empty, missing, empty, version=version)
-    assert told == {live: NonEmptyGroup.code, empty: 0, missing: GroupIdNotFound.code}
+    codes = delete(member, live, empty, missing, empty, version=version)
+    assert codes == {live: NonEmptyGroup.code, empty: 0, missing: GroupIdNotFound.code}
     assert describe(member, empty).group_state == "Dead"
     assert describe(member, live).group_state == "Stable"
 
@@ -50,8 +50,8 @@ def test_a_group_without_a_name_is_one(member: RawClient) -> None:
 
 def test_refusals(group_node: Broker, member: RawClient, group: str) -> None:
     with allowing(group_node, "another"):
-        told = delete(member, group, "another")
-    assert told == {group: GroupAuthorizationFailed.code, "another": GroupIdNotFound.code}
+        codes = delete(member, group, "another")
+    assert codes == {group: GroupAuthorizationFailed.code, "another": GroupIdNotFound.code}
     with loading(group_node, group):
         assert delete(member, group) == {group: CoordinatorLoadInProgress.code}
     assert delete(member) == {}

@@ -64,7 +64,7 @@ def states(client: RawClient, *wanted: DeleteTopicState, timeout_ms: int = 5000)
 
 
 def test_answers_say_what_was_asked(client: RawClient, topic: str) -> None:
-    """By id the name is told, by name no id is; each topic has its own answer."""
+    """An answer by id has the name, one by name no id; each topic has its own answer."""
     create(client, f"{topic}-2")
     topic_id = topic_id_of(client, topic)
     by_id, unknown, by_name, unknown_name = states(
@@ -100,7 +100,7 @@ def test_the_same_topic_twice(client: RawClient, topic: str) -> None:
     assert [each.error_code for each in results] == [0, 0, 0]
 
 
-def test_a_timeout_of_0_is_told_what_is_refused_and_no_success(
+def test_a_timeout_of_0_reports_what_is_refused_and_no_success(
     client: RawClient, topic: str
 ) -> None:
     begun, refused = states(

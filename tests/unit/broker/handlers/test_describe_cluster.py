@@ -24,9 +24,9 @@ def test_there_are_no_kraft_controllers(client: RawClient) -> None:
     assert answer.error_code == UnsupportedEndpointType.code
 
 
-def test_operations_are_told_on_request(client: RawClient) -> None:
-    """KIP-430: the very number that a real broker without an authorizer tells."""
-    for wanted, told in ((False, -(1 << 31)), (True, 8096)):
+def test_operations_are_returned_on_request(client: RawClient) -> None:
+    """KIP-430: the very number that a real broker without an authorizer returns."""
+    for wanted, expected in ((False, -(1 << 31)), (True, 8096)):
         request = DescribeClusterRequest(include_cluster_authorized_operations=wanted)
         answer = client.call(DESCRIBE_CLUSTER, 1, request)
-        assert answer.cluster_authorized_operations == told
+        assert answer.cluster_authorized_operations == expected

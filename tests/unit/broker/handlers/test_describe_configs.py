@@ -58,7 +58,7 @@ def test_the_brokers_configs(client: RawClient) -> None:
     assert entries["num.partitions"].value == "1"
 
 
-def test_no_secret_is_told(client: RawClient) -> None:
+def test_no_secret_is_shown(client: RawClient) -> None:
     """SE-6"""
     secrets = [each for each in describe(client, BROKER, "0").configs if each.is_sensitive]
     assert secrets and all(each.value is None for each in secrets)

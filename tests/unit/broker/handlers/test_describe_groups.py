@@ -1,4 +1,4 @@
-"""DescribeGroups on the wire: every version, groups that are not there, and rebalances told."""
+"""DescribeGroups on the wire: every version, groups that are not there, and rebalances."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from tests.kit.broker.group_calls import (
 )
 from tests.kit.raw_client import RawClient
 
-NOT_TOLD = -(1 << 31)
+NOT_REQUESTED = -(1 << 31)
 
 
 @pytest.mark.parametrize("version", range(DESCRIBE_GROUPS.max_version + 1))
 def test_every_version(member: RawClient, group: str, version: int) -> None:
     joined = join(member, group, group_instance_id="one")
-    told = describe(member, group, version=version)
-    assert (told.group_state, told.protocol_data) == ("CompletingRebalance", "")
-    assert told.members[0].member_metadata == told.members[0].member_assignment == b""
+    described = describe(member, group, version=version)
+    assert (described.group_state, described.protocol_data) == ("CompletingRebalance", "")
+    assert described.members[0].member_metadata == described.members[0].member_assignment == b""
     sync(member, group, joined, {joined.member_id: b"all"}, group_instance_id="one")
-    told = describe(member, group, version=version)
-    assert (told.error_code, told.group_state) == (0, "Stable")
-    assert (told.protocol_type, told.protocol_data) == ("consumer", "range")
-    (one,) = told.members
+    described = describe(member, group, version=version)
+    assert (described.error_code, described.group_state) == (0, "Stable")
+    assert (described.protocol_type, described.protocol_data) == ("consumer", "range")
+    (one,) = described.members
     assert (one.member_id, one.member_assignment) == (joined.member_id, b"all")
     assert one.member_metadata and one.group_instance_id == ("one" if version >= 4 else None)
-    assert told.authorized_operations == NOT_TOLD and told.events == []
+    assert described.authorized_operations == NOT_REQUESTED and described.events == []
 
 
 def test_what_is_not_there_is_dead(member: RawClient, group: str) -> None:
-    told = describe(member, group, "")
-    assert (told.error_code, told.group_state, told.members) == (0, "Dead", [])
+    described = describe(member, group, "")
+    assert (described.error_code, described.group_state, described.members) == (0, "Dead", [])
 
 
-def test_operations_are_told_on_request(member: RawClient, group: str) -> None:
-    """KIP-430: the very number that a real broker without an authorizer tells."""
+def test_operations_are_returned_on_request(member: RawClient, group: str) -> None:
+    """KIP-430: the very number that a real broker without an authorizer returns."""
     assert describe(member, group, include_authorized_operations=True).authorized_operations == 328
 
 
-def test_rebalances_are_told_on_request(member: RawClient, group: str) -> None:
+def test_rebalances_are_returned_on_request(member: RawClient, group: str) -> None:
     joined = settle(member, group)
     leave(member, group, joined.member_id)
     joined, left = describe(member, group, include_events=True).events
@@ -61,8 +61,8 @@ def test_rebalances_are_told_on_request(member: RawClient, group: str) -> None:
 
 def test_refusals(group_node: Broker, member: RawClient, group: str) -> None:
     with allowing(group_node, "another"):
-        told = describe(member, group, "another", include_authorized_operations=True)
-    assert (told.error_code, told.group_state) == (GroupAuthorizationFailed.code, "")
-    assert told.authorized_operations == NOT_TOLD
+        described = describe(member, group, "another", include_authorized_operations=True)
+    assert (described.error_code, described.group_state) == (GroupAuthorizationFailed.code, "")
+    assert described.authorized_operations == NOT_REQUESTED
     with loading(group_node, group):
         assert describe(member, group).error_code == CoordinatorLoadInProgress.code

@@ -33,6 +33,6 @@ def test_each_id_is_answered_once(client: RawClient, topic: str) -> None:
     assert empty.error_code == InvalidRequest.code
 
 
-def test_nobody_is_asked_about(client: RawClient) -> None:
+def test_no_transactional_id_is_asked_about(client: RawClient) -> None:
     answer: Any = client.call(DESCRIBE_TRANSACTIONS, 0, DescribeTransactionsRequest())
     assert answer.transaction_states == []

@@ -1,4 +1,4 @@
-"""ElectLeaders on a lone broker: there is nobody else to elect."""
+"""ElectLeaders on a lone broker: there is no other broker to elect."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_each_partition_has_its_own_answer(
 
 
 def test_no_partition_is_not_all_of_them(tmp_path: Path) -> None:
-    """Of all, as Kafka does, only those are told of which there is something to tell."""
+    """Of all, as in Kafka, only those are answered whose leader is not the preferred one."""
     with Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "t", 2)
     rewrite_topic(tmp_path, "t", lambda node: node._replace(replicas={**node.replicas, 1: (7, 0)}))

@@ -31,7 +31,7 @@ def test_in_every_version(client: RawClient, topic: str, version: int, is_commit
 
 
 def test_the_next_transaction_begins_at_once(client: RawClient, topic: str) -> None:
-    """The markers are written before the answer is read: nobody has to come back."""
+    """The markers are written before the answer is read: no client has to try again."""
     producer = TransactionalProducer(client, topic).begun()
     for _ in range(20):
         assert producer.add(topic, 0) == [0]

@@ -155,7 +155,7 @@ def test_nothing_above_the_broker_s_own_limit_is_sent(node, client: RawClient, t
     assert len(values(only(client.call(FETCH, 11, fetch_request(topic, max_bytes=1 << 30))))) == 10
 
 
-def test_partitions_behind_the_limit_are_told_without_records(
+def test_partitions_behind_the_limit_are_answered_without_records(
     client: RawClient, topic: str
 ) -> None:
     for index in (0, 1):
@@ -172,7 +172,7 @@ def test_partitions_behind_the_limit_are_told_without_records(
     assert second.error_code == OffsetOutOfRange.code
 
 
-def test_a_reader_from_another_branch_is_told_where_its_log_left_ours(
+def test_a_reader_from_another_branch_learns_where_its_log_left_ours(
     client: RawClient, topic: str
 ) -> None:
     """KIP-595, KIP-320: the answer does not wait."""

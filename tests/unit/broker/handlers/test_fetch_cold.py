@@ -1,4 +1,4 @@
-"""Fetch of what is not in the page cache: a thread reads the disk, and nobody else waits for it."""
+"""Fetch of what is not in the page cache: a thread reads the disk; no other client waits for it."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_pr_4_consumers_that_wait_for_the_disk_hold_up_no_flush(
             each.close()
 
 
-def test_nobody_waits_for_another_ones_disk(
+def test_no_client_waits_for_the_disk_of_another(
     node: Broker, client: RawClient, cold: ColdFile
 ) -> None:
     cold.may_go_on.clear()
@@ -137,7 +137,7 @@ def test_nobody_waits_for_another_ones_disk(
     assert values(only(client.receive(FETCH, 11)[1])) == [b"from the disk"]
 
 
-def test_st_10_a_disk_that_fails_meanwhile_is_told(
+def test_st_10_a_disk_that_fails_meanwhile_is_an_error_in_the_answer(
     node: Broker, client: RawClient, cold: ColdFile
 ) -> None:
     log = log_of(node)

@@ -35,7 +35,7 @@ VERSIONS = [7, 11, 12, 13, FETCH.max_version]
 
 
 class Reader:
-    """A client with a session: asks for what moved, and keeps what it was told."""
+    """A client with a session: asks for what moved, and keeps the id and the epoch."""
 
     def __init__(self, client: RawClient, topic: str, version: int = 11) -> None:
         self.client = client
@@ -170,7 +170,7 @@ def test_forgotten_partitions_are_silent(
     assert reader.ask({}) == {0: [b"a"]}
 
 
-def test_errors_are_told_until_they_are_gone(client: RawClient, topic: str) -> None:
+def test_errors_are_in_every_answer_until_they_are_gone(client: RawClient, topic: str) -> None:
     reader = Reader(client, topic)
     reader.limits["max_wait_ms"] = AN_HOUR_MS
     unknown = UnknownTopicOrPartition.code
@@ -192,7 +192,7 @@ def test_a_topic_that_comes_later_is_listened_to(client: RawClient, producer: Ra
     assert reader.took(client.receive(FETCH, 11)[1]) == {0: [b"now"]}
 
 
-def test_a_deleted_topic_is_told_to_who_waits(
+def test_a_waiting_client_learns_of_a_deleted_topic(
     client: RawClient, producer: RawClient, topic: str
 ) -> None:
     reader = Reader(client, topic)
@@ -201,8 +201,8 @@ def test_a_deleted_topic_is_told_to_who_waits(
     client.send(FETCH, 11, reader.request({}))
     time.sleep(0.05)
     producer.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000))
-    told = reader.took(client.receive(FETCH, 11)[1])
-    assert set(told.values()) == {UnknownTopicOrPartition.code}
+    answered = reader.took(client.receive(FETCH, 11)[1])
+    assert set(answered.values()) == {UnknownTopicOrPartition.code}
 
 
 def test_ids_epochs_and_the_change_to_topic_ids_are_checked(client: RawClient, topic: str) -> None:

@@ -130,7 +130,7 @@ def test_a_log_that_could_never_be_written_is_not_made_and_says_why_tp_8(
 def test_kafkas_default_for_three_brokers_is_named_where_fewer_live_tp_8(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A broker of a cluster whose file says nothing of it: the setting, and that nobody set it."""
+    """Where the broker's file does not set it: the error says so, and is logged."""
     with Cluster(brokers=1) as cluster:
         config = cluster.server(1).config
         unset = {"log.dirs": "d", "zookeeper.connect": "zk:2181"}

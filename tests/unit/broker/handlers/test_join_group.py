@@ -36,8 +36,8 @@ def test_the_first_member_leads(member: RawClient, group: str, version: int) -> 
     assert answer.leader == answer.member_id == answer.members[0].member_id
     assert answer.member_id.startswith("raw-") and len(answer.member_id) == len("raw-") + 36
     assert answer.protocol_type == ("consumer" if version >= 7 else None)
-    (told,) = describe(member, group).members
-    assert (told.client_id, told.client_host) == ("raw", "/127.0.0.1")
+    (described,) = describe(member, group).members
+    assert (described.client_id, described.client_host) == ("raw", "/127.0.0.1")
 
 
 @pytest.mark.parametrize("version", range(4, JOIN_GROUP.max_version + 1))
@@ -61,7 +61,7 @@ def test_members_wait_for_each_other(member: RawClient, other: RawClient, group:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_unknown_member_is_told_so(member: RawClient, group: str, version: int) -> None:
+def test_an_unknown_member_gets_an_error(member: RawClient, group: str, version: int) -> None:
     answer = join(member, group, version, member_id="nobody")
     assert (answer.error_code, answer.member_id) == (UnknownMemberId.code, "nobody")
 

@@ -36,7 +36,7 @@ from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import RawClient, batch
 
 
-def tell(
+def send(
     peer: Member, value: LeaderAndIsr, broker_epoch: int = BROKER_EPOCH
 ) -> LeaderAndIsrResponse:
     message, version = leader_and_isr_request(value, broker_epoch, {})
@@ -52,13 +52,13 @@ def produced(peer: Member, topic: str, number: int = 0) -> int:
     return int(answer.responses[0].partition_responses[0].error_code)
 
 
-def test_it_leads_and_follows_as_it_is_told(peer: Member) -> None:
+def test_it_leads_and_follows_as_the_controller_says(peer: Member) -> None:
     value = led("led", [0, 1])
-    codes = leader_and_isr_codes(value, tell(peer, value))
+    codes = leader_and_isr_codes(value, send(peer, value))
     assert codes == {TopicPartition("led", 0): 0, TopicPartition("led", 1): 0}
     assert produced(peer, "led") == 0
     elsewhere = led("led", [0], leader=7, leader_epoch=4)
-    assert tell(peer, elsewhere).error_code == 0
+    assert send(peer, elsewhere).error_code == 0
     assert produced(peer, "led") == NotLeaderOrFollower.code
     assert produced(peer, "led", 1) == 0
     assert peer.node.replicas.leader_of(("led", 1)).partition.replicas == (0, 7)
@@ -69,13 +69,13 @@ def test_a_topics_own_config_comes_from_the_store(peer: Member) -> None:
     path = layout.topic_config_path("small")
     data = layout.encode_config({"max.message.bytes": "10"})
     peer.run(peer.node.store.commit([Create(path, data)]))
-    assert tell(peer, led("small", [0])).error_code == 0
+    assert send(peer, led("small", [0])).error_code == 0
     assert peer.node.replicas.leader_of(("small", 0)).log.config.max_message_bytes == 10
 
 
 def test_many_partitions_in_one_request(peer: Member) -> None:
     value = led("many", list(range(50)))
-    codes = leader_and_isr_codes(value, tell(peer, value))
+    codes = leader_and_isr_codes(value, send(peer, value))
     assert codes == {TopicPartition("many", number): 0 for number in range(50)}
     assert all(produced(peer, "many", number) == 0 for number in (0, 16, 49))
 
@@ -89,23 +89,26 @@ def test_what_is_said_next_does_not_overtake_it(peer: Member) -> None:
         *encode_request(STOP_REPLICA, in_version, 2, "raw", stopping),
     ]
     client.send_bytes(b"".join(frames))  # type: ignore[arg-type]
-    told: Any = [client.receive(LEADER_AND_ISR, version), client.receive(STOP_REPLICA, in_version)]
-    assert [(number, answer.error_code) for number, answer in told] == [(1, 0), (2, 0)]
+    answers: Any = [
+        client.receive(LEADER_AND_ISR, version),
+        client.receive(STOP_REPLICA, in_version),
+    ]
+    assert [(number, answer.error_code) for number, answer in answers] == [(1, 0), (2, 0)]
     names = [replica.topic_partition for replica in peer.node.replicas]
     assert {name.partition for name in names if name.topic == "hasty"} == set(range(39))
 
 
 def test_zk_3_a_deposed_controller_is_refused(peer: Member) -> None:
-    assert tell(peer, led("before", [0])).error_code == 0
+    assert send(peer, led("before", [0])).error_code == 0
     late = led("late", [0])._replace(controller_epoch=CONTROLLER_EPOCH - 1)
-    assert tell(peer, late).error_code == StaleControllerEpoch.code
+    assert send(peer, late).error_code == StaleControllerEpoch.code
     assert not any(each.topic_partition.topic == "late" for each in peer.node.replicas)
 
 
 def test_what_was_meant_for_an_earlier_registration_is_refused(peer: Member) -> None:
     """KIP-380: the broker was away since. A later one than its own it may not have seen itself."""
     codes = [
-        tell(peer, led(f"epoch{n}", [0]), broker_epoch).error_code
+        send(peer, led(f"epoch{n}", [0]), broker_epoch).error_code
         for n, broker_epoch in enumerate((BROKER_EPOCH - 1, -1, BROKER_EPOCH + 1))
     ]
     assert codes == [StaleBrokerEpoch.code, 0, 0]
@@ -128,11 +131,11 @@ def test_without_the_metadata_there_is_no_answer() -> None:
 
 def test_only_brokers_may(peer: Member) -> None:
     with allowing(peer.broker, "led"):
-        assert tell(peer, led("led", [0])).error_code == ClusterAuthorizationFailed.code
+        assert send(peer, led("led", [0])).error_code == ClusterAuthorizationFailed.code
 
 
-def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient) -> None:
-    answer = tell(Member(node, client), led("mine", [0]))
+def test_a_broker_without_peers_refuses_the_request(node: Broker, client: RawClient) -> None:
+    answer = send(Member(node, client), led("mine", [0]))
     assert (answer.error_code, answer.topics) == (ClusterAuthorizationFailed.code, [])
     assert not any(
         each.topic_partition.topic == "mine" for each in Member(node, client).node.replicas

@@ -42,8 +42,8 @@ def test_several_members(member: RawClient, group: str, version: int) -> None:
 
 def test_refusals(group_node: Broker, member: RawClient, group: str) -> None:
     assert leave(member, "", "a").error_code == InvalidGroupId.code
-    (told,) = leave(member, "unheard-of", "a").members
-    assert told.error_code == UnknownMemberId.code
+    (left,) = leave(member, "unheard-of", "a").members
+    assert left.error_code == UnknownMemberId.code
     assert leave(member, group).members == []
     with allowing(group_node, "another"):
         assert leave(member, group, "a").error_code == GroupAuthorizationFailed.code

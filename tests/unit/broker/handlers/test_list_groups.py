@@ -34,7 +34,7 @@ def test_every_version(member: RawClient, group: str, version: int) -> None:
 
 
 def test_filters(member: RawClient, group: str) -> None:
-    """KIP-518: states and types in whatever case; what nobody knows matches nothing."""
+    """KIP-518: states and types in whatever case; an unknown one matches nothing."""
     joined = settle(member, group)
     assert group in names(member, states_filter=["stable", "Empty"])
     assert group not in names(member, states_filter=["Empty"])
@@ -53,7 +53,9 @@ def test_who_may_see_what(group_node: Broker, member: RawClient, group: str) -> 
         assert names(member) >= {group, f"{group}-2"}
 
 
-def test_what_is_loaded_is_told(group_node: Broker, member: RawClient, group: str) -> None:
+def test_groups_that_are_being_loaded_are_an_error(
+    group_node: Broker, member: RawClient, group: str
+) -> None:
     settle(member, group)
     with loading(group_node, group):
         answer = ask(member)

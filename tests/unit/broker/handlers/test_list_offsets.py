@@ -113,7 +113,7 @@ def test_unknown_topic_and_epoch(client: RawClient, topic: str) -> None:
 def test_special_timestamps_belong_to_versions(
     client: RawClient, topic: str, timestamp: int, first_version: int
 ) -> None:
-    """Older versions do not know them, and are told so."""
+    """Older versions do not know them, and get an error."""
     fill(client, topic, batch(b"a", b"b"))
     for version in range(1, LIST_OFFSETS.max_version + 1):
         answer = ask(client, topic, timestamp, version)

@@ -62,7 +62,7 @@ def to_a_dead_broker(node: TopicNode) -> TopicNode:
     return node._replace(replicas=replicas, adding={1: (7,)}, removing={1: (0,)})
 
 
-def test_what_moves_is_told_until_it_is_cancelled(tmp_path: Path) -> None:
+def test_a_reassignment_is_listed_until_it_is_cancelled(tmp_path: Path) -> None:
     """RE-13"""
     with Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "t", 2)

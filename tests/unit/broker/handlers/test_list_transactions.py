@@ -44,7 +44,7 @@ def test_filters(client: RawClient, topic: str) -> None:
     assert busy.name not in listed(client, duration_filter=60_000)
 
 
-def test_states_that_nobody_has_are_named(client: RawClient) -> None:
+def test_unknown_states_are_named(client: RawClient) -> None:
     answer = ask(client, state_filters=["Ongoing", "Nonsense", "Nonsense"])
     assert answer.unknown_state_filters == ["Nonsense"]
 

@@ -1,4 +1,4 @@
-"""Metadata: all topics, named ones, by id; creation on the way; the address that is told."""
+"""Metadata: all topics, named ones, by id; creation on the way; the advertised address."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ask(
 
 @pytest.mark.parametrize("version", range(METADATA.min_version, METADATA.max_version + 1))
 def test_a_topic_in_every_version(node, client: RawClient, topic: str, version: int) -> None:
-    """PR-9: any broker tells who leads what, and how to reach it."""
+    """PR-9: any broker says who leads what, and how to reach it."""
     answer = ask(client, [topic], version)
     (broker,) = answer.brokers
     assert (broker.node_id, broker.host, broker.port) == (0, "127.0.0.1", node.port)
@@ -154,8 +154,8 @@ def test_an_id_counts_more_than_a_name(client: RawClient, topic: str) -> None:
     assert [each.name for each in answer.topics] == [topic]
 
 
-def test_operations_are_told_on_request(client: RawClient, topic: str) -> None:
-    """KIP-430: as a real broker without an authorizer tells them."""
+def test_operations_are_returned_on_request(client: RawClient, topic: str) -> None:
+    """KIP-430: as a real broker without an authorizer returns them."""
     nothing = -(1 << 31)
     answer = ask(client, [topic], version=8)
     assert answer.cluster_authorized_operations == nothing

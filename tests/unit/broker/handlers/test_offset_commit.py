@@ -71,7 +71,7 @@ def test_what_the_caller_may_not(client: RawClient, topic: str, deny) -> None:  
 
 
 def test_a_group_without_members_takes_no_members_commit(client: RawClient, topic: str) -> None:
-    """GC-2: generations and members that nobody knows."""
+    """GC-2: unknown generations and members."""
     place = (topic, 0)
     fields: dict[str, object] = {"generation_id_or_member_epoch": 1, "member_id": "m"}
     assert commit(client, "new", {place: 1}, **fields) == {place: IllegalGeneration.code}

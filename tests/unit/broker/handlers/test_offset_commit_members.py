@@ -99,13 +99,13 @@ def test_a_member_commits_in_its_generation(client: RawClient, member: Member) -
     assert committed(client, member.group_id, member.group_id, 0) == [5]
 
 
-def test_nobody_else_commits_while_there_are_members(client: RawClient, member: Member) -> None:
+def test_no_other_client_commits_while_there_are_members(client: RawClient, member: Member) -> None:
     """A tool that resets offsets would be overwritten, or would overwrite."""
     member.sync()
-    nobody: dict[str, object] = {"generation_id_or_member_epoch": -1, "member_id": ""}
-    assert member.commit(6, **nobody) == UnknownMemberId.code
+    outsider: dict[str, object] = {"generation_id_or_member_epoch": -1, "member_id": ""}
+    assert member.commit(6, **outsider) == UnknownMemberId.code
     member.leave()
-    assert member.commit(6, **nobody) == 0
+    assert member.commit(6, **outsider) == 0
     assert member.commit(7) == UnknownMemberId.code
     assert committed(client, member.group_id, member.group_id, 0) == [6]
 

@@ -46,12 +46,14 @@ def fetch(
         return client.call(OFFSET_FETCH, version, request)
     group = OffsetFetchGroup(group_id=group_id, topics=topics)
     answer = client.call(OFFSET_FETCH, version, OffsetFetchRequest(groups=[group]))
-    (told,) = answer.groups
-    assert told.group_id == group_id
-    return OffsetFetchResponse(topics=told.topics, error_code=told.error_code)
+    (only,) = answer.groups
+    assert only.group_id == group_id
+    return OffsetFetchResponse(topics=only.topics, error_code=only.error_code)
 
 
-def told(answer: OffsetFetchResponse) -> dict[tuple[str, int], OffsetFetchPartitionResponse]:
+def by_partition(
+    answer: OffsetFetchResponse,
+) -> dict[tuple[str, int], OffsetFetchPartitionResponse]:
     return {
         (topic.name, one.partition_index): one
         for topic in answer.topics
@@ -62,7 +64,7 @@ def told(answer: OffsetFetchResponse) -> dict[tuple[str, int], OffsetFetchPartit
 @pytest.mark.parametrize("version", range(1, OFFSET_FETCH.max_version + 1))
 def test_named_partitions_in_every_version(client: RawClient, topic: str, version: int) -> None:
     commit(client, "g", {(topic, 1): 7}, metadata="note")
-    answer = told(fetch(client, version, "g", wanted(topic, 0, 1)))
+    answer = by_partition(fetch(client, version, "g", wanted(topic, 0, 1)))
     assert [one.error_code for one in answer.values()] == [0, 0]
     never, one = answer[topic, 0], answer[topic, 1]
     assert (never.committed_offset, never.metadata, never.committed_leader_epoch) == (-1, "", -1)
@@ -75,7 +77,7 @@ def test_all_offsets_of_a_group(client: RawClient, topic: str, version: int) -> 
     commit(client, topic, {(topic, 1): 7, (f"{topic}-too", 0): 3})
     answer = fetch(client, version, topic, None)
     assert answer.error_code == 0
-    assert {place: one.committed_offset for place, one in told(answer).items()} == {
+    assert {place: one.committed_offset for place, one in by_partition(answer).items()} == {
         (topic, 1): 7,
         (f"{topic}-too", 0): 3,
     }
@@ -92,7 +94,7 @@ def test_leader_epochs(client: RawClient, topic: str, version: int) -> None:
         group_id="g", topics=[OffsetCommitTopic(name=topic, partitions=[one])]
     )
     client.call(OFFSET_COMMIT, 9, request)
-    (answer,) = told(fetch(client, version, "g", wanted(topic, 0))).values()
+    (answer,) = by_partition(fetch(client, version, "g", wanted(topic, 0))).values()
     assert answer.committed_leader_epoch == 4
 
 
@@ -121,7 +123,7 @@ def test_what_the_caller_may_not(client: RawClient, topic: str, deny, version: i
     named = [*wanted(hidden, 0), *wanted(topic, 0)]
     answer = fetch(client, version, topic, named)
     assert answer.error_code == 0
-    assert {place[0]: one.error_code for place, one in told(answer).items()} == {
+    assert {place[0]: one.error_code for place, one in by_partition(answer).items()} == {
         topic: 0,
         hidden: TopicAuthorizationFailed.code,
     }
@@ -129,15 +131,15 @@ def test_what_the_caller_may_not(client: RawClient, topic: str, deny, version: i
         assert [one.name for one in fetch(client, version, topic, None).topics] == [topic]
     refused = fetch(client, version, "secret", wanted(topic, 0))
     if version == 1:
-        assert told(refused)[topic, 0].error_code == GroupAuthorizationFailed.code
-        assert told(refused)[topic, 0].committed_offset == -1
+        assert by_partition(refused)[topic, 0].error_code == GroupAuthorizationFailed.code
+        assert by_partition(refused)[topic, 0].committed_offset == -1
     else:
         assert (refused.error_code, refused.topics) == (GroupAuthorizationFailed.code, [])
 
 
 def test_offsets_in_zookeeper_are_refused(client: RawClient, topic: str) -> None:
     answer = fetch(client, 0, "g", wanted(topic, 0))
-    assert told(answer)[topic, 0].error_code == UnsupportedVersion.code
+    assert by_partition(answer)[topic, 0].error_code == UnsupportedVersion.code
 
 
 def test_without_an_offsets_topic_there_is_no_coordinator() -> None:
@@ -145,4 +147,4 @@ def test_without_an_offsets_topic_there_is_no_coordinator() -> None:
         answer = fetch(client, 9, "g", None)
         assert answer.error_code == CoordinatorNotAvailable.code
         first = fetch(client, 1, "g", wanted("t", 0))
-        assert told(first)["t", 0].error_code == CoordinatorNotAvailable.code
+        assert by_partition(first)["t", 0].error_code == CoordinatorNotAvailable.code

@@ -62,7 +62,7 @@ def test_an_epoch_to_come_is_unknown(client: RawClient, topic: str) -> None:
     assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, -1, -1)
 
 
-def test_who_takes_another_epoch_for_the_present_one_is_told(client: RawClient, topic: str) -> None:
+def test_a_wrong_current_epoch_gets_an_error(client: RawClient, topic: str) -> None:
     """KIP-320"""
     assert ask(client, topic, 0, current=0).error_code == 0
     newer = ask(client, topic, 0, current=7)

@@ -147,7 +147,7 @@ def test_a_compacted_topic_refuses_records_without_a_key(client: RawClient) -> N
 
 
 def test_a_topic_keeps_its_own_codec(client: RawClient) -> None:
-    """PR-3: what comes otherwise is compressed anew, small at once and large in a thread; and
+    """PR-3: what comes otherwise is compressed again, small at once and large in a thread; and
     the requests of a connection stay in their order meanwhile."""
     with_configs(client, "zipped", compression_type="zstd")
     large = batch(*[bytes([number]) * 9000 for number in range(100)])

@@ -92,7 +92,9 @@ def test_a_follower_that_does_not_come_in_time(client: RawClient, replicated: Sh
     assert replicated.replica.high_watermark == 1
 
 
-def test_of_whoever_has_given_up_nothing_is_kept(client: RawClient, replicated: Shared) -> None:
+def test_nothing_is_kept_of_producers_that_have_given_up(
+    client: RawClient, replicated: Shared
+) -> None:
     """While the watermark stands still, producers that try again and again take no memory."""
     kept = []
     for _ in range(10):

@@ -80,8 +80,11 @@ def test_what_is_said_next_does_not_overtake_it(peer: Member) -> None:
         *encode_request(LEADER_AND_ISR, in_version, 2, "raw", leading),
     ]
     client.send_bytes(b"".join(frames))  # type: ignore[arg-type]
-    told: Any = [client.receive(STOP_REPLICA, version), client.receive(LEADER_AND_ISR, in_version)]
-    assert [(number, answer.error_code) for number, answer in told] == [(1, 0), (2, 0)]
+    answers: Any = [
+        client.receive(STOP_REPLICA, version),
+        client.receive(LEADER_AND_ISR, in_version),
+    ]
+    assert [(number, answer.error_code) for number, answer in answers] == [(1, 0), (2, 0)]
     assert hosted(peer, "back") == {39}
 
 
@@ -150,7 +153,9 @@ def test_zk_3_who_is_refused(peer: Member) -> None:
     assert hosted(peer, "kept") == {0}
 
 
-def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient, topic: str) -> None:
+def test_a_broker_without_peers_refuses_the_request(
+    node: Broker, client: RawClient, topic: str
+) -> None:
     message, version = stop(topic, [0, 1], delete=True)
     answer = Member(node, client).call(STOP_REPLICA, message, version)
     assert answer.error_code == ClusterAuthorizationFailed.code

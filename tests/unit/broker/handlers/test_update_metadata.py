@@ -1,4 +1,4 @@
-"""UpdateMetadata from a controller on another broker: what clients are told then (ZK-4)."""
+"""UpdateMetadata from a controller on another broker: what clients see then (ZK-4)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def update(*names: str, removed: tuple[str, ...] = ()) -> UpdateMetadata:
     return UpdateMetadata(7, CONTROLLER_EPOCH, "", BROKERS, topics, removed)
 
 
-def tell(peer: Member, value: UpdateMetadata, broker_epoch: int = BROKER_EPOCH) -> int:
+def send(peer: Member, value: UpdateMetadata, broker_epoch: int = BROKER_EPOCH) -> int:
     known: Mapping[str, TopicImage] = peer.node.image.topics
     message, version = update_metadata_request(value, broker_epoch, known)
     return int(peer.call(UPDATE_METADATA, message, version).error_code)
@@ -60,15 +60,15 @@ def partitions(peer: Member, topic: str) -> list[tuple[int, int, int, list[int]]
     ]
 
 
-def test_zk_4_clients_are_told_what_the_controller_says(peer: Member) -> None:
+def test_zk_4_clients_see_what_the_controller_says(peer: Member) -> None:
     cluster_id = peer.node.image.cluster_id
-    assert tell(peer, update("told")) == 0
+    assert send(peer, update("told")) == 0
     assert partitions(peer, "told") == [(0, 7, 3, [7, 0]), (1, 7, 3, [7, 0])]
     answer = peer.call(METADATA, MetadataRequest(topics=[]), 9)
     assert answer.controller_id == 7
     assert answer.cluster_id == cluster_id
     assert sorted((each.node_id, each.port) for each in answer.brokers) == [(0, 9000), (7, 9007)]
-    assert tell(peer, update(removed=("told",))) == 0
+    assert send(peer, update(removed=("told",))) == 0
     assert partitions(peer, "told") == []
 
 
@@ -76,21 +76,21 @@ def test_a_topics_own_config_comes_from_the_store(peer: Member) -> None:
     path = layout.topic_config_path("configured")
     data = layout.encode_config({"retention.ms": "10"})
     peer.run(peer.node.store.commit([Create(path, data)]))
-    assert tell(peer, update("configured")) == 0
+    assert send(peer, update("configured")) == 0
     assert peer.node.image.topics["configured"].config == {"retention.ms": "10"}
 
 
 def test_zk_3_who_is_refused(peer: Member) -> None:
-    assert tell(peer, update("before")) == 0
+    assert send(peer, update("before")) == 0
     late = update("late")._replace(controller_epoch=CONTROLLER_EPOCH - 1)
-    assert tell(peer, late) == StaleControllerEpoch.code
-    assert tell(peer, update("late"), BROKER_EPOCH - 1) == StaleBrokerEpoch.code
-    assert tell(peer, update("before"), -1) == 0
+    assert send(peer, late) == StaleControllerEpoch.code
+    assert send(peer, update("late"), BROKER_EPOCH - 1) == StaleBrokerEpoch.code
+    assert send(peer, update("before"), -1) == 0
     assert partitions(peer, "late") == []
 
 
 def test_what_a_controller_says_may_be_long(peer: Member) -> None:
-    """ZK-4: all partitions are told of at once; here it is a field of a newer version that is."""
+    """ZK-4: it names all partitions at once; here a field of a newer version makes it long."""
     message, version = update_metadata_request(update("long"), BROKER_EPOCH, {})
     parts = encode_request(UPDATE_METADATA, version, 77, "", message)
     encoded = b"".join(bytes(each) for each in parts if not isinstance(each, FileSlice))
@@ -109,8 +109,10 @@ def test_what_has_no_topic_ids_is_refused(peer: Member) -> None:
     assert peer.call(UPDATE_METADATA, message, 6).error_code == 0, "brokers have no ids to lack"
 
 
-def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient, topic: str) -> None:
+def test_a_broker_without_peers_refuses_the_request(
+    node: Broker, client: RawClient, topic: str
+) -> None:
     lone = Member(node, client)
-    assert tell(lone, update("mine", removed=(topic,))) == ClusterAuthorizationFailed.code
+    assert send(lone, update("mine", removed=(topic,))) == ClusterAuthorizationFailed.code
     assert [number for number, *_ in partitions(lone, topic)] == [0, 1]
     assert partitions(lone, "mine") == []

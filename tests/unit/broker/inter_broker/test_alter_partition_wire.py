@@ -77,8 +77,8 @@ def test_every_proposal_gets_the_answer_that_is_its_own() -> None:
         U0: IsrAnswer(0, 1, 5, (1,), 12),
     }
     response = travelled(isr_response(message, version, known, answers), version)
-    told = isr_answers([*PROPOSALS, proposal(GONE, GONE_ID)], response)
-    assert told == {**answers, GONE: IsrAnswer(UnknownTopicId.code)}
+    read = isr_answers([*PROPOSALS, proposal(GONE, GONE_ID)], response)
+    assert read == {**answers, GONE: IsrAnswer(UnknownTopicId.code)}
 
 
 def test_a_proposal_of_which_nothing_is_said_is_not_taken_for_accepted() -> None:

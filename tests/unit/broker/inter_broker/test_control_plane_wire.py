@@ -113,7 +113,7 @@ def test_what_has_no_topic_ids_is_refused() -> None:
         leader_and_isr_value(LeaderAndIsrRequest(), 4, {})
 
 
-def test_the_answer_to_leader_and_isr_tells_of_each_partition() -> None:
+def test_the_answer_to_leader_and_isr_has_each_partition() -> None:
     value = LeaderAndIsr(8, 9, (state("t", 0, ID), state("u", 0, OTHER_ID), state("t", 1, ID)))
     codes = {
         TopicPartition("t", 0): 0,
@@ -159,7 +159,7 @@ def test_stop_replica_arrives_as_it_was_meant() -> None:
         )
 
 
-def test_what_is_stopped_and_what_is_deleted_are_told_apart() -> None:
+def test_stopped_and_deleted_partitions_are_distinguished() -> None:
     states = [
         StopReplicaPartitionState(partition_index=0, leader_epoch=4),
         StopReplicaPartitionState(partition_index=1, leader_epoch=5),
@@ -253,7 +253,7 @@ def test_large_requests_go_in_pieces() -> None:
     ]
 
 
-def test_topics_stay_whole_and_the_brokers_are_told_with_each_piece() -> None:
+def test_topics_stay_whole_and_each_piece_has_the_brokers() -> None:
     sizes = {"large": 4001, "a": 3000, "b": 1000, "c": 1, "d": 9000, "e": 1}
     topics = tuple(
         TopicImage(name, ID, dict.fromkeys(range(size), LED), {}) for name, size in sizes.items()

@@ -63,7 +63,7 @@ def until_said(caplog: pytest.LogCaptureFixture, words: str) -> None:
 def test_its_partitions_have_other_leaders_when_it_is_gone(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RE-13: and its death, which follows, costs nobody a leader."""
+    """RE-13: and its death, which follows, costs no partition its leader."""
     caplog.set_level("INFO")
     make(cluster, NewTopic("t", assignment={0: [3, 1], 1: [3, 2], 2: [2, 3]}))
     cluster.stop_broker(3)
@@ -88,7 +88,7 @@ def test_the_controller_itself_leaves_in_the_same_way(
     assert "broker 1 is dead" not in caplog.text, "nothing was left to elect"
 
 
-def test_what_nobody_else_can_lead_is_left_after_some_attempts(
+def test_partitions_without_another_leader_are_left_after_some_attempts(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """RE-13: the other replica lives, and does not come into sync meanwhile."""
@@ -103,7 +103,7 @@ def test_what_nobody_else_can_lead_is_left_after_some_attempts(
         until_led(cluster.server(1), [-1], "alone")
 
 
-def test_nobody_is_waited_for_who_could_not_take_over(
+def test_no_wait_for_a_broker_that_could_not_take_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """RE-13: two brokers stop, a third one stays that has no replica of what they lead."""
@@ -133,7 +133,7 @@ def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluste
     until_led(cluster.server(2), [2])
 
 
-def test_the_last_one_waits_for_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_last_broker_does_not_wait(caplog: pytest.LogCaptureFixture) -> None:
     """RE-13: while it waits to ask again, the last broker that could take over goes, too."""
     caplog.set_level("INFO")
     config = {"controlled.shutdown.retry.backoff.ms": "3600000", "replica.lag.time.max.ms": "500"}
@@ -161,10 +161,10 @@ class CutOff:
         return getattr(self._store, name)
 
 
-def test_nobody_is_asked_who_could_not_write_it(
+def test_no_controller_is_asked_that_could_not_write_it(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without the metadata store nobody can be elected: it stops all the same, and soon."""
+    """Without the metadata store no leader can be elected: it stops all the same, and soon."""
     make(cluster, NewTopic("t", assignment={0: [3, 2]}))
     shutdown = cluster.server(3).parts.control.shutdown
     assert shutdown is not None

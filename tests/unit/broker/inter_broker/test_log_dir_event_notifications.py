@@ -1,4 +1,4 @@
-"""The node by which a broker tells a controller elsewhere that it has lost a log directory."""
+"""The node by which a broker informs a controller elsewhere that it has lost a log directory."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_broker_is_asked_for_all_that_it_hosts_and_nothing_else() -> None:
 
 
 def test_zk_4_who_loses_a_directory_is_not_asked_to_host_what_it_has_deleted() -> None:
-    """While the deletion waits for a broker that is dead: nobody would delete it once more."""
+    """While the deletion waits for a dead broker: it would not be deleted a second time."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 3))

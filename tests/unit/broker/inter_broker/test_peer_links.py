@@ -29,7 +29,7 @@ def _registered(site: Site, port: int, epoch: int) -> None:
 
 
 def test_who_waits_for_a_registration_that_is_over_asks_again(tmp_path: Path) -> None:
-    """RE-9: a connection that another asker gives up is lost, and whoever asks goes on."""
+    """RE-9: a connection that another task gives up is lost, and a task that still asks goes on."""
 
     async def scene() -> None:
         taken: list[asyncio.StreamWriter] = []
@@ -63,7 +63,7 @@ def test_who_waits_for_a_registration_that_is_over_asks_again(tmp_path: Path) ->
             impatient.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await impatient
-            assert not second.done(), "who goes away takes the connection from nobody"
+            assert not second.done(), "a cancelled request takes the connection from no other"
             links.close()
             with pytest.raises(ConnectionLost):
                 await second

@@ -78,12 +78,12 @@ def test_brokers_alone_are_news_too() -> None:
     assert received(value, image(TopicImage("t", ID, {0: LED}, {}))) == value
 
 
-def test_epochs_of_brokers_are_not_told() -> None:
+def test_epochs_of_brokers_are_not_sent() -> None:
     value = UpdateMetadata(8, 9, "c", (BROKERS[0]._replace(epoch=98),))
     assert received(value, NOTHING).brokers == BROKERS[:1]
 
 
-def test_a_removed_topic_is_told_by_all_of_its_partitions() -> None:
+def test_a_removed_topic_is_sent_as_all_of_its_partitions() -> None:
     """Kafka's brokers forget partitions one by one."""
     known = image(TopicImage("t", ID, {0: LED, 1: LED}, {}))
     value = UpdateMetadata(8, 9, "c", BROKERS, (), ("t", "forgotten"))
@@ -99,16 +99,16 @@ def test_a_removed_topic_is_told_by_all_of_its_partitions() -> None:
 
 def test_a_topic_may_come_back_under_its_name() -> None:
     before = image(TopicImage("t", ID, {0: LED, 1: LED}, {}))
-    anew = TopicImage("t", OTHER_ID, {0: LED._replace(partition_epoch=0)}, {"of": "t"})
-    value = UpdateMetadata(8, 9, "c", BROKERS, (anew,), ("t",))
+    recreated = TopicImage("t", OTHER_ID, {0: LED._replace(partition_epoch=0)}, {"of": "t"})
+    value = UpdateMetadata(8, 9, "c", BROKERS, (recreated,), ("t",))
     assert received(value, before, before) == value
     after = before.apply(received(value._replace(removed_topics=()), before))
-    assert after.topics["t"] == anew
+    assert after.topics["t"] == recreated
     assert after.topic_names == {OTHER_ID: "t"}
 
 
 def test_what_the_message_does_not_have_stays_as_it_is_known() -> None:
-    """Kafka's controllers tell of the partitions that changed."""
+    """Kafka's controllers send only the partitions that changed."""
     known = dict.fromkeys(range(3), LED)
     before = image(TopicImage("t", ID, known, {"old": "config"}))
     changed = LED._replace(leader=2, leader_epoch=6, partition_epoch=10)
@@ -173,12 +173,12 @@ def test_kafkas_update_metadata_is_understood_and_said_alike(shared: Path) -> No
         said, in_version = update_metadata_request(value, request.broker_epoch, {})
         assert in_version == version
         assert said.live_brokers == request.live_brokers
-        told = {each.topic_name: each for each in said.topic_states}
-        assert len(told) == len(request.topic_states)
+        states = {each.topic_name: each for each in said.topic_states}
+        assert len(states) == len(request.topic_states)
         for topic in request.topic_states:
             if topic.topic_name in value.removed_topics:
                 assert all(each.leader == -2 for each in topic.partition_states)
             else:
-                assert told[topic.topic_name] == topic
+                assert states[topic.topic_name] == topic
         said.topic_states, request.topic_states = [], []
         assert said == request

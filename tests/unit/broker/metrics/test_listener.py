@@ -244,7 +244,7 @@ def test_closing_ends_it_all(play: Callable[..., None]) -> None:
 # --- as a part of a broker -----------------------------------------------------------------------
 
 
-def test_a_broker_serves_it_where_it_is_told_to() -> None:
+def test_a_broker_serves_it_on_the_configured_port() -> None:
     """RE-14: at the first listener's host, for as long as the broker runs."""
     port = free_port()
     with Broker(config={"barnabas.metrics.port": str(port)}):
@@ -280,7 +280,7 @@ def test_a_broker_that_has_stopped_serves_it_no_more() -> None:
 
 
 @pytest.mark.parametrize("config", [{}, {"barnabas.metrics.port": "0"}])
-def test_a_broker_that_is_not_told_to_serves_none(config: dict[str, str]) -> None:
+def test_a_broker_without_a_configured_port_serves_none(config: dict[str, str]) -> None:
     """RE-14: off by default."""
     before = listening_ports()
     with Broker(config=config) as broker:

@@ -1,4 +1,4 @@
-"""What a broker tells of itself in Prometheus' words: alone, as a leader, as a follower, as the
+"""A broker's metrics in the format of Prometheus: alone, as a leader, as a follower, as the
 controller."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KAFKAS = {
 _SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\d+\.\d+)")
 
 
-def told(text: bytes) -> dict[str, float]:
+def samples(text: bytes) -> dict[str, float]:
     """The samples by name, or by name and labels where there are some."""
     found = {}
     for line in text.decode().splitlines():
@@ -63,17 +63,17 @@ def told(text: bytes) -> dict[str, float]:
     return found
 
 
-def told_by(server: Server) -> dict[str, float]:
+def samples_of(server: Server) -> dict[str, float]:
     """On the broker's own loop."""
     others = server.parts.partitions.others
     fetchers = None if others is None else others.fetchers
-    return told(page(server.node, server.parts.partitions.proposals, fetchers))
+    return samples(page(server.node, server.parts.partitions.proposals, fetchers))
 
 
-def told_alone(broker: Broker) -> dict[str, float]:
+def samples_alone(broker: Broker) -> dict[str, float]:
     server = broker.server
     assert server is not None
-    return inside(broker, lambda: told_by(server))
+    return inside(broker, lambda: samples_of(server))
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker)
     assert sorted(bean for _, bean in helps) == sorted(beans)
     for name, bean in helps:
         assert (name, types[name]) == _exported(bean)
-    assert set(told(text.encode())) == set(types) - {LAG}
+    assert set(samples(text.encode())) == set(types) - {LAG}
 
 
 # --- a broker alone ------------------------------------------------------------------------------
@@ -114,10 +114,10 @@ def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker)
 def test_a_broker_alone_lacks_nothing() -> None:
     """RE-14"""
     with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
-        before = told_alone(broker)
+        before = samples_alone(broker)
         create(client, "t", 3)
         create(client, "u", 2)
-        after = told_alone(broker)
+        after = samples_alone(broker)
     assert {name: value for name, value in before.items() if value} == {
         f"{CONTROLLER}activecontrollercount": 1
     }
@@ -145,8 +145,8 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         lost = len(replicas.offline)
         assert 0 < lost < 6
         offline = f"{CONTROLLER}offlinepartitionscount"
-        wait_until(lambda: told_alone(broker)[offline] == lost)
-        now = told_alone(broker)
+        wait_until(lambda: samples_alone(broker)[offline] == lost)
+        now = samples_alone(broker)
         assert now[f"{REPLICAS}offlinereplicacount"] == lost
         assert now[f"{REPLICAS}partitioncount"] == 6
         assert now[f"{REPLICAS}leadercount"] == 6 - lost
@@ -167,12 +167,12 @@ def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> I
 
 
 def _of_isrs(broker: Broker) -> tuple[float, float]:
-    now = told_alone(broker)
+    now = samples_alone(broker)
     return now[f"{REPLICAS}underreplicatedpartitions"], now[f"{REPLICAS}underminisrpartitioncount"]
 
 
 def test_partitions_that_lack_replicas_in_sync(node: Broker, shared: Shared) -> None:
-    """RE-14: told by their leaders alone."""
+    """RE-14: counted by their leaders alone."""
     assert _of_isrs(node) == (0, 0)
     shared.change_role(isr=(0,), is_new_epoch=False)
     assert _of_isrs(node) == (1, 0)
@@ -208,7 +208,7 @@ def test_a_replica_that_is_being_made_is_not_missed(node: Broker, shared: Shared
 
 
 def _of_updates(broker: Broker) -> tuple[float, float, float]:
-    now = told_alone(broker)
+    now = samples_alone(broker)
     names = ("isrshrinks_total", "isrexpands_total", "failedisrupdates_total")
     shrinks, expands, failed = (now[f"{REPLICAS}{name}"] for name in names)
     return shrinks, expands, failed
@@ -244,7 +244,7 @@ def test_what_leaders_had_agreed_to_and_refused(
 # --- a follower ----------------------------------------------------------------------------------
 
 
-def test_how_far_a_follower_is_behind_is_told_by_partition(tmp_path: Path) -> None:
+def test_the_lag_of_a_follower_is_reported_by_partition(tmp_path: Path) -> None:
     """RE-14: under the name of Kafka's thread, with the fetcher's number and the leader's id."""
 
     async def test() -> None:
@@ -258,7 +258,7 @@ def test_how_far_a_follower_is_behind_is_told_by_partition(tmp_path: Path) -> No
             key = f'{LAG}{{clientId="ReplicaFetcherThread-0-1",topic="t",partition="0"}}'
 
             def lag() -> float:
-                found = told(
+                found = samples(
                     page(two.server.node, two.server.parts.partitions.proposals, two.fetchers)
                 )
                 assert [name for name in found if name.startswith(LAG)] == [key]
@@ -269,7 +269,7 @@ def test_how_far_a_follower_is_behind_is_told_by_partition(tmp_path: Path) -> No
             await until(lambda: lag() > 0)
             await until(lambda: two.end(NAME) == 300 and lag() == 0)
             two.fetchers.unfollowing(two.replica(NAME))
-            assert not [name for name in told_by(two.server) if name.startswith(LAG)]
+            assert not [name for name in samples_of(two.server) if name.startswith(LAG)]
 
     run(test)
 
@@ -291,7 +291,7 @@ def _play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
 
 
 def _total(cluster: Cluster, name: str) -> float:
-    return sum(told_by(server)[name] for server in cluster.servers)
+    return sum(samples_of(server)[name] for server in cluster.servers)
 
 
 def test_what_only_the_controller_knows(cluster: Cluster) -> None:
@@ -303,8 +303,8 @@ def test_what_only_the_controller_knows(cluster: Cluster) -> None:
         await cluster.server(1).node.controller.create_topic(NewTopic("t", assignment=assignment))
         for server in cluster.servers:
             await until(lambda server=server: "t" in server.node.image.topics)  # type: ignore[misc]
-        await until(lambda: told_by(cluster.server(2))[f"{REPLICAS}leadercount"] == 1)
-        await until(lambda: told_by(cluster.server(3))[f"{REPLICAS}partitioncount"] == 2)
+        await until(lambda: samples_of(cluster.server(2))[f"{REPLICAS}leadercount"] == 1)
+        await until(lambda: samples_of(cluster.server(3))[f"{REPLICAS}partitioncount"] == 2)
         assert _total(cluster, f"{CONTROLLER}activecontrollercount") == 1
         for name, at_all, here in (
             (f"{CONTROLLER}globalpartitioncount", 2, 2),
@@ -314,28 +314,30 @@ def test_what_only_the_controller_knows(cluster: Cluster) -> None:
             (f"{REPLICAS}underreplicatedpartitions", 0, 0),
         ):
             assert (name, _total(cluster, name)) == (name, at_all)
-            assert (name, told_by(cluster.server(1))[name]) == (name, here)
+            assert (name, samples_of(cluster.server(1))[name]) == (name, here)
 
     async def one_is_away() -> None:
         await until(lambda: _total(cluster, f"{REPLICAS}underreplicatedpartitions") == 2)
-        assert told_by(cluster.server(1))[f"{REPLICAS}underreplicatedpartitions"] == 1
+        assert samples_of(cluster.server(1))[f"{REPLICAS}underreplicatedpartitions"] == 1
 
     async def two_are_away() -> None:
-        await until(lambda: told_by(cluster.server(1))[f"{CONTROLLER}offlinepartitionscount"] == 1)
+        await until(
+            lambda: samples_of(cluster.server(1))[f"{CONTROLLER}offlinepartitionscount"] == 1
+        )
 
     async def elect() -> None:
         node = cluster.server(1).node
-        assert told_by(cluster.server(1))[UNCLEAN] == 0
+        assert samples_of(cluster.server(1))[UNCLEAN] == 0
         await until(lambda: 3 in node.controller.image.brokers)
         outcomes = await node.controller.elect_leaders([moved], unclean=True)
         assert outcomes == {moved: None}
-        now = told_by(cluster.server(1))
+        now = samples_of(cluster.server(1))
         assert (now[UNCLEAN], now[f"{CONTROLLER}offlinepartitionscount"]) == (1, 0)
-        assert told_by(cluster.server(3))[UNCLEAN] == 0
+        assert samples_of(cluster.server(3))[UNCLEAN] == 0
         # Other defaults for all topics: the controller elects again, and goes on counting.
         node.dynamic_config.put_in_force(node.config.with_dynamic({}, {"min.insync.replicas": "2"}))
         await node.controller.create_topic(NewTopic("u", assignment={0: [1]}))
-        now = told_by(cluster.server(1))
+        now = samples_of(cluster.server(1))
         assert (now[UNCLEAN], now[f"{CONTROLLER}globalpartitioncount"]) == (1, 3)
 
     _play(cluster, begin)

@@ -7,7 +7,7 @@ from barnabas.config import BrokerConfig
 from tests.kit.broker.connections import FakeClock, limited
 
 
-def test_without_limits_nobody_waits_and_nobody_is_refused() -> None:
+def test_without_limits_no_connection_waits_or_is_refused() -> None:
     connections = limited()
     for _ in range(1000):
         assert connections.wait_ms("PLAINTEXT") == 0
@@ -34,12 +34,12 @@ def test_an_address_gets_no_more_than_its_limit_and_others_theirs() -> None:
 
 def test_at_the_limit_of_all_a_listener_waits_until_one_closes() -> None:
     connections = limited(max_connections="1")
-    told: list[int] = []
-    connections.when_freed(lambda: told.append(len(connections)))
+    freed: list[int] = []
+    connections.when_freed(lambda: freed.append(len(connections)))
     connections.opened("A", "10.0.0.1")
     assert connections.wait_ms("B") == UNTIL_ONE_CLOSES
     connections.closed("A", "10.0.0.1")
-    assert told == [0]
+    assert freed == [0]
     assert connections.wait_ms("B") == 0
 
 
@@ -65,9 +65,9 @@ def test_connections_come_no_faster_than_the_rate() -> None:
 
 def test_new_limits_hold_at_once() -> None:
     connections = limited()
-    told: list[bool] = []
-    connections.when_freed(lambda: told.append(True))
+    freed: list[bool] = []
+    connections.when_freed(lambda: freed.append(True))
     connections.opened("A", "10.0.0.1")
     connections.configure(BrokerConfig({"max.connections": "1"}))
     assert connections.wait_ms("A") == UNTIL_ONE_CLOSES
-    assert told == [True]
+    assert freed == [True]

@@ -35,7 +35,7 @@ def test_the_default_is_kafkas() -> None:
 
 
 def test_a_listener_open_to_all_is_named() -> None:
-    """SE-6: nobody is asked who they are, so whoever starts the broker has to know."""
+    """SE-6: clients are not authenticated, so the operator has to know."""
     text = "A://:9092,B://0.0.0.0:9093,C://[::]:9094,D://127.0.0.1:9095,E://[::1]:9096,F://h:9097"
     warnings = exposures(parse_listeners("listeners", text))
     assert [warning.split(" is open on all addresses")[0] for warning in warnings] == [
@@ -100,13 +100,13 @@ def test_what_is_advertised() -> None:
     endpoints, automatic = advertised_endpoints(config(), bound)
     assert (endpoints[0].host, endpoints[0].port) == ("127.0.0.1", 9092)
     assert not automatic
-    told = config(advertised_listeners="PLAINTEXT://192.168.3.224:9099")
-    endpoints, automatic = advertised_endpoints(told, bound)
+    configured = config(advertised_listeners="PLAINTEXT://192.168.3.224:9099")
+    endpoints, automatic = advertised_endpoints(configured, bound)
     assert (endpoints[0].host, endpoints[0].port) == ("192.168.3.224", 9099)
     assert not automatic
 
 
-def test_without_a_configured_host_the_clients_address_is_told() -> None:
+def test_without_a_configured_host_the_host_name_is_advertised() -> None:
     endpoints, automatic = advertised_endpoints(config(), [Listener("PLAINTEXT", "", 9092)])
     assert endpoints[0].host == socket.gethostname()
     assert automatic == {"PLAINTEXT"}
@@ -123,8 +123,8 @@ def test_bad_advertised_listeners(advertised: str, says: str) -> None:
         )
 
 
-def test_each_listener_tells_its_own_address() -> None:
-    """ZK-2: whoever comes by the inner door is sent to the inner door."""
+def test_each_listener_advertises_its_own_address() -> None:
+    """ZK-2: a client of the inner listener gets the inner address."""
     settings = {
         "listeners": "INNER://127.0.0.1:0,OUTER://127.0.0.1:0",
         "listener.security.protocol.map": "INNER:PLAINTEXT,OUTER:PLAINTEXT",
@@ -134,11 +134,11 @@ def test_each_listener_tells_its_own_address() -> None:
     with Broker(config=settings) as broker:
         inner, outer = (f"127.0.0.1:{each.port}" for each in broker.server.listeners)
         with RawClient(inner) as client:
-            told = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
-            assert f"{told.host}:{told.port}" == inner
+            answer = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
+            assert f"{answer.host}:{answer.port}" == inner
         with RawClient(outer) as client:
-            told = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
-            assert (told.host, told.port) == ("outside.example", 7777)
+            answer = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
+            assert (answer.host, answer.port) == ("outside.example", 7777)
 
 
 def test_buffer_sizes_are_set_only_where_they_are_configured() -> None:

@@ -54,7 +54,7 @@ def replica_of(node: Broker, topic: str) -> Any:
 
 
 def led_by(leader: int, leader_epoch: int) -> PartitionImage:
-    """With a follower that nobody hears of."""
+    """With a follower that never fetches."""
     return PartitionImage(leader, leader_epoch, (0, 7), (0, 7), leader_epoch, 1)
 
 
@@ -151,7 +151,7 @@ def test_a_follower_is_no_leader(node: Broker, client: RawClient, topic: str) ->
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_a_write_that_fails_is_told(tmp_path: Path, acks: int) -> None:
+def test_a_failed_write_is_an_error_in_the_answer(tmp_path: Path, acks: int) -> None:
     """ST-10: the answers that were packed already are not sent."""
     log_dirs = f"{tmp_path / 'a'},{tmp_path / 'b'}"
     with Broker(config={"log.dirs": log_dirs}) as node, RawClient(node.bootstrap_servers) as client:

@@ -1,4 +1,4 @@
-"""The router against bad frames: an answer or a closed connection, and nobody else notices."""
+"""The router against bad frames: an answer or a closed connection, and no one else notices."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
     assert order == ["next", "held", "next"]
 
 
-def test_a_wait_that_never_begins_leaves_nothing_that_nobody_awaited(
+def test_a_wait_that_never_begins_leaves_no_coroutine_unawaited(
     node: Broker, recwarn: pytest.WarningsRecorder
 ) -> None:
     """The connection closes in the turn of the loop in which the waiting was to begin."""

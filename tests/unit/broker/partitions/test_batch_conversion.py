@@ -48,7 +48,7 @@ def test_a_small_batch_is_ready_at_once() -> None:
         BatchConverter().prepared(memoryview(batch(1)), COMPACTED, T0)
 
 
-def test_nobody_has_to_wait_for_what_takes_longer() -> None:
+def test_a_long_conversion_need_not_be_awaited() -> None:
     """UX-4: a connection may end first, and nothing has begun that would complain of it."""
     left = BatchConverter().prepared(memoryview(batch(20_000)), BOUNDED, T0)
     assert not isinstance(left, memoryview) and not asyncio.iscoroutine(left)

@@ -51,7 +51,7 @@ def test_st_7_only_the_newest_value_of_a_key_is_left(cleaned: Cleaned, inline: b
     cleaned.run(cleaner.end())
 
 
-def test_st_6_nothing_is_compacted_while_nobody_knows_how_old_it_is(cleaned: Cleaned) -> None:
+def test_st_6_nothing_is_compacted_while_its_age_is_not_known(cleaned: Cleaned) -> None:
     """A tombstone's horizon, a lag: neither may be judged by a clock that has just jumped."""
     cleaned.create("t")
     cleaned.fill("t")
@@ -106,7 +106,7 @@ def test_what_is_clean_is_remembered(cleaned: Cleaned, tmp_path: Path) -> None:
     assert cleaned.log("t").first_dirty_offset == offset
 
 
-def test_a_topic_made_anew_is_not_taken_for_the_old_one(cleaned: Cleaned, tmp_path: Path) -> None:
+def test_a_recreated_topic_is_not_taken_for_the_old_one(cleaned: Cleaned, tmp_path: Path) -> None:
     cleaned.create("t")
     cleaned.fill("t")
     cleaner = cleaned.cleaner()
@@ -176,7 +176,7 @@ def test_appends_go_on_while_a_log_is_cleaned(cleaned: Cleaned) -> None:
     assert newest == {b"k%d" % i: b"value %d" % i for i in range(10)}
 
 
-def test_a_process_that_is_killed_is_told_and_replaced(
+def test_a_killed_process_is_logged_and_replaced(
     cleaned: Cleaned, caplog: pytest.LogCaptureFixture
 ) -> None:
     cleaned.create("t")
@@ -188,9 +188,9 @@ def test_a_process_that_is_killed_is_told_and_replaced(
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: process_of(cleaning) not in (None, pid))
     cleaned.run(cleaning.stop())
-    told = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert len(told) == 1
-    assert told[0].startswith("t-0 was not compacted, and is tried again: the cleaner's process")
+    logged = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(logged) == 1
+    assert logged[0].startswith("t-0 was not compacted, and is tried again: the cleaner's process")
     assert process_of(cleaning) is None
 
 
@@ -225,10 +225,10 @@ def test_a_corrupt_log_is_left_alone_and_that_is_said_once(
     cleaned.run(cleaner.end())
     assert len(bad.segments) == before
     assert cleaned.log("good").first_dirty_offset > 30
-    told = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
-    assert len(told) == 1
-    assert told[0].startswith("bad-0 cannot be compacted")
-    assert "fails its checksum" in told[0]
+    logged = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert len(logged) == 1
+    assert logged[0].startswith("bad-0 cannot be compacted")
+    assert "fails its checksum" in logged[0]
 
 
 def test_more_keys_than_memory_take_more_passes(cleaned: Cleaned) -> None:
@@ -255,8 +255,8 @@ def test_what_cannot_be_written_is_tried_again(
         patch.setattr("sys.executable", "/no/such/python")
         assert cleaned.run(cleaner.clean_once()) is False
         assert cleaned.run(cleaner.clean_once()) is False
-    told = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert len(told) == 1 and "cannot be had" in told[0]
+    logged = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(logged) == 1 and "cannot be had" in logged[0]
     assert cleaned.run(cleaner.clean_once()) is True
     cleaned.run(cleaner.end())
 
@@ -330,6 +330,6 @@ def test_a_log_whose_index_of_transactions_is_cut_holds_up_no_other(
         cleaned.run(cleaner.clean_once())
     cleaned.run(cleaner.end())
     assert cleaned.log("good").first_dirty_offset > 30
-    told = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
-    assert len(told) == 1
-    assert told[0].startswith("bad-0 cannot be compacted")
+    logged = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert len(logged) == 1
+    assert logged[0].startswith("bad-0 cannot be compacted")

@@ -53,7 +53,7 @@ def test_zk_4_a_topic_that_went_while_a_broker_was_away_is_not_offered_for_ever(
     play(cluster, scene)
 
 
-def test_zk_4_whom_a_controller_had_not_told_yet_when_it_died_learns_of_a_deletion(
+def test_zk_4_a_broker_not_notified_before_its_controller_died_learns_of_a_deletion(
     cluster: Cluster,
 ) -> None:
     async def scene() -> None:
@@ -63,7 +63,7 @@ def test_zk_4_whom_a_controller_had_not_told_yet_when_it_died_learns_of_a_deleti
         image = late.node.image
         await delete_topic(controller.node.controller, "t")
         await until(lambda: "t" not in late.node.image.topics)
-        late.node.view.update(image)  # as if what it was told had not arrived
+        late.node.view.update(image)  # as if the notification had not arrived
         session_of(controller).expire()
         session_of(controller).reconnect()
         await until(lambda: late.node.image.controller_epoch == 2)

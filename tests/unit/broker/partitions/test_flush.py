@@ -102,7 +102,7 @@ def test_st_10_a_sync_that_fails_is_no_acknowledgement(tmp_path: Path, acks: int
 
 
 def test_st_10_a_flush_outlives_the_leadership_in_which_it_began(tmp_path: Path) -> None:
-    """What it has covered may have been cut off since, and written anew."""
+    """What it has covered may have been cut off since, and written again."""
     files = HeldFiles()
     hosted = Hosted(tmp_path, files)
 

@@ -1,5 +1,5 @@
-"""Replicas that are deleted, or deleted and made again, while somebody is at work on them: that is
-no matter of disks, and ends nobody's work on the others (ST-10)."""
+"""Replicas that are deleted, or deleted and made again, while a task works on them: that is no
+matter of disks, and does not end its work on the others (ST-10)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kit.waiting import until
 OLD = {"segment_bytes": "1000", "retention_ms": "1"}
 
 
-def begins_anew(hosted: Hosted, topic: str, *, again: bool) -> None:
+def recreate(hosted: Hosted, topic: str, *, again: bool) -> None:
     hosted.delete(topic)
     if again:
         hosted.host(topic, **OLD)
@@ -43,7 +43,7 @@ def test_st_10_a_deletion_ends_no_round_and_fails_no_directory(
         action: Callable[[], Awaitable[None]] = getattr(hosted.housekeeping, duty)
         going = asyncio.ensure_future(action())
         await asyncio.sleep(0)  # it has begun, and walks what was there then
-        begins_anew(hosted, "two", again=again)
+        recreate(hosted, "two", again=again)
         await going
 
     asyncio.run(round_with_a_deletion())
@@ -76,7 +76,7 @@ def test_st_10_a_deletion_during_a_flush_fails_no_directory(tmp_path: Path, agai
     hosted.store.close()
 
 
-def test_st_10_whoever_holds_a_deleted_log_learns_that_it_is_gone(tmp_path: Path) -> None:
+def test_st_10_a_reader_of_a_deleted_log_learns_that_it_is_gone(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path)
     replica = hosted.host("t")
     end_offset = hosted.append(replica)

@@ -104,7 +104,7 @@ def test_st_7_what_an_open_transaction_wrote_makes_nothing_obsolete(
 def test_the_process_has_a_secret_of_its_own_for_hashes(
     cleaned: Cleaned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else whoever knows the broker's could write keys that are taken for another's."""
+    """Else a client that knows the broker's secret could write keys that collide."""
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     cleaned.create("t")
     cleaned.fill("t")

@@ -24,7 +24,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_zk_5_who_led_what_was_moved_away_meanwhile_leads_it_no_more(cluster: Cluster) -> None:
-    """Nobody sends it a StopReplica: it is no replica any more. Its log stays, as Kafka's would."""
+    """It gets no StopReplica: it is no replica any more. Its log stays, as Kafka's would."""
 
     async def scene() -> None:
         controller, away = cluster.server(1), cluster.server(3)

@@ -1,4 +1,4 @@
-"""The replicas of a broker: what the controller's word makes of them, and whom they tell."""
+"""The replicas of a broker: what the controller's requests make of them, and whom they notify."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class Roles:
         self.parts = HostedParts(self.store, config, SystemClock(), lambda _: [listener])
         self.name = TopicPartition("t", 0)
         self._leader_epoch = self._partition_epoch = 10
-        self.told()
+        self.apply()
 
     @property
     def replica(self) -> Replica:
         return self.parts.replicas.hosted(self.name)
 
-    def told(
+    def apply(
         self, leader: int = 0, isr: tuple[int, ...] = (0, 1), *, is_new_epoch: bool = True
     ) -> None:
         self._leader_epoch += is_new_epoch
@@ -106,28 +106,28 @@ def _kinds(news: News) -> list[str | int]:
     return [leader if kind == "follows" else kind for kind, _, leader in news]
 
 
-def test_whom_a_replica_follows_is_told(roles: Roles) -> None:
-    roles.told(leader=1)
-    roles.told(leader=1, isr=(1,), is_new_epoch=False)  # the same leader, in the same epoch
+def test_listeners_are_notified_of_the_leader_a_replica_follows(roles: Roles) -> None:
+    roles.apply(leader=1)
+    roles.apply(leader=1, isr=(1,), is_new_epoch=False)  # the same leader, in the same epoch
     assert roles.replica.partition.isr == (1,)
-    roles.told(leader=1)
-    roles.told(leader=-1)
-    roles.told(leader=-1)
-    roles.told(leader=2)
-    roles.told(leader=0)
-    roles.told(leader=0)
+    roles.apply(leader=1)
+    roles.apply(leader=-1)
+    roles.apply(leader=-1)
+    roles.apply(leader=2)
+    roles.apply(leader=0)
+    roles.apply(leader=0)
     assert _kinds(roles.news) == [1, 1, "stopped", 2, "stopped"]
 
 
-def test_who_is_hosted_no_longer_follows_nobody(roles: Roles) -> None:
-    roles.told(leader=1)
+def test_a_replica_no_longer_hosted_follows_no_leader(roles: Roles) -> None:
+    roles.apply(leader=1)
     roles.stop()
     assert _kinds(roles.news) == [1, "stopped"]
     with pytest.raises(UnknownTopicOrPartition):
         roles.parts.replicas.hosted(roles.name)
 
 
-def test_a_leader_that_stops_followed_nobody(roles: Roles) -> None:
+def test_a_leader_that_stops_has_followed_no_leader(roles: Roles) -> None:
     roles.stop()
     assert roles.news == []
 
@@ -135,7 +135,7 @@ def test_a_leader_that_stops_followed_nobody(roles: Roles) -> None:
 def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
     node: Broker, client: RawClient, replicated: Shared
 ) -> None:
-    """RE-5: the failure of a broker lets the high watermark rise, though nobody fetches."""
+    """RE-5: the failure of a broker lets the high watermark rise, though no follower fetches."""
     replicated.replicas = (0, 1, 2)
     replicated.change_role(isr=(0, 1, 2))
     fill(client, replicated.name.topic, batch(b"a"))
@@ -206,7 +206,7 @@ def test_what_is_not_led_here_any_more_is_not_looked_at(
     assert len(replicated.proposals) == 1
     answer = IsrAnswer(0, 0, proposal.leader_epoch, (0,), proposal.partition_epoch + 1)
     future = replicated.pending[-1].answer
-    assert future.cancelled(), f"nobody waits for {answer}"
+    assert future.cancelled(), f"the leader waits for {answer} no longer"
     assert replicated.replica.partition.isr == (0, 1)
 
 
@@ -246,12 +246,12 @@ class OnDisks:
         led = PartitionImage(0, 0, (0,), (0,), 0, 1)
         states = tuple(PartitionState(name, topic_id, led, {}, is_new) for name in names)
 
-        async def tell() -> int:
+        async def apply() -> int:
             return max(
                 self.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(1, 1, states)).values()
             )
 
-        return asyncio.run(tell())
+        return asyncio.run(apply())
 
     def stop(self, *names: TopicPartition, delete: bool = True) -> list[int]:
         codes = self.parts.role_changes.apply_stop_replica(StopReplica(1, 1, names, delete))
@@ -260,7 +260,7 @@ class OnDisks:
 
 
 def test_a_deleted_partition_is_gone_without_the_cycle_collector(tmp_path: Path) -> None:
-    """Which is told not to look at partitions again, once there are many."""
+    """The collector is kept from looking at partitions again, once there are many."""
     disks = OnDisks([tmp_path])
     disks.host(FIRST)
     disks.stop(FIRST)
@@ -307,7 +307,7 @@ def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delet
     disks.parts.removal.directory_failed(home, OSError(5, "EIO"))
     for _ in range(2):
         assert disks.stop(FIRST, SECOND, delete=delete) == [KafkaStorageError.code, 0]
-    assert disks.stop(FIRST) == [KafkaStorageError.code], "though it was told to stop before"
+    assert disks.stop(FIRST) == [KafkaStorageError.code], "though it had to stop it before"
     with pytest.raises(KafkaStorageError):
         disks.replicas.hosted(FIRST)
     assert disks.replicas.offline == {FIRST}
@@ -385,7 +385,7 @@ def put(disks: OnDisks, name: TopicPartition) -> None:
 def test_st_10_another_topic_s_log_does_not_keep_its_namesake_from_an_unread_directory(
     directories: list[Path],
 ) -> None:
-    """Who may have the new one's records elsewhere does not begin anew."""
+    """A broker that may have the new one's records elsewhere does not begin an empty log."""
     before = OnDisks(directories)
     before.host(FIRST)
     home = before.store.directory_of(FIRST)
@@ -404,7 +404,7 @@ def test_st_10_another_topic_s_log_does_not_keep_its_namesake_from_an_unread_dir
 def test_zk_4_a_namesake_is_not_served_from_the_log_of_a_deleted_topic(
     directories: list[Path],
 ) -> None:
-    """Whoever missed the deletion hosts the old one still, when the new one begins."""
+    """A broker that missed the deletion still hosts the old one when the new one begins."""
     before = OnDisks(directories)
     before.host(FIRST, SECOND)
     put(before, FIRST)
@@ -494,7 +494,7 @@ class FilesByThread(OsFiles):
 
 
 def test_the_files_of_new_logs_are_made_beside_the_loop(directories: list[Path]) -> None:
-    """On a disk that takes a millisecond for each, the loop would serve nobody for as long."""
+    """On a disk that takes a millisecond for each, the loop would serve no client for as long."""
     files = FilesByThread()
     disks = OnDisks(directories, files)
     files.made_by.clear()

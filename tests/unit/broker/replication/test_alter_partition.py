@@ -1,4 +1,4 @@
-"""ISRs as leaders propose them, between real brokers: whoever is controller, and when nobody is."""
+"""ISRs as leaders propose them, between real brokers: with any controller, and with none."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def seen(server: Server, number: int = 0, topic: str = "t") -> PartitionImage:
 
 
 async def take_office(session: MetadataStore, broker_id: int, now_ms: int) -> None:
-    """Whoever has it, and however often that changes meanwhile."""
+    """It is taken from any holder, however often that changes meanwhile."""
     node = layout.encode_controller(broker_id, now_ms)
     wanted = [Create(layout.CONTROLLER, node, ephemeral=True)]
     while True:
@@ -115,7 +115,7 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
     play(cluster, scene)
 
 
-def test_a_proposal_outlasts_what_nobody_thought_of(cluster: Cluster) -> None:
+def test_a_proposal_outlasts_an_unexpected_error(cluster: Cluster) -> None:
     """RE-4: a controller whose name no resolver takes; its partition waits for the answer."""
 
     async def scene() -> None:

@@ -80,8 +80,8 @@ def test_a_partition_in_trouble_is_not_asked_for_all_the_time(tmp_path: Path) ->
     run(test)
 
 
-def test_nobody_waits_for_the_rest_of_another(tmp_path: Path) -> None:
-    """What comes anew, or in a new epoch, is asked for at once, whatever rests meanwhile."""
+def test_no_partition_waits_while_another_backs_off(tmp_path: Path) -> None:
+    """A new partition, or a new epoch, is fetched at once, whatever rests meanwhile."""
 
     async def test() -> None:
         settings = {"replica.fetch.backoff.ms": "3600000"}
@@ -103,8 +103,8 @@ def test_nobody_waits_for_the_rest_of_another(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_lost_connection_is_made_again_and_everything_told_anew(tmp_path: Path) -> None:
-    """Nobody knows whether the leader's session has heard the last request."""
+def test_a_lost_connection_is_made_again_and_all_partitions_sent_again(tmp_path: Path) -> None:
+    """Whether the leader's session has heard the last request is not known."""
 
     async def test() -> None:
         async with relayed(tmp_path) as (one, two, relay):
@@ -123,10 +123,10 @@ def test_a_lost_connection_is_made_again_and_everything_told_anew(tmp_path: Path
     run(test)
 
 
-def test_a_session_that_the_leader_dropped_is_begun_anew(
+def test_a_session_that_the_leader_dropped_is_begun_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On the same connection, and nobody need hear of it."""
+    """On the same connection, and no failure is logged."""
 
     async def test() -> None:
         async with pair(tmp_path) as (one, two):

@@ -121,7 +121,7 @@ def test_a_leader_that_restarts_is_followed_on(tmp_path: Path) -> None:
                 leading(one, two)
                 one.append(NAME, b"a")
                 await level(one, two)
-            await asyncio.sleep(0.3)  # nobody is there: attempts fail
+            await asyncio.sleep(0.3)  # no broker is there: attempts fail
             async with running(tmp_path, 1, there) as one:
                 one.hears(topic("t", led(1, 1, 2)), one, two)
                 one.append(NAME, b"b")
@@ -145,7 +145,7 @@ def test_a_leader_that_comes_back_elsewhere_is_found_by_the_image(tmp_path: Path
     run(test)
 
 
-def test_a_leader_of_whom_nobody_knows_the_address_yet(tmp_path: Path) -> None:
+def test_a_leader_whose_address_is_not_known_yet(tmp_path: Path) -> None:
     """LeaderAndIsr comes before the first UpdateMetadata."""
 
     async def test() -> None:
@@ -163,7 +163,7 @@ def test_a_leader_of_whom_nobody_knows_the_address_yet(tmp_path: Path) -> None:
 
 
 def test_what_the_next_leader_does_not_have_is_cut_off(tmp_path: Path) -> None:
-    """RE-10: by epochs. The old leader wrote what nobody else got, and follows now."""
+    """RE-10: by epochs. The old leader wrote what no other broker got, and follows now."""
 
     async def test() -> None:
         async with pair(tmp_path) as (one, two):
@@ -331,7 +331,7 @@ def test_a_new_epoch_of_the_same_leader_goes_on_at_once(tmp_path: Path) -> None:
     run(test)
 
 
-def test_whoever_leads_or_is_deleted_is_copied_no_longer(tmp_path: Path) -> None:
+def test_a_partition_that_is_led_or_deleted_is_copied_no_longer(tmp_path: Path) -> None:
     """And a leader of which nothing is left to copy is not connected any more."""
 
     async def test() -> None:

@@ -62,7 +62,7 @@ async def speaking(fetch_version: int) -> AsyncIterator[int]:
         server.close()
 
 
-def test_a_leader_that_tells_no_diverging_epochs_is_too_old(tmp_path: Path) -> None:
+def test_a_leader_that_sends_no_diverging_epochs_is_too_old(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, 1) as one, speaking(12) as newer, speaking(11) as older:
             leader = connection(one, 2)
@@ -89,7 +89,7 @@ def test_where_the_leader_is_is_looked_up_for_each_connection(tmp_path: Path) ->
             one.hears(topic("t", led(1, 1)), one, two)
             await leader.open()
             leader.close()
-            knows(one, 2, 1)  # where nobody listens
+            knows(one, 2, 1)  # where nothing listens
             with pytest.raises(ConnectionLost):
                 await leader.open()
             one.hears(topic("t", led(1, 1)), one, two)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.broker.replication.receive_memory import ReceiveMemory
 
 
-def test_a_buffer_is_used_again_when_nobody_looks_at_it() -> None:
+def test_a_buffer_is_used_again_when_no_view_of_it_is_left() -> None:
     memory = ReceiveMemory()
     first = id(memory.take(1000))
     assert id(memory.take(1000)) == first

@@ -34,7 +34,7 @@ NAMES = [TopicPartition("t", number) for number in range(PARTITIONS)]
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Broker 1 is the controller, broker 2 leads; nobody is ever too slow."""
+    """Broker 1 is the controller, broker 2 leads; no follower is ever too slow."""
     config = {
         "inter.broker.protocol.version": "2.6",
         "replica.lag.time.max.ms": "600000",
@@ -113,7 +113,7 @@ def announced(cluster: Cluster) -> list[list[TopicPartition]]:
 
 
 def without_controllers(cluster: Cluster) -> None:
-    """Nobody takes up what is announced."""
+    """No controller takes up what is announced."""
     for broker_id in cluster.broker_ids:
         election = cluster.server(broker_id).node.controller._election
         assert election._task is not None
@@ -263,7 +263,7 @@ def test_it_is_announced_although_changes_never_cease(cluster: Cluster) -> None:
     play(cluster, scene)
 
 
-def test_whoever_closes_it_announces_nothing_more(cluster: Cluster) -> None:
+def test_nothing_is_announced_after_it_is_closed(cluster: Cluster) -> None:
     async def scene(leader: Server) -> None:
         without_controllers(cluster)
         writes = Writes(leader, SOON)

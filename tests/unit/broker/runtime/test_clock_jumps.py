@@ -1,4 +1,4 @@
-"""Whether ages may be told by the wall clock (ST-6)."""
+"""Whether ages may be computed from the wall clock (ST-6)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Machine:
         return self.jumps.latest_ms(self.now_ms, self.now_ms + self.ahead_ms)
 
     def lasts(self, for_ms: int) -> list[Finding]:
-        """Look each second as long as nobody sets it."""
+        """Look each second while the clock is not set."""
         found = (self.look() for _ in range(for_ms // 1_000))
         return [each for each in found if each is not None]
 
@@ -143,9 +143,9 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_trusted_time_was_trusted_before_or_has_lasted(steps: list[tuple[int, int]]) -> None:
-    """Whatever the calendar does: after a jump, ages are told again only by the time of before, or
-    by one at which no look within the lasting period has found a jump. Each jump is reported, and
-    so is each end of the doubt, once."""
+    """Whatever the calendar does: after a jump, ages are computed again only by the time of before,
+    or by one at which no look within the lasting period has found a jump. Each jump is reported,
+    and so is each end of the doubt, once."""
     machine = Machine()
     trusted_ahead_ms, jumped_at_ms = machine.ahead_ms, None
     for after_ms, by_ms in steps:

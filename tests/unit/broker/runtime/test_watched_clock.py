@@ -44,10 +44,10 @@ def test_it_is_the_clock_that_it_watches() -> None:
     assert clock.trusted_wall_ms() == inner.at_ms + 5
 
 
-def test_a_jump_is_seen_by_whoever_wants_to_remove_something(
+def test_a_jump_is_seen_before_anything_is_removed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """ST-6: also right behind it, before anybody else has looked. It is told once, in words."""
+    """ST-6: also right behind it, before any other task has looked. It is logged once, in words."""
     caplog.set_level(logging.INFO)
     inner = SetClock()
     clock = WatchedClock(inner)
@@ -95,7 +95,7 @@ def test_it_is_looked_at_each_second_until_the_broker_stops(
         clock.stop()
         inner.step(DAY_MS)
         await asyncio.sleep(60)
-        assert len(caplog.records) == 1, "nobody looks any more"
+        assert len(caplog.records) == 1, "no task looks any more"
 
     loop.run_until_complete(hours())
     loop.close()

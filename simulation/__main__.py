@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from simulation.checkers import RULES
 from simulation.command import Simulator, run_seeds
 from simulation.options import draw
+from simulation.rules import RULES
 from simulation.run import Outcome, run
 from simulation.shrink import shrink
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from barnabas.cluster import layout
 from barnabas.errors import NotController
 from barnabas.types import TopicPartition
-from simulation.checkers import Violation
 from simulation.cluster import Cluster
 from simulation.faults import Faults
 from simulation.machines import Machines
 from simulation.members import GroupMember
 from simulation.options import FIRST_MEMBER, FIRST_TRANSACTIONAL, Options
+from simulation.rules import Violation
 from simulation.story import digest, tell
 from simulation.topic_configs import MIN_ISR
 from simulation.transactional import TransactionalProducer

@@ -11,7 +11,7 @@ from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.errors import InconsistentTopicId
 from barnabas.types import TopicPartition
-from simulation.checkers import Violation
+from simulation.rules import Violation
 from simulation.sim_broker import SimBroker
 from simulation.wire import Produce, Produced
 from tests.simulation.stage import NAME, Stage

@@ -20,9 +20,9 @@ from barnabas.errors import (
 )
 from barnabas.replication import follower
 from barnabas.replication.follower import Aligned, EpochEnd, FetchFrom, OwnLog
-from simulation.checkers import Violation
 from simulation.hosted import Hosted
 from simulation.machines import Machines
+from simulation.rules import Violation
 from simulation.run import what_is_missing
 from simulation.wire import AskLatest, Fetch, Wanted
 from tests.simulation.planted import (

@@ -9,9 +9,9 @@ import pytest
 
 from barnabas.clock import SystemRandom
 from simulation.__main__ import summary, unjudged_rules
-from simulation.checkers import RULES
 from simulation.machines import Machines
 from simulation.options import STALL, draw
+from simulation.rules import RULES
 from simulation.run import Outcome, run
 from simulation.shrink import shrink
 from tests.simulation.planted import PLANTED, LeaderThatGivesUp

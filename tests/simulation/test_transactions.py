@@ -14,9 +14,9 @@ from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.coordinator.transaction import Owner
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.types import TopicPartition
-from simulation.checkers import Violation
 from simulation.coordinating import Coordinators
 from simulation.machines import Machines
+from simulation.rules import Violation
 from simulation.run import what_is_missing
 from simulation.sim_broker import SimBroker
 from simulation.transaction_checks import Outcome, Tried

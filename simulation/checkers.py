@@ -224,6 +224,7 @@ class Checks:
             return  # the word came late; others lead already
         if not history.is_forked:
             self._complete(hosted, history, epoch)
+            self._regained(hosted, history)
 
     def _complete(self, hosted: Hosted, history: History, epoch: int) -> None:
         """The leader of the newest epoch has every record that is not allowed to be lost."""
@@ -245,6 +246,12 @@ class Checks:
         self._cluster.world.tell(
             "{}: {} records are lost, as was to be expected", hosted.name, count
         )
+
+    def _regained(self, hosted: Hosted, history: History) -> None:
+        """What was lost is committed again by a leader that had it below its HW all the time."""
+        known, watermark = len(history.committed), hosted.partition.high_watermark
+        if watermark > known:
+            self._committed(hosted, history, known, watermark)
 
     def _is_legal(self, hosted: Hosted, offset: int) -> bool:
         """Whether nothing that was promised keeps this record from being lost."""

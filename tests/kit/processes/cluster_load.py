@@ -25,7 +25,7 @@ from barnabas.types import TopicPartition as Name
 from tests.kit.clients import confluent_client
 from tests.kit.processes.cluster_process import ClusterProcess, wait_for_equal_files
 from tests.kit.processes.senders import LEAST_PER_LIFE, PARTITIONS, ConfluentSender, Sender
-from tests.kit.raw_client import RawClient, batch
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 from tests.kit.waiting import wait_until
 
 BURST = 3_000
@@ -155,11 +155,14 @@ def check_replicas_are_equal(cluster: ClusterProcess, sender: Load) -> None:
 
 
 def controller_of(cluster: ClusterProcess) -> int:
+    """The controller's broker id; between two controllers, the next one's."""
+
     async def read() -> int:
         store = await ZooKeeperStore.open(Settings(cluster.zookeeper.connect, 60_000))
         try:
-            node = await store.read(layout.CONTROLLER)
-            assert node is not None and node.data is not None
+            async with asyncio.timeout(PATIENCE_S):
+                while (node := await store.read(layout.CONTROLLER)) is None or node.data is None:
+                    await asyncio.sleep(0.1)
             return layout.decode_controller(node.data)
         finally:
             await store.close()

@@ -35,7 +35,7 @@ settings.load_profile("barnabas")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Modules and tests stay until the end: nobody need look for garbage among them."""
+    """Modules and tests stay until the end: no collection need look at them."""
     gc.disable()
     try:
         return (yield)

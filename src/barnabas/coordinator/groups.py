@@ -33,13 +33,14 @@ from barnabas.coordinator.joining import Attempt, Caller
 from barnabas.coordinator.member import Parked
 from barnabas.coordinator.offset_answers import commit_answer, transactional_answer
 from barnabas.coordinator.offsets import Offsets
-from barnabas.coordinator.rebalance_log import Cause, cause
+from barnabas.coordinator.rebalance_log import Cause
 from barnabas.coordinator.records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from barnabas.coordinator.session_expiry import session_expired
 from barnabas.coordinator.settings import GroupConfig
 from barnabas.coordinator.timers import Timer, Timers
 from barnabas.errors import (
@@ -319,14 +320,8 @@ class Groups:
         group = self.groups[timer.group_id]
         if timer is group.timer:
             rebalance.phase_expired(turn, group)
-        elif timer.member_id in group.pending:
-            rebalance.forget_pending(turn, group, timer.member_id)
         else:
-            member = group.members[timer.member_id]
-            # A member that waits for the others cannot heartbeat; only new ones have a limit. The
-            # session restarts with the answer.
-            if member.is_new or not (member.joining or member.syncing):
-                rebalance.expel(turn, group, member, cause(member, "session timed out"))
+            session_expired(turn, group, timer.member_id)
         self._drop_if_unused(group)
         return turn.decision()
 

@@ -1,8 +1,7 @@
-"""Metadata (key 3): brokers, topics and leaders of partitions; also automatic topic creation.
+"""Metadata (key 3): brokers, topics and leaders of partitions.
 
 Answered from the image that UpdateMetadata made, never from the store. Topics that are created
-automatically (TP-6) are in the answer at once, with their leaders, so no client has to ask again;
-all missing topics of a request are created together.
+automatically are in the answer at once, with their leaders, so no client has to ask again.
 """
 
 from __future__ import annotations
@@ -11,24 +10,25 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 from barnabas.broker.context import Context
-from barnabas.broker.controller.deadline import within
+from barnabas.broker.controller.auto_topic_creation import (
+    Failures,
+    create_topics,
+    is_enabled,
+    is_missing,
+)
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
-from barnabas.controller.topics import NewTopic, check_topic_name
+from barnabas.controller.topics import check_topic_name
 from barnabas.errors import (
     NONE,
     InvalidRequest,
     InvalidTopic,
-    KafkaError,
     LeaderNotAvailable,
     ListenerNotFound,
-    NotController,
-    RequestTimedOut,
-    TopicAlreadyExists,
     TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -48,9 +48,6 @@ _NULL_MEANS_ALL = 1  # version 0 says "all topics" by an empty list, later ones 
 _ALLOWS_AUTO_CREATION = 4
 _TELLS_LISTENERS = 6  # whose lack is LEADER_NOT_AVAILABLE in older versions
 _ASKS_BY_ID = 12  # 10 and 11 have the field, and no broker that understood it
-_CREATION_MS = 5000  # how long a request for metadata waits for topics on a slow disk
-
-Failures = dict[str, KafkaError]
 
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
@@ -91,11 +88,11 @@ def _answer(
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))
-    may_create = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
-    if may_create and context.node.config.bool("auto.create.topics.enable"):
+    is_allowed = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
+    if is_allowed and is_enabled(context):
         missing = []
         for name in names:
-            if _is_missing(context, name):
+            if is_missing(context, name):
                 missing.append(name)
             if pace.is_over():
                 yield
@@ -110,48 +107,13 @@ def _refused(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
     return _failed(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 
-def _is_missing(context: Context, name: str) -> bool:
-    return (
-        name not in context.node.image.topics
-        and name not in INTERNAL_TOPICS
-        and context.allowed(name)
-    )
-
-
 async def _create_and_respond(
     context: Context, request: MetadataRequest, names: Sequence[str], missing: Sequence[str]
 ) -> MetadataResponse:
-    """Create the missing topics (TP-6) as far as the client may, and answer."""
-    failures: Failures = {}
-    allowed = []
-    for name in missing:
-        if _may_create(context, name):
-            allowed.append(name)
-        else:
-            failures[name] = TopicAuthorizationFailed()
-    config = context.node.config
-    partitions = config.int("num.partitions")
-    replication_factor = config.int("default.replication.factor")
-    new = [NewTopic(name, partitions, replication_factor) for name in allowed]
-    try:
-        outcomes = await within(_CREATION_MS, context.node.controller.auto_create_topics(new))
-    except (RequestTimedOut, NotController):
-        outcomes = [LeaderNotAvailable()] * len(new)
-    for topic, outcome in zip(new, outcomes, strict=True):
-        if isinstance(outcome, TopicAlreadyExists):
-            # Another client's request came first: the topic has a leader now, or will have soon.
-            failures[topic.name] = LeaderNotAvailable()
-        elif isinstance(outcome, KafkaError):
-            failures[topic.name] = outcome
+    failures = await create_topics(context, missing)
     topics = (_topic(context, name, failures) for name in names)
     answer = sliced(_respond(context, request, topics))
     return answer if isinstance(answer, MetadataResponse) else await answer
-
-
-def _may_create(context: Context, name: str) -> bool:
-    return context.allowed_to(
-        Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME
-    ) or context.allowed_to(Operation.CREATE, ResourceType.TOPIC, name)
 
 
 def _respond(

@@ -1,0 +1,76 @@
+"""Automatic topic creation: what a client asks for and does not exist yet (TP-6).
+
+By `auto.create.topics.enable`, with `num.partitions` and `default.replication.factor`. All missing
+topics of a request are created together. Internal topics are made by their coordinators instead:
+see `broker.coordination.internal_topics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.cluster.layout import INTERNAL_TOPICS
+from barnabas.controller.topics import NewTopic
+from barnabas.errors import (
+    KafkaError,
+    LeaderNotAvailable,
+    NotController,
+    RequestTimedOut,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
+
+_CREATION_MS = 5000  # how long a request for metadata waits for topics on a slow disk
+
+Failures = dict[str, KafkaError]
+
+
+def is_enabled(context: Context) -> bool:
+    return context.node.config.bool("auto.create.topics.enable")
+
+
+def is_missing(context: Context, name: str) -> bool:
+    """Whether the topic does not exist, and the client may know that."""
+    return (
+        name not in context.node.image.topics
+        and name not in INTERNAL_TOPICS
+        and context.allowed(name)
+    )
+
+
+async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
+    """Create the topics as far as the client may; returns why each of the others is not there."""
+    failures: Failures = {}
+    allowed = []
+    for name in missing:
+        if _may_create(context, name):
+            allowed.append(name)
+        else:
+            failures[name] = TopicAuthorizationFailed()
+    config = context.node.config
+    partitions = config.int("num.partitions")
+    replication_factor = config.int("default.replication.factor")
+    new = [NewTopic(name, partitions, replication_factor) for name in allowed]
+    try:
+        outcomes = await within(_CREATION_MS, context.node.controller.auto_create_topics(new))
+    except (RequestTimedOut, NotController):
+        outcomes = [LeaderNotAvailable()] * len(new)
+    for topic, outcome in zip(new, outcomes, strict=True):
+        if isinstance(outcome, TopicAlreadyExists):
+            # Another client's request came first: the topic has a leader now, or will have soon.
+            failures[topic.name] = LeaderNotAvailable()
+        elif isinstance(outcome, KafkaError):
+            failures[topic.name] = outcome
+    return failures
+
+
+def _may_create(context: Context, name: str) -> bool:
+    return context.allowed_to(
+        Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME
+    ) or context.allowed_to(Operation.CREATE, ResourceType.TOPIC, name)

@@ -70,13 +70,29 @@ def test_the_readme_has_examples_of_each_kind() -> None:
     assert kinds >= {("python", False), ("python", True), ("console", False)}
 
 
+@pytest.fixture(scope="module")
+def done() -> set[int]:
+    """The lines of the blocks that ran in this process: pytest-xdist may spread a file's tests."""
+    return set()
+
+
 @pytest.mark.parametrize("block", cases())
-def test_example_runs_as_printed(block: Block, broker: barnabas.Broker, directory: Path) -> None:
+def test_example_runs_as_printed(
+    block: Block, broker: barnabas.Broker, directory: Path, done: set[int]
+) -> None:
     """UX-1, UX-2"""
     if block.needs_spark:
         require_java()
+    # A block goes on where those above it have ended.
+    for each in blocks():
+        is_needed = each == block or (each.line < block.line and not each.needs_spark)
+        if is_needed and each.line not in done:
+            run_block(each, directory, broker.bootstrap_servers)
+            done.add(each.line)
+
+
+def run_block(block: Block, directory: Path, servers: str) -> None:
     # No test may count on port 9092: the address goes into the text, and to commands without one.
-    servers = broker.bootstrap_servers
     text = block.text.replace(DEFAULT_ADDRESS, servers)
     if block.language == "python":
         run([sys.executable, "-c", text], directory, servers)

@@ -217,7 +217,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             refuse_wrong_controller(topic.error_code for topic in answer.topics)
             return answer
 
-        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        answer = await self._persist(attempt)
         for topic in answer.topics:
             check(topic.error_code, f"topic {topic.name!r}", topic.error_message)
 
@@ -234,7 +234,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             refuse_wrong_controller(topic.error_code for topic in answer.responses)
             return answer
 
-        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        answer = await self._persist(attempt)
         for topic in answer.responses:
             check(topic.error_code, f"topic {topic.name!r}", topic.error_message)
 
@@ -267,7 +267,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             refuse_wrong_controller(result.error_code for result in answer.results)
             return answer
 
-        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        answer = await self._persist(attempt)
         for result in answer.results:
             check(result.error_code, f"topic {result.name!r}", result.error_message)
 
@@ -291,7 +291,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return ClusterView().updated(answer)
 
-        view = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        view = await self._persist(attempt)
         for name in names or ():
             error = view.topic_error(name)
             if error is not None:
@@ -326,9 +326,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         # Concurrently: each waits until the followers know it, which takes a fetch of theirs.
         begins = await asyncio.gather(
             *(
-                self._cluster.persist(
-                    partial(self._delete_records, name, offset), self._config.default_api_timeout_ms
-                )
+                self._persist(partial(self._delete_records, name, offset))
                 for name, offset in offsets.items()
             ),
             return_exceptions=True,
@@ -421,7 +419,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             check(answer.error_code, "describing the cluster", answer.error_message)
             return answer
 
-        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        answer = await self._persist(attempt)
         brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id)
         return ClusterDescription(
             answer.cluster_id,
@@ -444,7 +442,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
                 check(answer.error_code, "describing log directories")
                 return answer
 
-            answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+            answer = await self._persist(attempt)
             described[broker_id] = tuple(map(_log_dir, answer.results))
         return described
 

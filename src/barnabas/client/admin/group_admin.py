@@ -5,13 +5,11 @@ Offsets can only be changed while the group has no members, which would not noti
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.channel import BrokerAddress
-from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.committed import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -62,8 +60,6 @@ from barnabas.protocol.messages.offset_delete import (
 )
 from barnabas.types import TopicPartition, by_topic
 
-T = TypeVar("T")
-
 
 class GroupListing(NamedTuple):
     group_id: str
@@ -103,10 +99,9 @@ class GroupDescription(NamedTuple):
     events: tuple[RebalanceEvent, ...]  # oldest first; empty unless asked for
 
 
-class GroupAdmin:
+class GroupAdmin(AdminCalls):
     """Methods of `Admin`, which find the groups' coordinators."""
 
-    _cluster: Cluster
     _groups: CoordinatorFinder
 
     async def list_groups(
@@ -130,8 +125,7 @@ class GroupAdmin:
                     group.group_id, group.protocol_type, group.group_state, group.group_type
                 )
 
-        nodes = self._cluster.metadata.view.nodes.values()
-        await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))
+        await self._ask_each_broker(ask)
         return [listing for _, listing in sorted(found.items())]
 
     async def describe_groups(
@@ -295,9 +289,6 @@ class GroupAdmin:
             await self._persist(attempt)
         for group_id, code in failures.items():
             self._groups.check(group_id, code)
-
-    async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
 
 def _described(group: DescribedGroup, coordinator: BrokerAddress) -> GroupDescription:

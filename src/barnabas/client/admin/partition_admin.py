@@ -6,10 +6,10 @@ have copied anything, and `list_partition_reassignments` lists those that are un
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.errors import broker_error, check
 from barnabas.errors import KafkaError, NotController, error_for_code
 from barnabas.protocol.api import (
@@ -35,8 +35,6 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 )
 from barnabas.types import TopicPartition, by_topic
 
-T = TypeVar("T")
-
 PREFERRED, UNCLEAN = 0, 1
 """Types of election: the first replica, if in sync; or, without a leader, any live replica."""
 
@@ -49,10 +47,8 @@ class Reassignment(NamedTuple):
     removing: tuple[int, ...]
 
 
-class PartitionAdmin:
+class PartitionAdmin(AdminCalls):
     """Methods of `Admin`, all answered by the controller."""
-
-    _cluster: Cluster
 
     async def elect_leaders(
         self, election_type: int, partitions: Collection[TopicPartition] | None = None
@@ -84,7 +80,7 @@ class PartitionAdmin:
             )
             return answer
 
-        answer = await self._persist_change(attempt)
+        answer = await self._persist(attempt)
         return {
             TopicPartition(topic.topic, each.partition_id): _outcome(
                 TopicPartition(topic.topic, each.partition_id), each.error_code, each.error_message
@@ -125,7 +121,7 @@ class PartitionAdmin:
             )
             return answer
 
-        answer = await self._persist_change(attempt)
+        answer = await self._persist(attempt)
         return {
             TopicPartition(topic.name, each.partition_index): _outcome(
                 TopicPartition(topic.name, each.partition_index),
@@ -158,7 +154,7 @@ class PartitionAdmin:
             check(answer.error_code, "listing reassignments", answer.error_message)
             return answer
 
-        answer = await self._persist_change(attempt)
+        answer = await self._persist(attempt)
         found = {
             TopicPartition(topic.name, each.partition_index): Reassignment(
                 tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
@@ -167,9 +163,6 @@ class PartitionAdmin:
             for each in topic.partitions
         }
         return dict(sorted(found.items()))
-
-    async def _persist_change(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
 
 def refuse_wrong_controller(codes: Iterable[int]) -> None:

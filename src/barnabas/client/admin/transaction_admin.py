@@ -6,13 +6,12 @@ A hanging transaction holds back every read_committed consumer of its partitions
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.channel import BrokerAddress
-from barnabas.client.cluster import Cluster
 from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import UnknownPartition, broker_error, check
 from barnabas.errors import LeaderNotAvailable
@@ -48,8 +47,6 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.types import TopicPartition
 
-T = TypeVar("T")
-
 _FENCING_TIMEOUT_MS = 1  # of a transaction that will never begin
 
 
@@ -82,10 +79,9 @@ class ProducerState(NamedTuple):
     transaction_start_offset: int  # -1: none is open
 
 
-class TransactionAdmin:
+class TransactionAdmin(AdminCalls):
     """Methods of `Admin`."""
 
-    _cluster: Cluster
     _transactions: CoordinatorFinder
 
     async def list_transactions(
@@ -120,8 +116,7 @@ class TransactionAdmin:
                     each.transactional_id, each.producer_id, each.transaction_state, node.node_id
                 )
 
-        nodes = self._cluster.metadata.view.nodes.values()
-        await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))
+        await self._ask_each_broker(ask)
         return [listing for _, listing in sorted(found.items())]
 
     async def describe_transactions(
@@ -258,6 +253,3 @@ class TransactionAdmin:
         if leader is None:
             raise broker_error(LeaderNotAvailable.code, f"partition {name}")
         return leader
-
-    async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)

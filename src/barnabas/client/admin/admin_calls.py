@@ -1,0 +1,28 @@
+"""How the parts of `Admin` reach brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+from barnabas.client.channel import BrokerAddress
+from barnabas.client.cluster import Cluster
+
+T = TypeVar("T")
+
+
+class AdminCalls:
+    """The base of the parts of `Admin`."""
+
+    _cluster: Cluster
+
+    async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Retry after transient errors, for `default.api.timeout.ms`."""
+        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
+
+    async def _ask_each_broker(self, ask: Callable[[BrokerAddress], Awaitable[None]]) -> None:
+        """Ask all brokers at once, each until it has answered."""
+        nodes = self._cluster.metadata.view.nodes.values()
+        await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))

@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from types import TracebackType
 from typing import TYPE_CHECKING
+
+from simulation.exclusive_handler import ExclusiveHandler
 
 if TYPE_CHECKING:
     from simulation.world import World
 
 
-class StoryLog(logging.Handler):
-    """Takes the place of all other handlers while it is entered.
+class StoryLog(ExclusiveHandler):
+    """Writes them into the story of a world.
 
     An error that is logged with a traceback is one that the shell has caught and did not expect.
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__(logging.INFO)
+        super().__init__()
         self._world = world
-        self._logger = logging.getLogger("barnabas")
-        self._before: tuple[int, bool] = (logging.NOTSET, True)
-
-    def __enter__(self) -> None:
-        self._before = (self._logger.level, self._logger.propagate)
-        self._logger.addHandler(self)
-        self._logger.setLevel(logging.INFO)
-        self._logger.propagate = False
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._logger.removeHandler(self)
-        self._logger.setLevel(self._before[0])
-        self._logger.propagate = self._before[1]
 
     def emit(self, record: logging.LogRecord) -> None:
         loop = asyncio._get_running_loop()

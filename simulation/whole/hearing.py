@@ -4,42 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from types import TracebackType
 
+from simulation.exclusive_handler import ExclusiveHandler
 from simulation.whole.history import History
 from simulation.whole.lives import CURRENT
 
-_BARNABAS = "barnabas"
 
-
-class Hearing(logging.Handler):
-    """Takes the place of all other handlers while it is entered. `said` counts the messages by
-    their formats; `alarms` are errors that came with a traceback, in words."""
+class Hearing(ExclusiveHandler):
+    """Writes them into the history of a run. `said` counts the messages by their formats; `alarms`
+    are errors that came with a traceback, in words."""
 
     def __init__(self, history: History) -> None:
-        super().__init__(logging.INFO)
+        super().__init__()
         self._history = history
-        self._logger = logging.getLogger(_BARNABAS)
-        self._before: tuple[int, bool] = (logging.NOTSET, True)
         self.said: Counter[str] = Counter()
         self.alarms: list[str] = []
-
-    def __enter__(self) -> Hearing:
-        self._before = (self._logger.level, self._logger.propagate)
-        self._logger.addHandler(self)
-        self._logger.setLevel(logging.INFO)
-        self._logger.propagate = False
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._logger.removeHandler(self)
-        self._logger.setLevel(self._before[0])
-        self._logger.propagate = self._before[1]
 
     def emit(self, record: logging.LogRecord) -> None:
         life = CURRENT.get()

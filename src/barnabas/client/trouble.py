@@ -19,16 +19,16 @@ class Trouble:
         """`patience_ms`: how long an error has to last before it is logged."""
         self._patience_ms = patience_ms
         self._began_ms: dict[Hashable, int] = {}
-        self._told_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
+        self._logged_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
 
     def is_news(self, who: Hashable, kind: type[BarnabasError], now_ms: int) -> bool:
         """Whether to log this failure; counts as logged then."""
         if now_ms - self._began_ms.setdefault(who, now_ms) < self._patience_ms:
             return False
-        told_ms = self._told_ms.get((who, kind))
-        if told_ms is not None and now_ms - told_ms < _REPEAT_MS:
+        logged_ms = self._logged_ms.get((who, kind))
+        if logged_ms is not None and now_ms - logged_ms < _REPEAT_MS:
             return False
-        self._told_ms[who, kind] = now_ms
+        self._logged_ms[who, kind] = now_ms
         return True
 
     def over(self, who: Hashable) -> None:

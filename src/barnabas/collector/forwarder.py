@@ -59,7 +59,7 @@ class Forwarder:
             while left := await self._sent(left):
                 pass
             self._inbox.released(bundles)
-        self._refused.tell_all()
+        self._refused.log_rest()
 
     async def _sent(self, bundles: Sequence[Bundle]) -> list[Bundle]:
         """Send them; the bundles that have to be sent again now."""

@@ -51,7 +51,7 @@ class SyslogTcp:
                 connection.end()
             if self._resuming is not None:
                 self._resuming.cancel()
-            self._refused.tell_all()
+            self._refused.log_rest()
 
     def admits(self, connection: _Connection) -> bool:
         """Whether there is room for one more."""

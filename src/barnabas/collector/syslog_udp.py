@@ -47,7 +47,7 @@ class SyslogUdp:
             await stopping.wait()
         finally:
             transport.close()
-            receiver.dropped.tell_all()
+            receiver.dropped.log_rest()
 
 
 class _Receiver(asyncio.DatagramProtocol):

@@ -17,7 +17,7 @@ class Tally:
     def __init__(self, what: str) -> None:
         self.total = 0
         self._what = what
-        self._told = 0
+        self._logged = 0
         self._next_at_s = -_EVERY_S
 
     def add(self, count: int, why: str = "") -> None:
@@ -28,11 +28,11 @@ class Tally:
             self._next_at_s = now_s + _EVERY_S
             self._log_count(why)
 
-    def tell_all(self) -> None:
+    def log_rest(self) -> None:
         """Warn of the losses not logged yet."""
-        if self.total > self._told:
+        if self.total > self._logged:
             self._log_count("")
 
     def _log_count(self, why: str) -> None:
-        self._told = self.total
+        self._logged = self.total
         _log.warning("%d %s%s", self.total, self._what, why and f": {why}")

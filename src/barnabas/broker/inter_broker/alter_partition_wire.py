@@ -158,14 +158,14 @@ def isr_response(
                 answer = IsrAnswer(InvalidRequest.code)
             else:
                 answer = answers[TopicPartition(name, each.partition_index)]
-            results.append(_told(each.partition_index, answer))
+            results.append(_result(each.partition_index, answer))
         topics.append(
             TopicResponse(topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=results)
         )
     return AlterPartitionResponse(topics=topics)
 
 
-def _told(number: int, answer: IsrAnswer) -> PartitionResponse:
+def _result(number: int, answer: IsrAnswer) -> PartitionResponse:
     result = PartitionResponse(partition_index=number, error_code=answer.error_code)
     if not answer.error_code:
         result.leader_id = answer.leader

@@ -48,6 +48,7 @@ from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
 from barnabas.broker.partitions.batch_conversion import BatchConverter
+from barnabas.broker.partitions.cleaner_parts import CleanerParts
 from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.control_plane import ControlPlane
 from barnabas.broker.partitions.deleted_topics import DeletedTopics
@@ -160,7 +161,9 @@ class PartitionParts:
         )
         self.housekeeping = Housekeeping(config, clock, logs, self.replicas, self.removal)
         self.cleaner = CleanerSchedule(
-            config, clock, self.replicas, self.removal, seams.files, inline=seams.cleans_inline
+            CleanerParts(
+                config, clock, self.replicas, self.removal, seams.files, seams.cleans_inline
+            )
         )
 
 

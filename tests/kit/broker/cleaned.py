@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from barnabas import Broker
 from barnabas.broker.configs.current_config import CurrentConfig
+from barnabas.broker.partitions.cleaner_parts import CleanerParts
 from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.log_cleaner import LogCleaner
 from barnabas.broker.server import Server
@@ -53,16 +54,19 @@ class Cleaned:
             {**self.server.config.properties, "log.cleaner.enable": "true", **names}
         )
 
-    def cleaning(self, **settings: str) -> CleanerSchedule:
-        """As it runs beside a broker; it has been started."""
-        replicas = self.server.node.replicas
-        cleaning = CleanerSchedule(
+    def parts(self, settings: dict[str, str], *, inline: bool = False) -> CleanerParts:
+        return CleanerParts(
             CurrentConfig(self.config(settings)),
             self.server.clock,
-            replicas,
+            self.server.node.replicas,
             self.server.parts.partitions.removal,
             OsFiles(),
+            inline,
         )
+
+    def cleaning(self, **settings: str) -> CleanerSchedule:
+        """As it runs beside a broker; it has been started."""
+        cleaning = CleanerSchedule(self.parts(settings))
 
         async def start() -> None:
             cleaning.start()
@@ -71,15 +75,7 @@ class Cleaned:
         return cleaning
 
     def cleaner(self, *, inline: bool = True, **settings: str) -> LogCleaner:
-        replicas, clock = self.server.node.replicas, self.server.clock
-        return LogCleaner(
-            CurrentConfig(self.config(settings)),
-            clock,
-            replicas,
-            self.server.parts.partitions.removal,
-            OsFiles(),
-            inline=inline,
-        )
+        return LogCleaner(self.parts(settings, inline=inline))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """On the broker's loop."""

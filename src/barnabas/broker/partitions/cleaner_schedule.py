@@ -10,14 +10,9 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from barnabas.broker.configs.current_config import CurrentConfig
-from barnabas.broker.runtime.watched_clock import WatchedClock
-from barnabas.storage.files import Files
-
 if TYPE_CHECKING:
+    from barnabas.broker.partitions.cleaner_parts import CleanerParts
     from barnabas.broker.partitions.log_cleaner import LogCleaner
-    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
-    from barnabas.broker.partitions.replicas import Replicas
 
 _log = logging.getLogger(__name__)
 
@@ -27,23 +22,9 @@ _SHORTEST_BACKOFF_MS = 100  # whatever is configured
 class CleanerSchedule:
     """Runs from `start` to `stop`, unless `log.cleaner.enable` is false."""
 
-    def __init__(
-        self,
-        config: CurrentConfig,
-        clock: WatchedClock,
-        replicas: Replicas,
-        removal: ReplicaRemoval,
-        files: Files,
-        *,
-        inline: bool = False,
-    ) -> None:
-        """`inline`: without a child process, see `LogCleaner`."""
-        self._config = config
-        self._clock = clock
-        self._replicas = replicas
-        self._removal = removal
-        self._files = files
-        self._inline = inline
+    def __init__(self, parts: CleanerParts) -> None:
+        self._parts = parts
+        self._config = parts.config
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
         """Made for the first look."""
@@ -63,15 +44,7 @@ class CleanerSchedule:
         await self._back_off()
         from barnabas.broker.partitions.log_cleaner import LogCleaner
 
-        cleaner = LogCleaner(
-            self._config,
-            self._clock,
-            self._replicas,
-            self._removal,
-            self._files,
-            inline=self._inline,
-        )
-        self.cleaner = cleaner
+        cleaner = self.cleaner = LogCleaner(self._parts)
         try:
             while True:
                 try:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.cleaner_process import CleanerProcess
 from barnabas.broker.runtime.disk_threads import run_in
-from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.errors import CorruptData
 from barnabas.records.record import DEFAULT_LIMIT_BYTES
 from barnabas.storage.cleaner import (
@@ -46,16 +45,14 @@ from barnabas.storage.compaction.job import (
     Replacement,
     job_lines,
 )
-from barnabas.storage.files import Files
 from barnabas.storage.leftovers import discard_cleaned
 from barnabas.storage.log import Log
 from barnabas.storage.segment import Segment
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
+    from barnabas.broker.partitions.cleaner_parts import CleanerParts
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
-    from barnabas.broker.partitions.replicas import Replicas
 
 _log = logging.getLogger(__name__)
 
@@ -68,26 +65,17 @@ _PRODUCERS_PER_STEP = 1000
 class LogCleaner:
     """Cleans one log at a time."""
 
-    def __init__(
-        self,
-        config: CurrentConfig,
-        clock: WatchedClock,
-        replicas: Replicas,
-        removal: ReplicaRemoval,
-        files: Files,
-        *,
-        inline: bool = False,
-    ) -> None:
-        self._config = config
-        self._clock = clock
-        self._replicas = replicas
-        self._removal = removal
-        self._files = files
-        self._inline = inline
-        self._checkpoints = Checkpoints(files)
+    def __init__(self, parts: CleanerParts) -> None:
+        self._config = parts.config
+        self._clock = parts.clock
+        self._replicas = parts.replicas
+        self._removal = parts.removal
+        self._files = parts.files
+        self._inline = parts.inline
+        self._checkpoints = Checkpoints(parts.files)
         self._process = CleanerProcess()
         self._uncleanable: dict[TopicPartition, Log] = {}
-        self._told: dict[TopicPartition, str] = {}
+        self._logged: dict[TopicPartition, str] = {}
 
     async def _in_lane(self, action: Callable[[], T]) -> T:
         return await run_in(self._replicas.threads.background, action)
@@ -183,7 +171,7 @@ class LogCleaner:
                     if not is_same():
                         break
                     log.first_dirty_offset = event.first_dirty_offset
-                    self._tell_success(log, job, event, self._clock.monotonic_ms() - began_ms)
+                    self._log_success(log, job, event, self._clock.monotonic_ms() - began_ms)
                     return True
                 elif isinstance(event, Failed):
                     self._failed(log, event)
@@ -253,10 +241,10 @@ class LogCleaner:
         except OSError as error:
             yield Failed(str(error), is_corrupt=False)
 
-    # --- what is said ----------------------------------------------------------------------------
+    # --- what is logged --------------------------------------------------------------------------
 
-    def _tell_success(self, log: Log, job: Job, event: Finished, took_ms: int) -> None:
-        self._told.pop(log.topic_partition, None)
+    def _log_success(self, log: Log, job: Job, event: Finished, took_ms: int) -> None:
+        self._logged.pop(log.topic_partition, None)
         _log.info(
             "%s: compacted up to offset %d in %d ms: %d of %d records, %d of %d bytes are left",
             log.topic_partition,
@@ -285,8 +273,8 @@ class LogCleaner:
     def _failed(self, log: Log, event: Failed) -> None:
         if event.is_corrupt:
             self._leave_alone(log, event.reason)
-        elif not log.is_failed and self._told.get(log.topic_partition) != event.reason:
-            self._told[log.topic_partition] = event.reason
+        elif not log.is_failed and self._logged.get(log.topic_partition) != event.reason:
+            self._logged[log.topic_partition] = event.reason
             _log.warning(
                 "%s was not compacted, and is tried again: %s", log.topic_partition, event.reason
             )

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.log_cleaner import LogCleaner
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.compaction.key_map import BYTES_PER_KEY
-from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
 from tests.kit.broker.cleaned import Cleaned
@@ -56,16 +54,9 @@ def test_st_6_nothing_is_compacted_while_its_age_is_not_known(cleaned: Cleaned) 
     cleaned.create("t")
     cleaned.fill("t")
     inner = SteppedClock()
-    clock, replicas = WatchedClock(inner), cleaned.server.node.replicas
+    clock = WatchedClock(inner)
     assert clock.trusted_wall_ms() is not None
-    cleaner = LogCleaner(
-        CurrentConfig(cleaned.config({})),
-        clock,
-        replicas,
-        cleaned.server.parts.partitions.removal,
-        OsFiles(),
-        inline=True,
-    )
+    cleaner = LogCleaner(cleaned.parts({}, inline=True)._replace(clock=clock))
     inner.step(30 * 86_400_000)
     assert cleaned.run(cleaner.clean_once()) is False
     inner.step(-30 * 86_400_000)

@@ -59,7 +59,11 @@ from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.partitions.role_changes import RoleChanges
 from barnabas.broker.partitions.throttles import Throttles
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
-from barnabas.broker.replication.alter_partition import AlterPartition, ControllerApproval
+from barnabas.broker.replication.alter_partition import (
+    AlterPartition,
+    ControllerApproval,
+    IsrApproval,
+)
 from barnabas.broker.replication.fetcher_parts import FetcherParts
 from barnabas.broker.replication.fetchers import Fetchers
 from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
@@ -193,14 +197,13 @@ class ControllerParts:
         self.failed_directories = FailedDirectoryReports(
             partitions.removal.failed_directories, logs, self.controller.replicas_offline, failure
         )
-        self.zk_alter_partition: ZkAlterPartition | None = None
         self.alter_partition: AlterPartition | None = None
         self.shutdown: ControlledShutdown | None = None
         if others is None:
             return
-        approval: ZkAlterPartition | ControllerApproval
+        approval: IsrApproval
         if writes_isrs(config.str(INTER_BROKER_VERSION)):
-            approval = self.zk_alter_partition = ZkAlterPartition(view, store, clock)
+            approval = ZkAlterPartition(view, store, clock)
         else:
             approval = ControllerApproval(view, config, self.controller, others.links)
         self.alter_partition = AlterPartition(partitions.proposals, approval)

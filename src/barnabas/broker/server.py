@@ -291,8 +291,6 @@ class Server:
         parts.partitions.coordinators.close()
         if parts.control.alter_partition is not None:
             parts.control.alter_partition.close()
-        if parts.control.zk_alter_partition is not None:
-            parts.control.zk_alter_partition.close()
         if parts.partitions.others is not None:
             await parts.partitions.others.stop()
         if self._whole is not None:

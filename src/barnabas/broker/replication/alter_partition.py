@@ -46,6 +46,8 @@ class IsrApproval(Protocol):
 
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers: ...
 
+    def close(self) -> None: ...
+
 
 class LocalController(Protocol):
     """The controller on this broker, while it is active."""
@@ -91,6 +93,9 @@ class ControllerApproval:
         answer = await self._links.ask(controller_id, ALTER_PARTITION, message, timeout_ms, version)
         return wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))
 
+    def close(self) -> None:
+        """The links are closed by their owner."""
+
 
 class AlterPartition:
     """Works from `start` to `close`."""
@@ -111,6 +116,7 @@ class AlterPartition:
         self._queue.clear()
         if self._task is not None:
             self._task.cancel()
+        self._approval.close()
 
     async def _run(self) -> None:
         backoff_s = _BACKOFF_S

@@ -81,12 +81,11 @@ class FollowerReader:
             row.is_drained = self._replica_id in replica.partition.isr
         elif budget.left_bytes > 0:
             throttle = self._context.node.throttles.of_leader(replica)
-            if throttle is None:
+            if throttle is None or not self._is_held_up(throttle, replica):
                 budget.read(row, log, wanted, log.log_end_offset)
-            elif not self._is_held_up(throttle, replica):
-                budget.read(row, log, wanted, log.log_end_offset)
-                self._throttle = throttle
-                self._throttled_bytes += row.size_bytes
+                if throttle is not None:
+                    self._throttle = throttle
+                    self._throttled_bytes += row.size_bytes
         return False
 
     def keeps_silent(self, row: Row) -> bool:

@@ -7,11 +7,11 @@ than it has seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
+from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from barnabas.types import TopicPartition
 
 NO_EPOCH: Final = -1
@@ -54,6 +54,18 @@ class UpdateMetadata(NamedTuple):
     brokers: tuple[BrokerImage, ...]
     topics: tuple[TopicImage, ...] = ()
     removed_topics: tuple[str, ...] = ()
+
+    @classmethod
+    def removing(cls, topics: Iterable[str], image: ClusterImage) -> UpdateMetadata:
+        """What removes these topics from an image, and leaves the rest of it as it is."""
+        assert image.cluster_id is not None, "no controller has named a topic before"
+        return cls(
+            image.controller_id,
+            image.controller_epoch,
+            image.cluster_id,
+            tuple(image.brokers.values()),
+            removed_topics=tuple(topics),
+        )
 
 
 class StopReplica(NamedTuple):

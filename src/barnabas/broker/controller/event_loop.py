@@ -227,15 +227,7 @@ class ControllerTerm:
         gone = self._context.view.image.topics.keys() - self.image.topics.keys()
         if not gone:
             return []
-        image = self.image
-        assert image.cluster_id is not None
-        removal = UpdateMetadata(
-            image.controller_id,
-            image.controller_epoch,
-            image.cluster_id,
-            tuple(image.brokers.values()),
-            removed_topics=tuple(sorted(gone)),
-        )
+        removal = UpdateMetadata.removing(sorted(gone), self.image)
         return [Send(self._context.view.broker_id, removal)]
 
     def _new_machine(self, image: ClusterImage) -> Controller:

@@ -49,12 +49,4 @@ class DeletedTopics:
         image = self._view.image
         names = tuple(name for name in deleted if image.topics.get(name) is deleted[name])
         if names:
-            assert image.cluster_id is not None, "no controller has named a topic before"
-            update = UpdateMetadata(
-                image.controller_id,
-                image.controller_epoch,
-                image.cluster_id,
-                tuple(image.brokers.values()),
-                removed_topics=names,
-            )
-            self._view.update(image.apply(update))
+            self._view.update(image.apply(UpdateMetadata.removing(names, image)))

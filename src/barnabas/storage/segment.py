@@ -227,7 +227,11 @@ class Segment:
     # --- find ------------------------------------------------------------------------------------
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
-        """The batches from `position`, where one begins, up to `end`; CorruptData."""
+        """The batches from `position`, where one begins, up to `end`, where one ends; CorruptData.
+
+        No checksum covers the length of a batch. One that reads too large must not end the search:
+        the reader would go on in the next segment, and skip the records behind it in this one.
+        """
         assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end
         file = self._file or self.open_file()
@@ -237,6 +241,11 @@ class Segment:
             while True:
                 try:
                     header = read_header(window, at)
+                    if header.size_bytes > end - position - at:
+                        raise CorruptData(
+                            f"a batch of {header.size_bytes} bytes, where {end - position - at} "
+                            "are left"
+                        )
                 except CorruptData as cause:
                     raise CorruptData(
                         f"{self.path(LOG_SUFFIX)}, byte {position + at}: {cause}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
-from barnabas.errors import OffsetOutOfRange, OutOfOrderSequenceNumber
+from barnabas.errors import CorruptData, OffsetOutOfRange, OutOfOrderSequenceNumber
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
 from barnabas.storage.log import Log
@@ -316,6 +316,17 @@ def test_a_read_outside_of_the_log_is_refused(filled: Log) -> None:
         with pytest.raises(OffsetOutOfRange, match="0 to 200"):
             filled.read(offset, 100, 200)
     assert filled.read(200, 100, 200) == []
+
+
+def test_a_length_that_reads_wrong_skips_no_records(filled: Log) -> None:
+    """No checksum covers it; a reader must not go on in the next segment instead."""
+    first, second = filled.segments[:2]
+    length = int.from_bytes(first.read_batch(8, 4), "big")
+    first.open_file().write(8, (length + 32768).to_bytes(4, "big"))
+    filled.release()
+    with pytest.raises(CorruptData, match=r"byte 0: a batch of 3\d{4} bytes, where \d+ are left"):
+        read(filled, 2, max_bytes=10_000)
+    assert _offsets(read(filled, second.base_offset, max_bytes=1)) == [second.base_offset]
 
 
 def test_slices_outlive_the_files(filled: Log) -> None:

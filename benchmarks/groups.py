@@ -31,7 +31,7 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -197,15 +197,16 @@ async def _run_join(port: int, members: int) -> float:
     await _find_coordinator(port)
     clients = [await LightClient.connect(port) for _ in range(members)]
     began = time.perf_counter()
-    await asyncio.gather(*[_settle(client) for client in clients])
+    generations = [-1] * members
+    await asyncio.gather(*[_settle(clients[i], i, generations) for i in range(members)])
     seconds = time.perf_counter() - began
     for client in clients:
         client.close()
     return seconds
 
 
-async def _settle(client: LightClient) -> None:
-    """Join until a generation has come about that no other member disturbs."""
+async def _settle(client: LightClient, number: int, generations: list[int]) -> None:
+    """Join until all members are in one generation: `generations` has that of each."""
     member_id = ""
     while True:
         request = JoinGroupRequest(
@@ -229,8 +230,15 @@ async def _settle(client: LightClient) -> None:
             ],
         )
         synced = await client.call(SYNC_GROUP, _SYNC, sync, SyncGroupResponse)
-        if not synced.error_code:
-            return
+        if synced.error_code:
+            continue
+        generation = generations[number] = joined.generation_id
+        # Heartbeats, as a real member: one that stopped here would hold up the next rebalance.
+        beat = HeartbeatRequest(group_id="large", generation_id=generation, member_id=member_id)
+        while not (await client.call(HEARTBEAT, _BEAT, beat, HeartbeatResponse)).error_code:
+            if generations.count(generation) == len(generations):
+                return
+            await asyncio.sleep(0.001)
 
 
 def _commits(directory: Path, members: int) -> list[Figure]:

@@ -271,7 +271,6 @@ class Server:
         finally:
             if parts is not None:
                 parts.partitions.threads.close()
-                parts.partitions.role_changes.deferred.close()
             if self._store is not None:
                 await self._store.close()
 
@@ -297,6 +296,7 @@ class Server:
             self._whole.cancel()
         parts.control.failed_directories.close()
         await parts.control.controller.stop()
+        await parts.partitions.role_changes.deferred.close()
 
     def _close_logs(self, parts: Parts | None) -> None:
         """Leave every directory clean that can be; then the first error is raised."""

@@ -10,7 +10,6 @@ ago, on a connection that the controller has given up, and the replica have come
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,7 +59,7 @@ class ControlPlane:
         self._replicas = replicas
         self._role_changes = role_changes
         self._listeners = listeners
-        self.line = asyncio.Lock()
+        self.line = role_changes.line
         """Held while a request is carried out: the next one begins after its last step."""
         self.controller_epoch = 0
         """The highest that any request had."""

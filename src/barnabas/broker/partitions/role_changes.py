@@ -6,6 +6,7 @@ and roles. There is no other way to either, on one node and in a cluster alike.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.broker.partitions.replica_removal import ReplicaRemoval, follows
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
-from barnabas.broker.runtime.steps import Steps, at_once
+from barnabas.broker.runtime.steps import Steps, at_once, in_turns
 from barnabas.broker.state_changes import RoleChange, role_lines
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import NO_LEADER, PartitionImage, TopicImage
@@ -56,6 +57,7 @@ class RoleChanges:
         "_replicas",
         "_unplaced",
         "deferred",
+        "line",
     )
 
     def __init__(
@@ -75,8 +77,10 @@ class RoleChanges:
         self._changes = LogChanges(replicas, removal, keep_objects)
         # What lies in a directory that failed before it was read is not known.
         self._has_unread = bool(replicas.store.failed_directories)
-        self.deferred = DeferredStates(self._apply_deferred)
+        self.deferred = DeferredStates(self._retry)
         """What waits for file descriptors; forgotten when a partition is stopped."""
+        self.line = asyncio.Lock()
+        """Held while roles change in turns: the next change begins after its last step."""
 
     # --- LeaderAndIsr ----------------------------------------------------------------------------
 
@@ -120,8 +124,17 @@ class RoleChanges:
         if missing:
             yield from self._changes.note_made()
 
-    def _apply_deferred(self, state: PartitionState) -> None:
-        at_once(self.leader_and_isr(LeaderAndIsr(0, 0, (state,))))
+    async def _retry(self, name: TopicPartition) -> None:
+        """Apply the partition's deferred state, if it still has one."""
+        async with self.line:
+            state = self.deferred.get(name)
+            if state is None:
+                return
+            try:
+                steps = self.leader_and_isr(LeaderAndIsr(0, 0, (state,)))
+                await in_turns(steps, self._replicas.threads.background)
+            except OSError as error:
+                _log.warning("%s cannot be taken over yet: %s", name, error)
 
     def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
         """Take over the state of one partition; an error code."""

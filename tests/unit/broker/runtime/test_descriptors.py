@@ -127,7 +127,8 @@ def test_st_10_a_partition_that_cannot_be_made_is_made_later(
             hosted.role_changes.deferred.forget([T])
             hosted.role_changes.apply_stop_replica(StopReplica(1, 1, (T,), delete=True))
         files.has_none = False
-        await until(lambda: hosted.role_changes.deferred._timer is None)
+        await until(lambda: is_stopped or bool(len(hosted.replicas)))
+        await hosted.role_changes.deferred.close()
         assert [each.topic_partition for each in hosted.replicas] == ([] if is_stopped else [T])
 
     asyncio.run(make_later())
@@ -210,3 +211,23 @@ def test_open_descriptors_are_counted(tmp_path: Path) -> None:
         found = of_this_process()
     assert found.limit == before.limit
     assert before.left - found.left == 2 or found.limit == 1 << 30
+
+
+def test_st_10_what_was_put_off_waits_until_a_request_is_carried_out(tmp_path: Path) -> None:
+    """The steps of both would mix otherwise."""
+    files = ScarceFiles()
+    hosted = Hosted(tmp_path, files)
+
+    async def make_later() -> None:
+        files.has_none = True
+        hosted.name("t")
+        files.has_none = False
+        async with hosted.role_changes.line:
+            await asyncio.sleep(0.1)  # it would be made after 0.01 s
+            assert len(hosted.role_changes.deferred) == 1
+        await until(lambda: not hosted.role_changes.deferred)
+        assert hosted.replicas.leader_of(T)
+        await hosted.role_changes.deferred.close()
+
+    asyncio.run(make_later())
+    hosted.store.close()

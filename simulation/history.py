@@ -23,6 +23,7 @@ class History:
         "is_unclean",
         "leaders",
         "lost",
+        "lost_sequences",
         "name",
         "previous",
         "reset_epoch",
@@ -51,6 +52,7 @@ class History:
         self.leaders: dict[int, int] = {}  # the leader of each epoch
         self.starts: dict[int, int] = {}  # and where its log ended then
         self.sequences: dict[tuple[int, int], int] = {}  # each producer's last, in each epoch
+        self.lost_sequences: dict[tuple[int, int], int] = {}  # the last of those that were lost
         self.values: dict[int, int] = {}  # offsets of what idempotent producers wrote
         self.stored: StateNode | None = None  # in the metadata store
         self.previous: StateNode | None = None  # before the last election
@@ -79,6 +81,7 @@ class History:
 
         `has_epochs_again`: coordinators have forgotten which epochs they gave to producers.
         """
+        before = len(self.committed)
         self.committed += entries
         sequences = self.sequences
         for entry in entries:
@@ -88,7 +91,7 @@ class History:
                 continue
             producer = (entry.producer, entry.producer_epoch)
             expected = sequences.get(producer, -1) + 1
-            if entry.sequence != expected:
+            if entry.sequence != expected and not self._goes_on_after_loss(entry, before):
                 return (
                     f"producer {entry.producer} has sequence {entry.sequence} at offset "
                     f"{entry.offset} where {expected} was due"
@@ -98,6 +101,17 @@ class History:
                 return f"{entry} is there already, at {self.values[entry.value]}"
             self.values[entry.value] = entry.offset
         return None
+
+    def _goes_on_after_loss(self, entry: Entry, end: int) -> bool:
+        """Whether it follows what its producer lost, and leaders may have forgotten the producer.
+
+        Its records below were deleted: a log that began anew there knows nothing of it.
+        """
+        lost = self.lost_sequences.get((entry.producer, entry.producer_epoch))
+        if lost is None or entry.sequence != lost + 1:
+            return False
+        known = self.committed[self.deleted_before_loss : end]
+        return all(each.producer != entry.producer for each in known)
 
     def deleted_again(self, base: int) -> list[Entry]:
         """The entries that a leader whose log begins there had deleted before the others lost them.
@@ -122,6 +136,7 @@ class History:
         self.reset_epoch = epoch
         for entry in gone:
             self.lost[entry] = self.resets
+            self.lost_sequences[entry.producer, entry.producer_epoch] = entry.sequence
             self.values.pop(entry.value, None)
         self.sequences = {}
         for entry in self.committed:

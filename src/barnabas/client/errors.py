@@ -42,6 +42,10 @@ class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=In
     """No topic can have this name."""
 
 
+class SerializationError(BarnabasError, ValueError):
+    """A key or value that its serializer or deserializer cannot convert."""
+
+
 class UnknownPartition(BarnabasError):
     """The topic has no partition of this number, even in fresh metadata."""
 

@@ -8,14 +8,14 @@ No accepted record is lost silently: it is acknowledged, or its Delivery raises 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
 from barnabas.client import arguments
 from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
-from barnabas.client.config import ProducerConfig, ProducerOptions, configure
+from barnabas.client.config import ProducerConfig, ProducerOptions, Servers, configure, split
 from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition, Unreachable
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import (
@@ -45,13 +45,14 @@ class Producer:
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str],
+        bootstrap_servers: Servers = None,
         *,
         seams: Seams | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        common, self._config = configure(ProducerConfig, options)
-        self._cluster = Cluster(bootstrap_servers, common, seams or system_seams())
+        servers, given = split(bootstrap_servers, options)
+        common, self._config = configure(ProducerConfig, given)
+        self._cluster = Cluster(servers, common, seams or system_seams())
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self.tasks = self._cluster.tasks
         self.max_block_ms = self._config.max_block_ms

@@ -76,7 +76,8 @@ class Accumulator:
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
-            batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms)
+            limit = self._config.batch_size
+            batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
         if index == 0:  # only now, so that no record that fails leaves a batch without any
@@ -102,6 +103,8 @@ class Accumulator:
     def _enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         self._batches_made += 1
         self._unfinished[batch.number] = batch
+        if queue.waiting:
+            queue.waiting[-1].limit_bytes = 0  # what comes now is behind this one
         queue.waiting.append(batch)
         self._active[batch.topic_partition] = queue
 
@@ -139,7 +142,7 @@ class Accumulator:
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
-        full = full or first.builder is None  # nothing can join it
+        full = full or first.records is None  # nothing can join it
         # A full buffer sends what it has: otherwise a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
         if full or first.attempts or self.flushing or crowded:

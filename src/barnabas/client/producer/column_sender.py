@@ -215,7 +215,7 @@ class ColumnSender:
         self._deliveries.append(delivery)
         if self._on_delivery is not None:
             report = self._on_delivery
-            delivery.batch.when_done(lambda: call_back(report, delivery, delivery.place))
+            delivery.batch.when_done(lambda: call_back(report, delivery))
 
 
 def _sequence(numbers: Integers | range) -> Sequence[int]:

@@ -7,7 +7,6 @@ have no key and no other wish: `join` queues them without a decision of their ow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ClientClosed, UnknownPartition, Unreachable
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord, SendOptions
+from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.open_records import OpenRecords
 from barnabas.client.producer.partitioner import Partitioner
@@ -305,13 +304,3 @@ class Intake:
                 f"topic {record.topic!r}: no broker has described it within {limit_ms} ms "
                 "(max.block.ms)"
             ) from None
-
-
-def record_and_callback(
-    topic: str, value: Any, key: Any, rest: SendOptions
-) -> tuple[ProducerRecord, Callable[[Delivery], Any] | None]:
-    """The arguments of `send` as a record and its callback."""
-    on_delivery = rest.pop("on_delivery", None)
-    if on_delivery is not None:
-        arguments.callback(on_delivery, "on_delivery")
-    return ProducerRecord(topic, value, key, **rest), on_delivery  # type: ignore[misc]

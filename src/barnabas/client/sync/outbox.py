@@ -124,12 +124,19 @@ class Outbox:
     def fail(self, error: BarnabasError) -> None:
         """Accept nothing more; fail the records that are left."""
         self.refuse()
+        self.purge(error)
+
+    def purge(self, error: BarnabasError) -> int:
+        """Fail the records that are left; their number."""
         with self._changed:
-            left, self._waiting = deque(self._waiting), []
-            lines = list(self._lines.values())
-        _settle_all(left, error)
-        for line in lines:
-            _settle_all(line.deliveries, error)
+            waiting, self._waiting = deque(self._waiting), []
+            self._waiting_bytes = 0
+            left = [waiting, *(line.deliveries for line in self._lines.values())]
+            self._changed.notify_all()
+        count = sum(map(len, left))
+        for deliveries in left:
+            _settle_all(deliveries, error)
+        return count
 
     def _start_drain(self) -> None:
         if self._drain is None:

@@ -278,7 +278,7 @@ class Producer(Intake):
             print((await delivery).offset)
         """
         on_delivery = rest.pop("on_delivery", None) if rest else None
-        delivery = self.join(topic, value) if key is None and not rest else None
+        delivery = None if rest else self.join(topic, value, key)
         if delivery is None:
             if on_delivery is not None:
                 arguments.callback(on_delivery, "on_delivery")

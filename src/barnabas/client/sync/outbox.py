@@ -150,7 +150,9 @@ class Outbox:
             while deliveries := self._take():
                 left = deque(deliveries)
                 while left:
-                    await self._pass_on(left.popleft())
+                    delivery = left.popleft()
+                    if not self._joins(delivery):
+                        await self._pass_on(delivery)
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
         except Exception as error:
@@ -168,6 +170,15 @@ class Outbox:
             self._is_drained = not deliveries
             self._changed.notify_all()
         return deliveries
+
+    def _joins(self, delivery: SyncDelivery) -> bool:
+        """Whether the record has joined a batch, as most do without a wait."""
+        if delivery.record.topic in self._serving:
+            return False
+        joined = self._producer.join_checked(delivery.record)
+        if joined is not None:
+            delivery.settle(joined, None)
+        return joined is not None
 
     async def _pass_on(self, delivery: SyncDelivery) -> None:
         topic = delivery.record.topic

@@ -61,9 +61,19 @@ _PUBLIC = (
 
 
 class Producer(Intake):
-    """Sends records to topics; options are Kafka's, with underscores (see `ProducerOptions`).
+    """Sends records to topics, within one event loop.
 
-    Used within one event loop, as `async with Producer(...)` or between `start` and `close`.
+    Options are Kafka's (see `ProducerConfig`), as keywords with underscores, as a mapping with
+    Kafka's names in place of the servers, or both; text is converted, so a properties file goes in
+    as it is. ConfigError names an option that is unknown or wrong.
+
+    Used as `async with Producer(...)` or between `start` and `close`.
+
+    Example::
+
+        async with Producer({"bootstrap.servers": "localhost:9092", "linger.ms": 5}) as producer:
+            delivery = await producer.send("orders", b"a book", key=b"customer 7")
+            print((await delivery).offset)
     """
 
     def __init__(

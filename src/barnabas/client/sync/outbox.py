@@ -60,6 +60,7 @@ class Outbox:
         producer.tasks.on_failure(self.fail)
         # Used on the loop only:
         self._drain: asyncio.Task[None] | None = None
+        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on
         self._passed: asyncio.Future[None]  # of a drain: all taken records are passed on
         self._serving: dict[str, asyncio.Task[None]] = {}  # lines, by topic
 
@@ -131,7 +132,7 @@ class Outbox:
         with self._changed:
             waiting, self._waiting = deque(self._waiting), []
             self._waiting_bytes = 0
-            left = [waiting, *(line.deliveries for line in self._lines.values())]
+            left = [self._passing, waiting, *(line.deliveries for line in self._lines.values())]
             self._changed.notify_all()
         count = sum(map(len, left))
         for deliveries in left:
@@ -145,10 +146,10 @@ class Outbox:
 
     async def _drain_all(self) -> None:
         """Pass records on until the outbox is empty; in order, as fast as the producer accepts."""
-        left: deque[SyncDelivery] = deque()
+        left = self._passing
         try:
             while deliveries := self._take():
-                left = deque(deliveries)
+                left.extend(deliveries)
                 while left:
                     delivery = left.popleft()
                     if not self._joins(delivery):

@@ -47,7 +47,16 @@ _CHUNK_BYTES = 1_048_576  # that `send_many` hands over at once
 
 
 class SyncProducer(BlockingClient[Producer]):
-    """A `Producer` for threads; several may share it. `send` does not wait for the broker."""
+    """A `Producer` for threads; several may share it. `send` does not wait for the broker.
+
+    Options as of `Producer`, in the same forms. It connects at once: NoBrokersAvailable.
+
+    Example::
+
+        with SyncProducer("localhost:9092", linger_ms=5) as producer:
+            delivery = producer.send("orders", b"a book", key=b"customer 7")
+            print(delivery.result().offset)
+    """
 
     def __init__(
         self, bootstrap_servers: Servers = None, **options: Unpack[ProducerOptions]
@@ -94,6 +103,13 @@ class SyncProducer(BlockingClient[Producer]):
             self._wait_for_callbacks()
         record = self._checked(ProducerRecord(topic, value, key, **rest))  # type: ignore[misc]
         delivery = SyncDelivery(self, record, on_delivery)
+        self._outbox.put(delivery)
+        return delivery
+
+    def send_record(self, record: ProducerRecord) -> SyncDelivery:
+        """As `send`, for a `ProducerRecord`."""
+        self._thread.check_process()
+        delivery = SyncDelivery(self, self._checked(record))
         self._outbox.put(delivery)
         return delivery
 
@@ -221,11 +237,13 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._client.init_transactions())
 
     def begin_transaction(self) -> None:
+        """As `Producer.begin_transaction`: of all records sent from now on."""
         self._thread.call(self._client.begin_transaction)
 
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
+        """As `Producer.send_offsets_to_transaction`: a consumer group's, with the transaction."""
         self._thread.run(self._client.send_offsets_to_transaction(offsets, group))
 
     def commit_transaction(self) -> None:
@@ -233,6 +251,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._commit())
 
     def abort_transaction(self) -> None:
+        """As `Producer.abort_transaction`: records that were not sent fail."""
         self._thread.run(self._abort())
 
     def close(self, timeout_ms: float | None = None) -> None:

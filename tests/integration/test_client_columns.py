@@ -10,28 +10,15 @@ import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from barnabas.client import Consumer, ConsumerRecord, Producer, ProducerRecord, SyncProducer
+from barnabas.client import ConsumerRecord, Producer, ProducerRecord, SyncProducer
 from barnabas.client.errors import UnknownPartition
 from barnabas.client.producer.batch_delivery import BatchDelivery
 from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.errors import MessageTooLarge
-from barnabas.types import TopicPartition
-from tests.kit.client_transactions import PATIENCE_S, make, name
+from tests.kit.client_transactions import make, name
+from tests.kit.clients.topic_records import topic_records
 
 PARTITIONS = 3
-
-
-async def read(servers: str, topic: str) -> list[ConsumerRecord]:
-    """All records in front of the log's ends."""
-    async with Consumer(servers, auto_offset_reset="earliest") as consumer:
-        names = [TopicPartition(topic, each) for each in range(PARTITIONS)]
-        consumer.assign(names)
-        ends = await consumer.end_offsets(names)
-        records: list[ConsumerRecord] = []
-        async with asyncio.timeout(PATIENCE_S):
-            while len(records) < sum(ends.values()):
-                records += await consumer.poll(100)
-        return records
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
@@ -55,7 +42,7 @@ def test_columns_arrive_as_records_do(servers: str, codec: str) -> None:
             )
             offsets = await asyncio.gather(*batches)
             assert [len(each) for each in offsets] == [batch.record_count for batch in batches]
-        return await read(servers, topic)
+        return await topic_records(servers, topic)
 
     records = asyncio.run(run())
     found = {(record.partition, record.offset): record for record in records}
@@ -86,7 +73,7 @@ def test_columns_without_keys_spread_and_explicit_partitions_hold(servers: str) 
             await producer.send_columns(given, ["a", "b", "c"], partition=[2, 0, 2])
             await producer.send_columns(one, ["a", None, "grüße"], partition=1)
             await producer.send_columns(one, [])
-        return [await read(servers, topic) for topic in (spread, given, one)]
+        return [await topic_records(servers, topic) for topic in (spread, given, one)]
 
     all_spread, all_given, all_one = asyncio.run(run())
     counts = [sum(r.partition == number for r in all_spread) for number in range(PARTITIONS)]
@@ -118,7 +105,7 @@ def test_columns_wait_for_room(servers: str) -> None:
             watching = asyncio.create_task(watch())
             await producer.send_columns(topic, [b"x" * 100] * 5_000, partition=0)
             watching.cancel()
-        assert len(await read(servers, topic)) == 5_000
+        assert len(await topic_records(servers, topic)) == 5_000
 
     asyncio.run(run())
     assert 5_000 < most <= 50_000
@@ -151,7 +138,7 @@ def test_columns_that_cannot_be_sent_are_named(
             with pytest.raises(error, match=problem):
                 await producer.send_columns(**{"topic": topic, **arguments})
             assert producer.statistics()["records_unfinished"] == 0
-        assert await read(broker.bootstrap_servers, topic) == []
+        assert await topic_records(broker.bootstrap_servers, topic) == []
 
     asyncio.run(run())
 
@@ -169,7 +156,7 @@ def test_columns_pass_serializers_and_partitioners_of_ones_own(broker: Any) -> N
         ) as producer:
             batches = await producer.send_columns(topic, np.array([1, 2]), timestamps_ms=[5, 6])
             assert [each.indexes for each in batches] == [[0, 1]]
-        return await read(broker.bootstrap_servers, topic)
+        return await topic_records(broker.bootstrap_servers, topic)
 
     first, second = asyncio.run(run())
     assert (first.value, first.partition, first.timestamp_ms) == (bytes(7) + b"\1", 2, 5)
@@ -186,7 +173,7 @@ def test_send_many_reports_each_batch(servers: str) -> None:
         records = [ProducerRecord(topic, b"%d" % n, partition=n % 2) for n in range(3_000)]
         async with Producer(servers, batch_size=1_000) as producer:
             assert await producer.send_many(records, on_delivery=reports.append) is None
-        return await read(servers, topic)
+        return await topic_records(servers, topic)
 
     found = {(record.partition, record.offset): record.value for record in asyncio.run(run())}
     told = {
@@ -214,4 +201,4 @@ def test_a_thread_sends_in_bulk_too(broker: Any) -> None:
         assert producer.send_many(records, on_delivery=report) is None
         producer.flush()
         assert sorted(told) == sorted([*range(10), *range(10)])
-    assert len(asyncio.run(read(broker.bootstrap_servers, topic))) == 20
+    assert len(asyncio.run(topic_records(broker.bootstrap_servers, topic))) == 20

@@ -14,9 +14,14 @@ from barnabas.client import Producer, ProducerRecord, RecordMetadata, SyncProduc
 from barnabas.client.errors import ClientClosed, RecordsPurged, SerializationError
 from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import ConfigError, InvalidTxnState, MessageTooLarge
-from tests.integration.test_client_columns import read
-from tests.integration.test_client_transactions import read as read_values
 from tests.kit.client_transactions import make, name
+from tests.kit.clients.topic_records import topic_records
+
+
+async def committed_values(servers: str, topic: str) -> list[bytes | None]:
+    records = await topic_records(servers, topic, "read_committed")
+    return sorted(record.value or b"" for record in records)
+
 
 UNAVAILABLE: dict[str, Any] = {"request_timeout_ms": 60_000, "reconnect_backoff_max_ms": 50}
 
@@ -33,7 +38,7 @@ def test_pr_10_serializers_by_name_and_callable(servers: str) -> None:
             producer.send(topic, "v", key="x")
         with pytest.raises(SerializationError, match=r"value of a record .* json_serializer"):
             producer.send(topic, b"bytes")
-    records = asyncio.run(read(servers, topic))
+    records = asyncio.run(topic_records(servers, topic))
     assert {(record.key, record.value) for record in records} == {
         (b"\0\0\0\7", b'{"a":[1]}'),
         (None, None),
@@ -86,7 +91,7 @@ def test_pr_10_interceptors_see_every_record_before_serializers(
     with caplog.at_level(logging.ERROR):
         send_in_thread() if is_sync else asyncio.run(send())
     assert "interceptor Seen.on_send failed and is skipped" in caplog.text
-    records = asyncio.run(read(servers, topic))
+    records = asyncio.run(topic_records(servers, topic))
     assert [(record.value, bool(record.headers)) for record in records] == [
         (b"a", True),
         (b"raise", False),
@@ -122,7 +127,7 @@ def test_a_transaction_is_a_block(servers: str) -> None:
                 with pytest.raises(InvalidTxnState):
                     async with producer.transaction():
                         pass
-        assert await read_values(servers, topic) == ["committed", "next"]
+        assert await committed_values(servers, topic) == [b"committed", b"next"]
 
     asyncio.run(run())
 
@@ -139,7 +144,7 @@ def test_a_transaction_is_a_block_in_threads_too(broker: Any) -> None:
             raise KeyError("mine")
         with producer.transaction():
             producer.send(topic, b"next")
-    assert asyncio.run(read_values(servers, topic)) == ["committed", "next"]
+    assert asyncio.run(committed_values(servers, topic)) == [b"committed", b"next"]
     with SyncProducer(servers) as producer, pytest.raises(ConfigError, match=r"transactional\.id"):
         producer.transaction().__enter__()
 
@@ -159,7 +164,7 @@ def test_purge_fails_what_was_not_sent(broker: Any) -> None:
         producer.flush()
         assert kept.result(120).topic == topic
         assert producer.statistics()["records_unfinished"] == 0
-    assert [record.value for record in asyncio.run(read(servers, topic))] == [b"kept"]
+    assert [record.value for record in asyncio.run(topic_records(servers, topic))] == [b"kept"]
 
 
 def test_flush_and_close_take_no_longer_than_they_may() -> None:

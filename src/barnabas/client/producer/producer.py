@@ -369,7 +369,7 @@ class Producer(Intake):
         from barnabas.client.producer.column_sender import ColumnSender
 
         sender = ColumnSender(self, self._accumulator, self._partitioner, self._room)
-        return await sender.send(topic, values, keys, **rest)
+        return await sender.send(topic, values, keys, rest)
 
     async def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview

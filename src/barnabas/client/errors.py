@@ -42,6 +42,10 @@ class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=In
     """No topic can have this name."""
 
 
+class SerializationError(BarnabasError, ValueError):
+    """A key or value that its serializer or deserializer cannot convert."""
+
+
 class UnknownPartition(BarnabasError):
     """The topic has no partition of this number, even in fresh metadata."""
 
@@ -70,6 +74,11 @@ class TransactionAborted(BarnabasError):
     """The record was not sent because its transaction was aborted before."""
 
 
+class RecordsPurged(BarnabasError):
+    """The record was not sent because `purge` was called before; or it is in doubt, if it was sent
+    and would have been sent again."""
+
+
 class ClientClosed(BarnabasError):
     """The client was used after `close`, or closed before this was done."""
 
@@ -83,6 +92,14 @@ class ClientFailed(BarnabasError):
 
 class ConcurrentUse(BarnabasError):
     """Another thread or task is using the consumer, which serves one at a time."""
+
+
+def closed_too_early() -> ClientClosed:
+    """The error of a record without an outcome when `close` had no more time."""
+    return ClientClosed(
+        "the producer was closed before the record was acknowledged, after the timeout_ms of "
+        "close(): give it more; a record that was sent may be stored all the same"
+    )
 
 
 def log_truncated(

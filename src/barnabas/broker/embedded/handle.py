@@ -59,7 +59,7 @@ class BrokerHandle(ABC):
 
         `partitions` and `replication_factor` are the broker's defaults unless given; a topic that
         exists with other numbers is a ValueError. `config`: of a new topic, by Kafka's names.
-        Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig, TimeoutError.
+        Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig, WaitTimeout.
         """
         from barnabas.broker.embedded.topic_creation import WantedTopic, open_topic
 
@@ -73,7 +73,7 @@ class BrokerHandle(ABC):
         async def list_topics() -> list[str]:
             return await (await clients.admin()).list_topics(include_internal=False)
 
-        return clients.run(list_topics(), "listing topics", timeout_s)
+        return clients.run(list_topics, "the list of topics", timeout_s)
 
     def group(self, name: str) -> Group:
         """The consumer group of this name; nothing is created."""

@@ -69,6 +69,7 @@ class EmbeddedLife(BrokerHandle):
         self._first_state = options.get("snapshot")
         self._life = threading.RLock()
         self._quiet = QuietLog()
+        self._is_closing = False  # so what is temporary need not be kept
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
 
@@ -113,11 +114,13 @@ class EmbeddedLife(BrokerHandle):
     def close(self) -> None:
         """Stop, close the clients that were handed out, remove a temporary directory."""
         with self._life:
+            self._is_closing = True
             try:
                 if self.is_running:
                     self._close_handed_out()
                 self.stop()
             finally:
+                self._is_closing = False
                 self._directory.remove()
 
     def kill(self) -> None:

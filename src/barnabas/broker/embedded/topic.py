@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
 from barnabas.broker.embedded.client_thread import ClientThread
@@ -53,7 +54,7 @@ class Topic:
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> TopicDescription:
         """Its partitions with leader, replicas and ISR. Raises UnknownTopicOrPartition."""
-        return self._clients.run(self._describe(), f"describing {self.name!r}", timeout_s)
+        return self._clients.run(self._describe, f"topic {self.name!r}", timeout_s)
 
     # ---- records ----
 
@@ -89,7 +90,7 @@ class Topic:
             )
         ]
         what = f"sending {len(pairs)} records to {self.name!r}"
-        return self._clients.run(self._send(pairs, rest), what, timeout_s)
+        return self._clients.run_once(self._send(pairs, rest), what, timeout_s)
 
     def records(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
@@ -97,11 +98,11 @@ class Topic:
         """All records that it has now, by partition and offset.
 
         `isolation_level`: with "read_committed" only those up to the first open transaction, and
-        none that was aborted. Raises UnknownTopicOrPartition, TimeoutError, and ValueError for
+        none that was aborted. Raises UnknownTopicOrPartition, WaitTimeout, and ValueError for
         more than a million records: use a consumer for those.
         """
-        work = self._records(isolation_level)
-        return self._clients.run(work, f"reading {self.name!r}", timeout_s)
+        work = partial(self._records, isolation_level)
+        return self._clients.run(work, f"the records of topic {self.name!r}", timeout_s)
 
     def values(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
@@ -174,7 +175,7 @@ class Topic:
             admin = await self._clients.admin()
             await admin.delete_topics([self.name])
 
-        self._clients.run(delete(), f"deleting {self.name!r}", timeout_s)
+        self._clients.run(delete, f"the end of topic {self.name!r}", timeout_s)
 
     # ---- on the clients' loop ----
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_testing_plugin import run, write
+from tests.kit.processes.pytest_process import run_pytest
 
 HUNDRED = """
 import pytest
@@ -62,8 +62,9 @@ def test_tk_2_a_hundred_tests_leave_nothing_behind(
     """TK-6: no thread, file, socket or directory, and at most 20 MB."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    write(tmp_path, test_hundred=HUNDRED, conftest=CONFTEST)
-    printed = run(tmp_path, "-s", "-p", "no:cacheprovider", "-p", "no:xdist")
+    (tmp_path / "test_hundred.py").write_text(HUNDRED)
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    printed = run_pytest(tmp_path, "-s", "-p", "no:xdist")
     assert "100 passed" in printed
     assert "left nothing" in printed, printed
     (grown_kb,) = (line.split()[1] for line in printed.splitlines() if "grown_kb" in line)

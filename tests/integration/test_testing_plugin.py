@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.kit.foreign import CHECKOUT
-from tests.kit.raw_client import PATIENCE_S
-
-SOURCES = os.pathsep.join([str(CHECKOUT / "src"), os.environ.get("PYTHONPATH", "")])
+from tests.kit.processes.pytest_process import run_pytest
 
 EVERYTHING = '''
 import asyncio
@@ -81,22 +75,7 @@ def record(capsys):
 """
 
 
-def run(directory: Path, *options: str) -> str:
-    """What pytest printed, which has to succeed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "barnabas.testing.plugin", "-q", *options],
-        cwd=directory,
-        env={**os.environ, "PYTHONPATH": SOURCES, "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def write(directory: Path, **files: str) -> None:
-    (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     for name, text in files.items():
         (directory / f"{name}.py").write_text(text)
 
@@ -104,14 +83,14 @@ def write(directory: Path, **files: str) -> None:
 @pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "xdist"])
 def test_tk_2_a_suite_uses_the_fixtures(tmp_path: Path, options: list[str]) -> None:
     write(tmp_path, test_everything=EVERYTHING, conftest=CONFTEST)
-    assert "6 passed" in run(tmp_path, *options)
+    assert "6 passed" in run_pytest(tmp_path, *options)
 
 
 def test_tk_2_a_scope_is_shared_as_far_as_it_reaches(tmp_path: Path) -> None:
     write(tmp_path, test_a=SCOPES, test_b=SCOPES)
     shared = {}
     for scope in ("function", "module", "session"):
-        printed = run(tmp_path, "-o", f"barnabas_scope={scope}", "-p", "no:xdist")
+        printed = run_pytest(tmp_path, "-o", f"barnabas_scope={scope}", "-p", "no:xdist")
         rows = [line.split()[1:] for line in printed.splitlines() if line.startswith("brokers")]
         assert len(rows) == 4
         shared[scope] = [len(set(column)) for column in zip(*rows, strict=True)]
@@ -121,7 +100,7 @@ def test_tk_2_a_scope_is_shared_as_far_as_it_reaches(tmp_path: Path) -> None:
 def test_tk_2_a_scope_that_is_none_is_refused(tmp_path: Path) -> None:
     write(tmp_path, test_a=SCOPES)
     with pytest.raises(AssertionError, match="barnabas_scope: 'sesion' is not one of function, "):
-        run(tmp_path, "-o", "barnabas_scope=sesion")
+        run_pytest(tmp_path, "-o", "barnabas_scope=sesion")
 
 
 def test_tk_2_a_run_without_kafka_loads_nothing_of_it(tmp_path: Path) -> None:
@@ -132,4 +111,4 @@ def test_tk_2_a_run_without_kafka_loads_nothing_of_it(tmp_path: Path) -> None:
         "    loaded = {name for name in sys.modules if name.startswith('barnabas')}\n"
         "    assert loaded == {'barnabas', 'barnabas.testing', 'barnabas.testing.plugin'}\n",
     )
-    assert "1 passed" in run(tmp_path)
+    assert "1 passed" in run_pytest(tmp_path)

@@ -164,13 +164,14 @@ def test_tk_1_defaults_suit_tests_and_kafkas_are_had_by_one_argument(
         "group.initial.rebalance.delay.ms",
         "offsets.topic.num.partitions",
         "transaction.state.log.num.partitions",
+        "replica.fetch.backoff.ms",
     )
     with kind() as running:
         few = configs(running, *names)
     with kind(production_defaults=True) as running:
         many = configs(running, *names)
-    assert list(few.values()) == ["0", str(size), str(size)]
-    assert list(many.values()) == ["3000", "50", "50"]
+    assert list(few.values()) == ["0", str(size), str(size), "50"]
+    assert list(many.values()) == ["3000", "50", "50", "1000"]
 
 
 def test_tk_1_the_log_is_quiet_unless_somebody_asks(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.foreign import CHECKOUT, require_java
+from tests.kit.processes.pytest_process import run_pytest
 
 EXAMPLES = CHECKOUT / "examples"
 
@@ -19,6 +20,19 @@ def test_a_broker_inside_a_program(name: str, tmp_path: Path) -> None:
     printed = run(EXAMPLES / name, tmp_path)
     for greeting in ("hello", "bonjour", "ciao"):
         assert printed.count(greeting) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "testing_with_fixtures.py",
+        "testing_confluent_kafka.py",
+        "testing_aiokafka.py",
+        "testing_kafka_python.py",
+    ],
+)
+def test_tk_2_a_suite_of_tests(name: str, tmp_path: Path) -> None:
+    assert " passed" in run_pytest(tmp_path, "--rootdir", str(tmp_path), str(EXAMPLES / name))
 
 
 @pytest.mark.slow

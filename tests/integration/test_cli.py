@@ -7,11 +7,13 @@ import os
 import pty
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import barnabas as package
 from barnabas.client.sync.producer import SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
 from tests.kit.processes.broker_process import free_port
@@ -20,6 +22,13 @@ from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """Whose groups do not wait for more members: each `consume` has one of its own."""
+    with package.Broker(config={"group.initial.rebalance.delay.ms": "0"}) as running:
+        yield running
 
 
 # ---- the whole of it, in processes ----

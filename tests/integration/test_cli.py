@@ -252,7 +252,7 @@ def test_what_the_broker_refuses_is_one_line(barnabas: InProcess, line: str, pro
         ("topics delete", "name a topic"),
         ("topics frobnicate", "frobnicate"),
         ("produce t --compression-type brotli", "brotli"),
-        ("produce t --partition -1", "must be 0 or more"),
+        ("produce t --partition -1", "-1 is not in the range"),
         ("produce t --header nothing", "not NAME=VALUE"),
         ("produce t --producer-property batchsize=1", "batch.size"),
         ("produce t --key-separator=", "--key-separator is empty"),
@@ -334,7 +334,7 @@ def test_what_is_too_large_is_counted_and_named(barnabas: InProcess, tmp_path: P
         "produce tight --producer-property batch.size=1 --file", f"{tmp_path}/lines", code=1
     )[1]
     assert stderr.count("\n") == 1, "no word of success goes before it"
-    assert "1 records were not acknowledged" in stderr and "MESSAGE_TOO_LARGE" in stderr
+    assert "1 record was not acknowledged" in stderr and "MESSAGE_TOO_LARGE" in stderr
     assert stderr.endswith("; 2 records were acknowledged\n")
     line = "consume tight --from-beginning --timeout-ms 3000"
     wait_until(lambda: barnabas(line)[0] == "small\nsmall\n")  # a busy machine may need longer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -77,17 +78,17 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def unescaped(text: str) -> bytes:
-    r"""The bytes of an argument, with the escapes `\t`, `\n`, `\\` and `\0` replaced."""
-    replacements = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
-    pieces: list[str] = []
-    letters = iter(text)
-    for letter in letters:
-        if letter == "\\":
-            named = next(letters, "\\")
-            pieces.append(replacements.get(named, "\\" + named))
+    r"""The bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
+    replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
+    pieces: list[bytes] = []
+    for piece in re.split(r"(\\x[0-9a-fA-F]{2}|\\.)", text, flags=re.DOTALL):
+        if piece.startswith("\\x") and len(piece) == 4:
+            pieces.append(bytes([int(piece[2:], 16)]))
+        elif len(piece) == 2 and piece[0] == "\\" and piece[1] in replacements:
+            pieces.append(replacements[piece[1]])
         else:
-            pieces.append(letter)
-    return "".join(pieces).encode("utf-8", "surrogateescape")
+            pieces.append(piece.encode("utf-8", "surrogateescape"))
+    return b"".join(pieces)
 
 
 def run_client(work: Coroutine[Any, Any, T]) -> T:

@@ -27,6 +27,9 @@ from barnabas.cli.records.feed import FileFeed, LineFeed
 from barnabas.cli.records.json_lines import JsonFormat
 from barnabas.cli.records.lines import BadLine, LineFormat, parse_header
 from barnabas.cli.records.shipment import Sending, Tally, send_all
+from barnabas.cli.records.value_sender import ValueSender, suits
+from barnabas.client.arguments import topic_name
+from barnabas.client.errors import InvalidTopicName
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.producer import Producer
 from barnabas.clock import SystemClock
@@ -165,22 +168,31 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
         topic_argument, files = None, (str(topic_argument), *files)
     topic = one_topic(topic_argument, topic_option)
     names = [*files, *paths]
+    own = {
+        name.replace(".", "_"): value
+        for name, value in key_values(properties, "--producer-property").items()
+    }
     options: dict[str, Any] = {
         "linger_ms": 5,
         "batch_size": 65_536,
         "acks": acks,
         "compression_type": compression_type,
         **({} if transactional_id is None else {"transactional_id": transactional_id}),
-        **key_values(properties, "--producer-property"),
+        **own,
     }
-    options = {name.replace(".", "_"): value for name, value in options.items()}
+    records = Shape(**shape)
     try:
-        feed = Shape(**shape).feed(topic, names or [None])
+        topic_name(topic)
+        feed = records.feed(topic, names or [None])
         producer = Producer(servers, **options)
-    except (BadLine, ConfigError) as error:
+    except (BadLine, ConfigError, InvalidTopicName) as error:
         raise click.UsageError(str(error)) from error
+    quick = None
+    if suits(options, own):
+        quick = ValueSender(producer, topic, records.partition, options)
     total_bytes = _total_bytes(names)  # before anything is sent: a missing file ends it here
-    sending = Sending(producer, topic, feed, bool(options.get("transactional_id")))
+    in_transaction = bool(options.get("transactional_id"))
+    sending = Sending(producer, topic, records.partition, feed, in_transaction, quick)
     is_typed = (not names or "-" in names) and sys.stdin.isatty()
     if is_typed and not quiet:
         click.echo("Each line is a record; Ctrl-D ends.", err=True)

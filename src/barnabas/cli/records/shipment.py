@@ -10,6 +10,7 @@ from barnabas.cli.counted import counted
 from barnabas.cli.progress import Progress
 from barnabas.cli.records.feed import Block, FileFeed, LineFeed
 from barnabas.cli.records.lines import BadLine
+from barnabas.cli.records.value_sender import ValueSender
 from barnabas.client.errors import UnknownPartition
 from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
 from barnabas.client.producer.producer import Producer
@@ -24,8 +25,10 @@ class Sending(NamedTuple):
 
     producer: Producer
     topic: str
+    partition: int | None
     feed: LineFeed | FileFeed
     in_transaction: bool
+    quick: ValueSender | None  # for blocks of bare values
 
 
 class Tally:
@@ -65,10 +68,7 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             await producer.init_transactions()
             producer.begin_transaction()
         async for block in sending.feed.blocks():
-            records = block.records or [
-                ProducerRecord(sending.topic, value) for value in block.values
-            ]
-            await _send(producer, records, block, tally)
+            await _send(sending, block, tally)
             if block.problem is not None:
                 raise block.problem
             tally.read_bytes += block.size_bytes
@@ -77,9 +77,15 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
             await producer.commit_transaction()
 
 
-async def _send(
-    producer: Producer, records: list[ProducerRecord], block: Block, tally: Tally
-) -> None:
+async def _send(sending: Sending, block: Block, tally: Tally) -> None:
+    if sending.quick is not None and block.values and sending.quick.takes(block.values):
+        async for delivery in sending.quick.send(block.values):
+            delivery.batch.when_done(partial(tally.count, delivery.batch))
+        return
+    producer = sending.producer
+    records = block.records or [
+        ProducerRecord(sending.topic, value, None, sending.partition) for value in block.values
+    ]
     for number, record in enumerate(records, block.number):
         try:
             delivery = producer.accept(record) or await producer.send_record(record)

@@ -68,4 +68,4 @@ def test_what_a_broker_does_not_say_is_found_out(servers: str) -> None:
     assert reason.startswith(
         "nothing more; offsets.topic.replication.factor is 3 on broker 0, but only "
     )
-    assert "only 1 brokers are alive: start more" in reason
+    assert "only 1 live broker: start more" in reason

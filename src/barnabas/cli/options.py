@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from barnabas.cli.waiting import Waiting
+from barnabas.errors import UnknownTopicOrPartition
 from barnabas.net.loop import new_event_loop
 
 T = TypeVar("T")
@@ -91,7 +93,25 @@ def unescaped(text: str) -> bytes:
     return b"".join(pieces)
 
 
-def run_client(work: Coroutine[Any, Any, T]) -> T:
-    """Run one command's work on a loop of its own; Ctrl-C cancels it."""
+def run_client(
+    work: Coroutine[Any, Any, T], waits_for: str | None = "an answer of the brokers"
+) -> T:
+    """Run one command's work on a loop of its own; Ctrl-C cancels it.
+
+    `waits_for`: said on a terminal when it takes long; None: the command says it itself.
+    """
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(work)
+        try:
+            if waits_for is None:
+                return runner.run(work)
+            with Waiting(waits_for):
+                return runner.run(work)
+        except UnknownTopicOrPartition as error:
+            servers = click.get_current_context().params.get("servers")
+            if servers:
+                from barnabas.cli.suggestion import topics_like
+
+                suggestion = runner.run(topics_like(servers, str(error)))
+                if suggestion:
+                    error.add_note(suggestion)
+            raise

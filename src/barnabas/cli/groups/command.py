@@ -8,6 +8,7 @@ import sys
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.counted import counted
 from barnabas.cli.groups.import_command import import_zookeeper
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
@@ -15,7 +16,6 @@ from barnabas.cli.groups.reset_command import reset_offsets
 from barnabas.cli.groups.reset_plan import selected, selection
 from barnabas.cli.groups.rows import DEAD, STATES, DescribedGroup
 from barnabas.cli.groups.text import (
-    counted,
     describe_values,
     events_text,
     list_text,

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import click
 
+from barnabas.cli.counted import counted
 from barnabas.cli.groups.lookup import partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names
 from barnabas.cli.groups.reset import ResetRequest, reset
 from barnabas.cli.groups.reset_plan import BadReset, Move
 from barnabas.cli.groups.reset_text import plan_file, plan_text, plan_values
-from barnabas.cli.groups.text import counted
 from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, tree_source
 from barnabas.cli.options import as_json, bootstrap_server, run_client
 from barnabas.client.admin.admin import Admin

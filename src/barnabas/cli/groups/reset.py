@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from barnabas.cli.counted import counted
 from barnabas.cli.groups.lookup import offsets_at, partition_numbers
 from barnabas.cli.groups.names import GroupNames
 from barnabas.cli.groups.reset_plan import (
@@ -18,7 +19,6 @@ from barnabas.cli.groups.reset_plan import (
 )
 from barnabas.cli.groups.reset_text import Offsets, read_plan
 from barnabas.cli.groups.rows import DEAD, EMPTY
-from barnabas.cli.groups.text import counted
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.consumer.committed import OffsetAndMetadata

@@ -72,7 +72,7 @@ def watch(
       barnabas partitions watch --once
       barnabas partitions watch --topic orders --json
     """
-    run_client(_Watcher(servers, names, internal).run(once, interval_ms, as_json))
+    run_client(_Watcher(servers, names, internal).run(once, interval_ms, as_json), None)
 
 
 class _Watcher:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from barnabas.cli.complaint import warn
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import bootstrap_server, key_values, one_topic, run_client, topic_name
 from barnabas.client.consumer.consumer import Consumer
@@ -149,7 +150,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
         not hide_header,
     )
     try:
-        run_client(_receive_all(consumer, wanted))
+        run_client(_receive_all(consumer, wanted), None)
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     return EXIT_OK
@@ -176,8 +177,8 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                 if silence_ms <= 0:
                     warn(
                         "barnabas perf consume",
-                        f"{report.records:,} of {wanted.records:,} records came, then no more for "
-                        f"{wanted.timeout_ms} ms; --timeout waits longer",
+                        f"{report.records:,} of {counted(wanted.records, 'record')} came, "
+                        f"then no more for {wanted.timeout_ms} ms; --timeout waits longer",
                     )
                     break
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))

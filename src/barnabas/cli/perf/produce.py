@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from barnabas.cli.complaint import complain, explain
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import bootstrap_server, key_values, one_topic, run_client, topic_name
 from barnabas.cli.perf.latency import Latencies
@@ -157,7 +158,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     ended_by: BarnabasError | None = None
     code = EXIT_OK
     try:
-        run_client(_send_all(producer, plan, sending))
+        run_client(_send_all(producer, plan, sending), None)
     except KeyboardInterrupt:
         code = _EXIT_INTERRUPTED
     except BarnabasError as error:
@@ -170,7 +171,7 @@ def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -
     for each in sending:
         if each.failed:
             assert each.first_error is not None
-            problem = f"{each.failed:,} records failed: {explain(each.first_error)}"
+            problem = f"{counted(each.failed, 'record')} failed: {explain(each.first_error)}"
             complain("barnabas perf produce", problem)
             code = code or EXIT_FAILURE
     if ended_by is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import bootstrap_server, run_client
 from barnabas.collector.log_paths import LogPaths
@@ -111,7 +112,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     began_s = time.monotonic()
     files = [path for path in paths if path != _STANDARD_INPUT]
     sources = _sources(shipment, paths, given["tcp"], given["udp"])
-    shipped = run_client(_collect(shipment, files, sources, once=given["once"]))
+    shipped = run_client(_collect(shipment, files, sources, once=given["once"]), None)
     click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
     return EXIT_FAILURE if shipped.refused else EXIT_OK
 
@@ -155,9 +156,10 @@ async def _collect(
 
 
 def _summary(shipped: Shipped, topic: str, took_s: float) -> str:
-    text = f"{shipped.lines:,} records ({shipped.size_bytes:,} bytes) to {topic} in {took_s:.2f} s"
+    size = counted(shipped.size_bytes, "byte")
+    text = f"{counted(shipped.lines, 'record')} ({size}) to {topic} in {took_s:.2f} s"
     if shipped.transactions:
-        text += f", {shipped.transactions:,} transactions"
+        text += f", {counted(shipped.transactions, 'transaction')}"
     if shipped.cut_lines:
         text += f"; {shipped.cut_lines:,} were too long and were cut"
     if shipped.refused:

@@ -29,6 +29,7 @@ from barnabas.cli.records.layout import (
 from barnabas.cli.records.place import Place, Plan, planned
 from barnabas.cli.records.silence import Silence
 from barnabas.cli.records.start_position import give_back, go_to
+from barnabas.cli.waiting import Waiting
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.errors import ConfigError
@@ -158,7 +159,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 def _printed(work: Coroutine[Any, Any, None]) -> str:
     """Run the work; why it ended early, or empty: Ctrl-C is the usual end, and no error."""
     try:
-        run_client(work)
+        run_client(work, None)
     except KeyboardInterrupt:
         return "it was interrupted before it joined"
     return ""
@@ -188,33 +189,58 @@ class Printer:
 
 async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Printer) -> None:
     async with consumer:
-        await go_to(consumer, plan.start)
-        ends = Ends(consumer, plan.to_ms) if plan.has_end else None
-        silence = Silence(consumer, limits.timeout_ms, _JOIN_MS if plan.is_own_group else 0)
-        while limits.max_messages is None or printer.count < limits.max_messages:
-            if ends is not None and await ends.are_reached():
-                return
-            wait_ms = silence.left_ms(_POLL_MS if ends is None else _POLL_AT_END_MS)
-            if wait_ms <= 0:
-                return
-            records = await consumer.poll(wait_ms)
-            wanted = records
-            if records:
-                silence.broken()
-                if ends is not None:
-                    await ends.look_up()
-                    wanted = ends.before(records)
-            if limits.max_messages is not None:
-                wanted = wanted[: limits.max_messages - printer.count]
-            try:
-                printer.show(wanted)
-                printer.flush()
-            except BaseException:
-                give_back(consumer, records)
-                raise
-            if len(wanted) < len(records):
-                shown = set(map(_place, wanted))
-                give_back(consumer, (each for each in records if _place(each) not in shown))
+        with Waiting(lambda: _awaited(consumer, plan)) as waiting:
+            await go_to(consumer, plan.start)
+            ends = Ends(consumer, plan.to_ms) if plan.has_end else None
+            silence = Silence(consumer, limits.timeout_ms, _JOIN_MS if plan.is_own_group else 0)
+            while limits.max_messages is None or printer.count < limits.max_messages:
+                if ends is not None and await ends.are_reached():
+                    return
+                wait_ms = silence.left_ms(_POLL_MS if ends is None else _POLL_AT_END_MS)
+                if wait_ms <= 0:
+                    return
+                records = await consumer.poll(wait_ms)
+                if records:
+                    silence.broken()
+                    waiting.over()
+                    if ends is not None:
+                        await ends.look_up()
+                _show(consumer, records, _wanted(records, ends, limits, printer), printer)
+
+
+def _awaited(consumer: Consumer, plan: Plan) -> str:
+    """What it waits for now, in words."""
+    if plan.group is not None and consumer.group_metadata().generation < 0:
+        return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
+    return "records"
+
+
+def _wanted(
+    records: list[ConsumerRecord], ends: Ends | None, limits: Limits, printer: Printer
+) -> list[ConsumerRecord]:
+    """Those of the records that are to be printed."""
+    wanted = records if ends is None else ends.before(records)
+    if limits.max_messages is None:
+        return wanted
+    return wanted[: limits.max_messages - printer.count]
+
+
+def _show(
+    consumer: Consumer,
+    records: list[ConsumerRecord],
+    wanted: list[ConsumerRecord],
+    printer: Printer,
+) -> None:
+    """Print the wanted ones; the others were not read, nor those that nobody took."""
+    try:
+        printer.show(wanted)
+        printer.flush()
+    except BaseException:
+        give_back(consumer, records)
+        raise
+    if len(wanted) < len(records):
+        shown = set(map(_place, wanted))
+        give_back(consumer, (each for each in records if _place(each) not in shown))
 
 
 def _place(record: ConsumerRecord) -> tuple[str, int, int]:

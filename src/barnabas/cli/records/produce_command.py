@@ -207,7 +207,7 @@ def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
     problem: str | None = None
     try:
         with progress:
-            run_client(send_all(sending, tally, progress))
+            run_client(send_all(sending, tally, progress), None)
     except (BarnabasError, OSError) as error:
         problem = explain(error)
     except KeyboardInterrupt:

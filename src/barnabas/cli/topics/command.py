@@ -9,6 +9,7 @@ import sys
 import click
 
 from barnabas.cli.complaint import warn
+from barnabas.cli.counted import counted
 from barnabas.cli.options import (
     as_json,
     bootstrap_server,
@@ -235,7 +236,8 @@ def alter(
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
     if assignment is not None and len(assignment) != partitions:
         raise click.UsageError(
-            f"--replica-assignment names {len(assignment)} partitions, --partitions {partitions}"
+            f"--replica-assignment names {counted(len(assignment), 'partition')}, "
+            f"--partitions {partitions}"
         )
 
     async def work() -> int:

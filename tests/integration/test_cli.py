@@ -177,6 +177,14 @@ def test_help_needs_no_broker_and_shows_examples(shell: Shell) -> None:
         "server",
         "server start",
         "server stop",
+        "cluster",
+        "cluster describe",
+        "cluster health",
+        "offsets",
+        "log-dirs",
+        "log-dirs describe",
+        "verifiable-producer",
+        "verifiable-consumer",
     ):
         output, _ = shell.run(*line.split(), "--help")
         assert b"Examples:" in output, line

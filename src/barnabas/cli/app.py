@@ -21,8 +21,10 @@ from barnabas.errors import BarnabasError
 
 _COMMANDS = {
     "server": "Run or stop a broker.",
-    "cluster": "Run a cluster of several brokers on this machine.",
+    "cluster": "Run a cluster on this machine; describe any, and check its health.",
     "topics": "Create, list, describe, alter and delete topics.",
+    "offsets": "Show where partitions begin and end, and their offsets at a time.",
+    "log-dirs": "Show the log directories of brokers, and the replicas in them.",
     "partitions": "Watch the replicas of partitions: leader, ISR and lag.",
     "elect-leaders": "Elect the preferred replica of partitions, or any live one.",
     "reassign": "Move partitions to other brokers.",
@@ -39,6 +41,8 @@ _COMMANDS = {
     "table": "Merge and remove files of Delta tables.",
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
+    "verifiable-producer": "Send numbers, and print each outcome as JSON.",
+    "verifiable-consumer": "Consume in a group, and print each event as JSON.",
 }
 
 
@@ -51,6 +55,9 @@ _MODULES = {
     "dead-letters": "records.dead_letters_command",
     "records": "records.delete_command",
     "table": "table_command",
+    "log-dirs": "log_dirs.command",
+    "verifiable-producer": "verifiable.producer_command",
+    "verifiable-consumer": "verifiable.consumer_command",
 }
 """The modules of commands that are not in `<name>/command.py`."""
 

@@ -168,10 +168,8 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
         topic_argument, files = None, (str(topic_argument), *files)
     topic = one_topic(topic_argument, topic_option)
     names = [*files, *paths]
-    own = {
-        name.replace(".", "_"): value
-        for name, value in key_values(properties, "--producer-property").items()
-    }
+    given = key_values(properties, "--producer-property")
+    own = {name.replace(".", "_"): value for name, value in given.items()}
     options: dict[str, Any] = {
         "linger_ms": 5,
         "batch_size": 65_536,

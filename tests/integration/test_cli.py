@@ -185,6 +185,12 @@ def test_help_needs_no_broker_and_shows_examples(shell: Shell) -> None:
         "log-dirs describe",
         "verifiable-producer",
         "verifiable-consumer",
+        "profile",
+        "profile add",
+        "profile list",
+        "profile show",
+        "profile remove",
+        "profile use",
     ):
         output, _ = shell.run(*line.split(), "--help")
         assert b"Examples:" in output, line

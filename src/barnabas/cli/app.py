@@ -41,6 +41,7 @@ _COMMANDS = {
     "table": "Merge and remove files of Delta tables.",
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
+    "profile": "Name clusters, for --profile instead of their addresses.",
     "verifiable-producer": "Send numbers, and print each outcome as JSON.",
     "verifiable-consumer": "Consume in a group, and print each event as JSON.",
 }

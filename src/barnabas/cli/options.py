@@ -9,25 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
+from barnabas.cli.completion import topic_names
 from barnabas.cli.waiting import Waiting
 from barnabas.errors import UnknownTopicOrPartition
 from barnabas.net.loop import new_event_loop
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-DEFAULT_SERVERS = "localhost:9092"
-
-bootstrap_server = click.option(
-    "--bootstrap-server",
-    "servers",
-    default=DEFAULT_SERVERS,
-    show_default=True,
-    envvar="BARNABAS_BOOTSTRAP_SERVER",
-    show_envvar=True,
-    metavar="HOST:PORT[,...]",
-    help="Brokers to ask first; one that answers is enough.",
-)
 
 INT32 = click.IntRange(0, 2**31 - 1)
 INT64 = click.IntRange(0, 2**63 - 1)
@@ -46,8 +34,16 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 def topic_name(command: F) -> F:
     """The topic as an argument or, as in Kafka's tools, as `--topic`."""
-    option = click.option("--topic", "topic_option", metavar="NAME", help="The same as NAME.")
-    argument = click.argument("topic_argument", metavar="[NAME]", required=False)
+    option = click.option(
+        "--topic",
+        "topic_option",
+        metavar="NAME",
+        shell_complete=topic_names,
+        help="The same as NAME.",
+    )
+    argument = click.argument(
+        "topic_argument", metavar="[NAME]", required=False, shell_complete=topic_names
+    )
     return argument(option(command))
 
 
@@ -107,7 +103,8 @@ def run_client(
             with Waiting(waits_for):
                 return runner.run(work)
         except UnknownTopicOrPartition as error:
-            servers = click.get_current_context().params.get("servers")
+            context = click.get_current_context(silent=True)
+            servers = None if context is None else context.params.get("servers")
             if servers:
                 from barnabas.cli.suggestion import topics_like
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import click
 
 from barnabas.cli.cluster.health import problems
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin, ClusterDescription, TopicDescription
 from barnabas.client.admin.configs import TOPIC, ConfigResource
 
@@ -119,7 +120,7 @@ def health(as_json: bool, servers: str) -> int:
 
 
 async def _state(servers: str) -> State:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         topics = await admin.describe_topics()
         min_isr = {}
         for topic in topics:

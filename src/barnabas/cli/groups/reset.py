@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from barnabas.cli.connection import client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.groups.lookup import offsets_at, partition_numbers
 from barnabas.cli.groups.names import GroupNames
@@ -41,7 +42,7 @@ class ResetRequest(NamedTuple):
 
 async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move]:
     """The plan of all groups; with `execute` carried out once it is complete. Raises BadReset."""
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         group_ids = await request.names.of(admin)
         files = None if request.file_text is None else read_plan(request.file_text, group_ids)
         topics = await partition_numbers(admin)

@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin, LogDirDescription
 
 Described = Mapping[int, tuple[LogDirDescription, ...]]
@@ -31,7 +33,14 @@ def log_dirs() -> None:
 
 @log_dirs.command()
 @click.option("--broker", "brokers", type=int, multiple=True, metavar="ID", help="Repeatable.")
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Repeatable.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=topic_names,
+    help="Repeatable.",
+)
 @as_json
 @bootstrap_server
 def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, servers: str) -> int:
@@ -48,7 +57,7 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
     """
 
     async def work() -> Described:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             return await admin.describe_log_dirs()
 
     every = run_client(work())

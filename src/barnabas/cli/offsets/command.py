@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import click
 
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.instants import BadInstant, moment_ms
 from barnabas.cli.groups.reset_plan import BadReset, Selection, selected, selection
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAndTimestamp
 from barnabas.clock import SystemClock
@@ -35,12 +37,13 @@ class Ends(NamedTuple):
 
 
 @click.command()
-@click.argument("topics", nargs=-1, metavar="[NAME[:0,1]]...")
+@click.argument("topics", nargs=-1, metavar="[NAME[:0,1]]...", shell_complete=topic_names)
 @click.option(
     "--topic",
     "more_topics",
     multiple=True,
     metavar="NAME[:0,1]",
+    shell_complete=topic_names,
     help="The same as NAME: a topic, or some of its partitions; default: all topics.",
 )
 @click.option(
@@ -90,7 +93,7 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
     is_table = at is None and not as_json and sys.stdout.isatty()
 
     async def work() -> tuple[dict[TopicPartition, OffsetAndTimestamp], list[Ends]]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             names = await _partitions(admin, wanted, exclude_internal)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:

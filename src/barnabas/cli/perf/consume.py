@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import click
 
 from barnabas.cli.complaint import warn
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
-from barnabas.cli.options import bootstrap_server, key_values, one_topic, run_client, topic_name
+from barnabas.cli.options import key_values, one_topic, run_client, topic_name
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.clock import SystemClock
 from barnabas.errors import ConfigError
@@ -138,7 +139,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
         **{name.replace(".", "_"): text for name, text in settings.items()},
     }
     try:
-        consumer = Consumer(servers, **options)
+        consumer = Consumer(servers, **{**client_options(), **options})
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     wanted = Wanted(

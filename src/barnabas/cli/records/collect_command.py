@@ -13,9 +13,11 @@ from typing import Any
 
 import click
 
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server
 from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import bootstrap_server, run_client
+from barnabas.cli.options import run_client
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.receiving import Source, receive
 from barnabas.collector.record_joiner import IsStart
@@ -35,7 +37,13 @@ _STANDARD_INPUT = "-"
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[FILE|DIR|GLOB|-]...")
-@click.option("--topic", required=True, metavar="NAME", help="The topic to send to.")
+@click.option(
+    "--topic",
+    required=True,
+    metavar="NAME",
+    shell_complete=topic_names,
+    help="The topic to send to.",
+)
 @bootstrap_server
 @click.option(
     "--name",

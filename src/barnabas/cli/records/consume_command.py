@@ -9,15 +9,11 @@ from typing import Any, BinaryIO, NamedTuple
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.completion import group_ids
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.missing import why_no_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import (
-    as_json,
-    bootstrap_server,
-    key_values,
-    run_client,
-    topic_name,
-)
+from barnabas.cli.options import as_json, key_values, run_client, topic_name
 from barnabas.cli.records.end_position import Ends
 from barnabas.cli.records.layout import (
     BadFormat,
@@ -47,7 +43,12 @@ class Limits(NamedTuple):
 @click.command()
 @topic_name
 @click.option("--include", metavar="REGEX", help="Instead of a topic: all whose full name matches.")
-@click.option("--group", metavar="NAME", help="Consume as a member of this group, and commit.")
+@click.option(
+    "--group",
+    metavar="NAME",
+    shell_complete=group_ids,
+    help="Consume as a member of this group, and commit.",
+)
 @click.option(
     "--from-beginning",
     is_flag=True,
@@ -142,7 +143,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
         options["group_id"] = plan.group
     try:
         layout = _layout(template, as_json)
-        consumer = Consumer(servers, **options)
+        consumer = Consumer(servers, **{**client_options(), **options})
     except (BadFormat, ConfigError) as error:
         raise click.UsageError(str(error)) from error
     printer = Printer(sys.stdout.buffer, layout)

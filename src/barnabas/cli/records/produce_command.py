@@ -12,23 +12,18 @@ from typing import Any, NamedTuple
 import click
 
 from barnabas.cli.complaint import complain, explain
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import (
-    INT32,
-    bootstrap_server,
-    key_values,
-    one_topic,
-    run_client,
-    unescaped,
-)
+from barnabas.cli.options import INT32, key_values, one_topic, run_client, unescaped
 from barnabas.cli.progress import Progress
 from barnabas.cli.records.feed import FileFeed, LineFeed
 from barnabas.cli.records.json_lines import JsonFormat
 from barnabas.cli.records.lines import BadLine, LineFormat, parse_header
 from barnabas.cli.records.shipment import Sending, Tally, send_all
 from barnabas.cli.records.value_sender import ValueSender, suits
-from barnabas.client.arguments import topic_name
+from barnabas.client import arguments
 from barnabas.client.errors import InvalidTopicName
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.producer import Producer
@@ -80,9 +75,11 @@ class Shape(NamedTuple):
 
 
 @click.command()
-@click.argument("topic_argument", metavar="[NAME]", required=False)
+@click.argument("topic_argument", metavar="[NAME]", required=False, shell_complete=topic_names)
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=_FILE)
-@click.option("--topic", "topic_option", metavar="NAME", help="The same as NAME.")
+@click.option(
+    "--topic", "topic_option", metavar="NAME", shell_complete=topic_names, help="The same as NAME."
+)
 @click.option(
     "--file",
     "paths",
@@ -180,9 +177,9 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     }
     records = Shape(**shape)
     try:
-        topic_name(topic)
+        arguments.topic_name(topic)
         feed = records.feed(topic, names or [None])
-        producer = Producer(servers, **options)
+        producer = Producer(servers, **{**client_options(), **options})
     except (BadLine, ConfigError, InvalidTopicName) as error:
         raise click.UsageError(str(error)) from error
     quick = None

@@ -8,15 +8,10 @@ from typing import Any
 
 import click
 
+from barnabas.cli.completion import group_ids
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_OK
-from barnabas.cli.options import (
-    INT64,
-    bootstrap_server,
-    key_values,
-    one_topic,
-    run_client,
-    topic_name,
-)
+from barnabas.cli.options import INT64, key_values, one_topic, run_client, topic_name
 from barnabas.cli.verifiable.events import Events, text
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
@@ -29,7 +24,13 @@ _POLL_MS = 200
 
 @click.command("verifiable-consumer")
 @topic_name
-@click.option("--group-id", required=True, metavar="NAME", help="The consumer's group.")
+@click.option(
+    "--group-id",
+    required=True,
+    metavar="NAME",
+    shell_complete=group_ids,
+    help="The consumer's group.",
+)
 @click.option("--group-instance-id", metavar="ID", help="Makes it a static member.")
 @click.option("--max-messages", type=INT64, metavar="N", help="End after N; default: at Ctrl-C.")
 @click.option("--session-timeout", type=INT64, default=30_000, show_default=True, metavar="MS")
@@ -90,7 +91,7 @@ def verifiable_consumer(  # noqa: PLR0913  (a command's parameters are its optio
     given = key_values(properties, "--consumer-property")
     options |= {name.replace(".", "_"): value for name, value in given.items()}
     try:
-        consumer = Consumer(servers, **options)
+        consumer = Consumer(servers, **{**client_options(), **options})
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     reading = _Reading(consumer, max_messages, commits=not enable_autocommit, verbose=verbose)

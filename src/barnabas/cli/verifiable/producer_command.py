@@ -7,15 +7,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import (
-    INT64,
-    bootstrap_server,
-    key_values,
-    one_topic,
-    run_client,
-    topic_name,
-)
+from barnabas.cli.options import INT64, key_values, one_topic, run_client, topic_name
 from barnabas.cli.verifiable.events import Events, text
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.producer import Producer
@@ -96,7 +90,7 @@ def verifiable_producer(
     given = key_values(properties, "--producer-property")
     options |= {name.replace(".", "_"): value for name, value in given.items()}
     try:
-        producer = Producer(servers, **options)
+        producer = Producer(servers, **{**client_options(), **options})
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     return run_client(_Sending(producer, wanted).run(), None)

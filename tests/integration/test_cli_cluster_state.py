@@ -150,3 +150,8 @@ def test_a_cluster_without_one_of_its_brokers(capfd: pytest.CaptureFixture[str])
             "under-min-isr: two-0 refuses acks=all: in sync 1 of 1,2, min.insync.replicas is 2",
             "under-replicated: three-0 is under-replicated: in sync 1,3 of 1,2,3",
         ]
+        assert main(["offsets", "--bootstrap-server", cluster.bootstrap_servers]) == 1
+        assert capfd.readouterr() == (
+            "three:0:0\ntwo:0:0\n",
+            "barnabas offsets: one-0 has no leader: its offsets are unknown\n",
+        )

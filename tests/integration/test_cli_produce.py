@@ -93,6 +93,13 @@ def test_ux_2_a_whole_file_is_one_record(barnabas: InProcess, tmp_path: Path) ->
     assert "/large: value: a record of 2000" in errors and "max.request.size" in errors
 
 
+def test_pr_7_many_lines_are_one_transaction(barnabas: InProcess, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"".join(b"%d\n" % number for number in range(5_000)))
+    barnabas(f"produce tx {tmp_path}/lines --transactional-id t")
+    line = "consume tx --exit-at-end --isolation-level read_committed"
+    assert barnabas(line)[0].splitlines() == [str(number) for number in range(5_000)]
+
+
 def test_ux_2_several_files_and_nulls(barnabas: InProcess, tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"k:v\nk:NULL\n")
     (tmp_path / "two").write_bytes(b"NULL:v")

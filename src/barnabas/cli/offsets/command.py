@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import click
 
+from barnabas.cli.complaint import complain
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.instants import BadInstant, moment_ms
 from barnabas.cli.groups.reset_plan import BadReset, Selection, selected, selection
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAndTimestamp
@@ -71,11 +73,12 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
     isolation_level: str,
     as_json: bool,
     servers: str,
-) -> None:
+) -> int:
     """Show the offsets of partitions: where they end, begin, or were at a time.
 
     In a pipe or a file each partition is a line, topic:partition:offset; one without a record of
-    that time has none. On a terminal it is a table.
+    that time has none. On a terminal it is a table. A partition without a leader is left out, and
+    the exit code is 1.
 
     \b
     Examples:
@@ -97,13 +100,15 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
             names = await _partitions(admin, wanted, exclude_internal)
 
             async def ask(time_ms: int) -> dict[TopicPartition, OffsetAndTimestamp]:
-                times = dict.fromkeys(names, time_ms)
+                times = {name: time_ms for name, has_leader in names.items() if has_leader}
                 return await admin.list_offsets(times, read_committed=committed)
 
+            leaderless.extend(name for name, has_leader in names.items() if not has_leader)
             found = await ask(time_ms)
             starts = await ask(EARLIEST) if is_table else {}
             return found, [Ends(starts[name].offset, found[name].offset) for name in starts]
 
+    leaderless: list[TopicPartition] = []
     found, ends = run_client(work())
     if as_json:
         click.echo(json.dumps(list(_values(found)), indent=2))
@@ -112,6 +117,9 @@ def offsets(  # noqa: PLR0913  (a command's parameters are its options)
     else:
         for line in offset_lines(found):
             click.echo(line)
+    for name in leaderless:
+        complain("barnabas offsets", f"{name} has no leader: its offsets are unknown")
+    return EXIT_FAILURE if leaderless else EXIT_OK
 
 
 def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator[str]:
@@ -123,16 +131,18 @@ def offset_lines(found: Mapping[TopicPartition, OffsetAndTimestamp]) -> Iterator
 
 async def _partitions(
     admin: Admin, wanted: Iterable[Selection], exclude_internal: bool
-) -> list[TopicPartition]:
-    """The partitions to ask for, sorted. Raises BadReset for one that does not exist."""
+) -> dict[TopicPartition, bool]:
+    """The partitions to ask for, in order, and whether they have leaders. Raises BadReset for one
+    that does not exist."""
     names = [each.topic for each in wanted]
-    described = await admin.describe_topics(names or None)
-    existing = {
-        topic.name: [each.partition for each in topic.partitions]
-        for topic in described
+    described = {
+        topic.name: {each.partition: each.leader >= 0 for each in topic.partitions}
+        for topic in await admin.describe_topics(names or None)
         if names or not (exclude_internal and topic.is_internal)
     }
-    return sorted(selected(wanted or (Selection(name, None) for name in existing), existing))
+    existing = {topic: list(partitions) for topic, partitions in described.items()}
+    chosen = selected(wanted or (Selection(name, None) for name in existing), existing)
+    return {name: described[name.topic][name.partition] for name in sorted(chosen)}
 
 
 def _time_ms(text: str | None) -> int:

@@ -1,10 +1,10 @@
 """The README's examples run, and print what the README says they print.
 
 `python` and `console` blocks are run, in their order and in one empty directory, against one
-broker; other blocks are for reading. In a console block a line that starts with `$ ` is a command
-for the shell, continued by a trailing backslash; what follows it is its standard output, in which
-`...` stands for anything within a line and, alone in a line, for any number of lines. A fence
-`console no-run` shows what is not to be run here.
+broker, a block with tests by pytest; other blocks are for reading. In a console block a line that
+starts with `$ ` is a command for the shell, continued by a trailing backslash; what follows it is
+its standard output, in which `...` stands for anything within a line and, alone in a line, for any
+number of lines. A fence `console no-run` shows what is not to be run here.
 """
 
 from __future__ import annotations
@@ -94,6 +94,11 @@ def test_example_runs_as_printed(
 def run_block(block: Block, directory: Path, servers: str) -> None:
     # No test may count on port 9092: the address goes into the text, and to commands without one.
     text = block.text.replace(DEFAULT_ADDRESS, servers)
+    if block.language == "python" and "def test_" in text:
+        path = directory / "test_example.py"
+        path.write_text(text, encoding="utf-8")
+        run([sys.executable, "-m", "pytest", "-q", str(path)], directory, servers)
+        return
     if block.language == "python":
         run([sys.executable, "-c", text], directory, servers)
         return

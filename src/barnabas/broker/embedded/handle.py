@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_HEARTBEAT_MS = 250
 _TIMEOUT_S = 10.0  # as `waiting.TIMEOUT_S`, which would load the clients
 
 
@@ -93,13 +94,17 @@ class BrokerHandle(ABC):
         """A consumer of these topics, from their first record unless `auto_offset_reset` is given.
 
         With `group_id` it subscribes to them; else it is assigned all their partitions of this
-        moment. Close it, or the broker's `close` does.
+        moment. Unless a session or heartbeat time is given, it notices within a quarter of a second
+        that another member has joined. Close it, or the broker's `close` does.
         """
         from barnabas.client.sync.producer import SyncConsumer
         from barnabas.types import TopicPartition
 
-        if not {"auto_offset_reset", "auto.offset.reset"} & options.keys():
+        given = {name.replace(".", "_") for name in options}
+        if "auto_offset_reset" not in given:
             options["auto_offset_reset"] = "earliest"
+        if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
+            options["heartbeat_interval_ms"] = _HEARTBEAT_MS
         consumer = self._noted(SyncConsumer(self.bootstrap_servers, **options))
         if not topics:
             return consumer

@@ -13,7 +13,10 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.client_thread import ClientThread
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_CLOSING_S = 5.0
 _HEARTBEAT_MS = 250
 _TIMEOUT_S = 10.0  # as `waiting.TIMEOUT_S`, which would load the clients
 
@@ -201,16 +205,27 @@ class BrokerHandle(ABC):
                 self._client_thread.close()
 
     def _close_handed_out(self) -> None:
-        """Close the clients that were handed out and are open still."""
-        from barnabas.client.errors import ConcurrentUse
+        """Close the clients that were handed out and are open still; a few seconds at most.
 
+        Records that no broker takes keep a producer open until `delivery.timeout.ms`.
+        """
+        threads = []
         while self._handed_out:
-            client = self._handed_out.pop()
-            try:
-                client.close()
-            except ConcurrentUse as error:
-                _log.warning("a client outlives its broker: %s", error)
+            close = partial(_close, self._handed_out.pop())
+            threads.append(threading.Thread(target=close, name="barnabas-close", daemon=True))
+            threads[-1].start()
+        for thread in threads:
+            thread.join(_CLOSING_S)
+            if thread.is_alive():
+                _log.warning("a client outlives its broker: it still has records to send")
 
     def _noted(self, client: C) -> C:
         self._handed_out.add(client)
         return client
+
+
+def _close(client: SyncProducer | SyncConsumer | SyncAdmin) -> None:
+    try:
+        client.close()
+    except BarnabasError as error:  # such as ConcurrentUse: a thread reads with it
+        _log.warning("a client outlives its broker: %s", error)

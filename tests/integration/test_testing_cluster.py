@@ -7,6 +7,8 @@ import pytest
 from barnabas import Broker, Cluster
 from barnabas.errors import ConfigError
 from barnabas.testing import RemoteBroker, WaitTimeout
+from barnabas.types import TopicPartition
+from tests.kit.waiting import wait_until
 
 
 def test_tk_3_leader_and_isr_of_a_cluster_are_waited_for() -> None:
@@ -48,6 +50,24 @@ def test_tk_5_a_cluster_is_saved_and_restored() -> None:
             copy.restore(snapshot)
             assert copy.topic("t").values() == topic.values() == [b"a"]
             assert copy.group("g").lag() == 0 and copy.group("g").offsets()
+
+
+def test_tk_3_lines_and_waits_at_any_broker(servers: str) -> None:
+    """Barnabas's and Kafka's."""
+    with RemoteBroker(servers) as broker:
+        topic = broker.topic("lines-and-waits", partitions=2)
+        topic.send_many([b"a", ("key", "b")], partition=1)
+        assert [record.value for record in topic.wait_for_records(2)] == [b"a", b"b"]
+        assert broker.wait_for_leader(topic.name, 1) >= 0
+        with broker.consumer(topic.name, group_id="lines-and-waits") as consumer:
+            received = 0
+            while received < 2:
+                received += len(consumer.poll(1000))
+            consumer.commit_sync()
+            broker.wait_for(group="lines-and-waits", state="Stable", members=1, lag=0)
+        assert broker.group("lines-and-waits").offsets()[TopicPartition(topic.name, 1)] == 2
+        topic.delete()
+        wait_until(lambda: topic.name not in broker.topics())
 
 
 def test_tk_3_a_broker_elsewhere_is_used_alike() -> None:

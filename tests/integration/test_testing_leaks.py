@@ -1,4 +1,4 @@
-"""A hundred tests with a broker each, in one process, leave nothing behind."""
+"""A hundred tests with a broker each, in one process: what they leave, how long they take."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import test_kit
 from tests.kit.processes.pytest_process import run_pytest
 
 HUNDRED = """
@@ -53,6 +54,14 @@ def pytest_sessionfinish(session):
     print("left", "nothing" if after == before["held"] else (before["held"], after))
     print("grown_kb", (size_bytes - before["bytes"]) // 1024)
 """
+
+
+def test_tk_6_the_benchmark_names_its_parts() -> None:
+    """What they are on a quiet machine is no matter of a test."""
+    figures = {figure.what: figure for figure in test_kit.measured(1)}
+    assert figures[test_kit.BROKER].goal == 40
+    assert figures[test_kit.TO_RECORD].goal == 150
+    assert all(figure.reached > 0 for figure in figures.values())
 
 
 @pytest.mark.slow

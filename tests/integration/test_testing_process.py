@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,15 +14,18 @@ import psutil
 import pytest
 
 from barnabas import Broker, Cluster
+from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.errors import ConfigError
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import wait_until
 
 OWNER = """
-import sys, time
+import os, sys, time
 import barnabas
 broker = barnabas.Broker(process=True).start()
-print(broker.pid, broker.data_dir, flush=True)
+heir = os.fork() if sys.argv[1] == "with an heir" else 0
+if heir or sys.argv[1] == "alone":
+    print(broker.pid, heir, broker.data_dir, flush=True)
 time.sleep(600)
 """
 
@@ -82,17 +86,38 @@ def test_tk_1_a_failed_start_says_why_in_one_line(tmp_path: Path) -> None:
     assert psutil.Process().children() == []
 
 
-def test_tk_1_it_ends_with_its_owner_however_that_ends() -> None:
-    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("kind", ["alone", "with an heir"])
+def test_tk_1_it_ends_with_its_owner_however_that_ends(kind: str) -> None:
+    """Even if another process, which was forked from the owner, has the pipe as well."""
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, kind], stdout=subprocess.PIPE, text=True)
     try:
         assert owner.stdout is not None
-        pid, directory = owner.stdout.readline().split()
+        pid, heir, directory = owner.stdout.readline().split()
     finally:
         owner.kill()
-        owner.communicate(timeout=PATIENCE_S)
-    wait_until(lambda: not psutil.pid_exists(int(pid)), PATIENCE_S)
-    # Whoever is killed removes nothing; the directory is left.
+        owner.wait(PATIENCE_S)
+    try:
+        wait_until(lambda: not psutil.pid_exists(int(pid)), PATIENCE_S)
+    finally:
+        if int(heir):
+            os.kill(int(heir), signal.SIGKILL)
+        owner.stdout.close()
+    # Whoever is killed removes nothing.
     assert Path(directory).is_dir()
+    shutil.rmtree(directory)
+
+
+def test_tk_1_another_process_does_not_remove_it() -> None:
+    """As one that was forked from its owner's, and ends first."""
+    directory = DataDirectory(None)
+    made = directory.make()
+    process_id = os.fork()
+    if process_id == 0:
+        directory.remove()
+        os.execv(sys.executable, [sys.executable, "-c", ""])
+    os.waitpid(process_id, 0)
+    assert made.is_dir()
+    directory.remove()
 
 
 def test_tk_1_a_cluster_in_a_process_of_its_own() -> None:

@@ -121,7 +121,7 @@ class Broker(EmbeddedLife):
             **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
-        server = Server(self._config_of(properties))
+        server = Server(self._config_of(properties), self._seams())
         await server.start()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()

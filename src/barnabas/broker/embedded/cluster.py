@@ -180,7 +180,7 @@ class Cluster(EmbeddedLife):
     async def _start_broker(self, broker_id: int) -> None:
         assert self._store is not None
         config = self._config_of(self._properties(broker_id))
-        server = Server(config, store=self._store.session())
+        server = Server(config, self._seams(), self._store.session())
         await server.start()
         self._servers[broker_id] = server
         self._ports[broker_id] = server.port

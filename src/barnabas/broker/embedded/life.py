@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.broker.embedded.handle import BrokerHandle
 from barnabas.broker.embedded.quiet import QuietLog
+from barnabas.broker.embedded.unsynced_files import UnsyncedFiles
+from barnabas.broker.seams import Seams, system_seams
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
@@ -312,6 +314,13 @@ class EmbeddedLife(BrokerHandle):
             raise TimeoutError(
                 f"the {self._noun} did not {what} within {_PATIENCE_S:g} s"
             ) from None
+
+    def _seams(self) -> Seams:
+        """The system's, but for what would keep temporary data after a power cut."""
+        seams = system_seams()
+        if self._directory.is_temporary and not self._production_defaults:
+            return seams._replace(files=UnsyncedFiles())
+        return seams
 
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)

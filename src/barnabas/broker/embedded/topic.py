@@ -33,6 +33,9 @@ _MOST_RECORDS: Final = 1_000_000
 _POLL_MS: Final = 100
 _SHOWN_BYTES: Final = 60
 
+Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
+"""The first offset of each partition, and its end."""
+
 
 class Topic:
     """A topic of a broker that runs; what `broker.topic(name)` returns.
@@ -120,8 +123,14 @@ class Topic:
     ) -> list[ConsumerRecord]:
         """`records` once there are at least `count` of them, or WaitTimeout."""
         arguments.whole_number(count, "count")
+        looked: list[Range] = []
 
         async def look() -> Sight[list[ConsumerRecord]]:
+            between = await self._range(isolation_level)
+            # Read once there may be enough, or nothing more comes: not again and again meanwhile.
+            if _length(between) < count and looked != [between]:
+                looked[:] = [between]
+                return Sight([], False, f"{_length(between)} records")
             records = await self._records(isolation_level)
             return Sight(records, len(records) >= count, _seen(records))
 
@@ -202,11 +211,11 @@ class Topic:
         return [await delivery for delivery in deliveries]
 
     async def _records(self, isolation_level: str) -> list[ConsumerRecord]:
-        begins, ends = await self._range(isolation_level)
-        count = sum(ends[name] - begins[name] for name in ends)
-        if count > _MOST_RECORDS:
+        between = begins, ends = await self._range(isolation_level)
+        length = _length(between)
+        if length > _MOST_RECORDS:
             raise ValueError(
-                f"topic {self.name!r} has {count} records, more than {_MOST_RECORDS}: read them "
+                f"topic {self.name!r} has {length} records, more than {_MOST_RECORDS}: read them "
                 "with a consumer"
             )
         unread = {name: end for name, end in ends.items() if end > begins[name]}
@@ -227,9 +236,7 @@ class Topic:
                         del unread[name]
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
-    async def _range(
-        self, isolation_level: str
-    ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
+    async def _range(self, isolation_level: str) -> Range:
         """The first offset and the end of each partition."""
         described = await self._describe()
         names = [TopicPartition(self.name, each.partition) for each in described.partitions]
@@ -244,6 +251,11 @@ class Topic:
             {name: found.offset for name, found in begins.items()},
             {name: found.offset for name, found in ends.items()},
         )
+
+
+def _length(between: Range) -> int:
+    begins, ends = between
+    return sum(ends[name] - begins[name] for name in ends)
 
 
 def _data(value: bytes | str | None, argument: str) -> bytes | None:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ from barnabas.broker.embedded.settings import Setting
 from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
+from barnabas.client.consumer.subscription import RebalanceListener
 from barnabas.client.errors import ClientClosed
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import FETCH
+from barnabas.types import TopicPartition
 from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.produces import fill
 from tests.kit.broker.topics import create
@@ -220,6 +223,40 @@ def test_tk_1_clients_that_were_handed_out_survive_a_stop_and_end_with_close() -
     assert broker_threads() == before
     with pytest.raises(ClientClosed):
         producer.send("t", b"too late")
+
+
+class Held(RebalanceListener):
+    """Keeps its consumer inside `poll` until it is released."""
+
+    def __init__(self) -> None:
+        self.is_inside = threading.Event()
+        self.released = threading.Event()
+
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.is_inside.set()
+        self.released.wait(PATIENCE_S)
+
+
+def test_tk_1_a_client_in_use_does_not_keep_the_broker(caplog: pytest.LogCaptureFixture) -> None:
+    held = Held()
+    with Broker() as broker:
+        broker.topic("t")
+        consumer = broker.consumer(group_id="g", enable_auto_commit=False)
+        consumer.subscribe(["t"], held)
+
+        def read() -> None:
+            while not held.is_inside.is_set():
+                consumer.poll(100)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        assert held.is_inside.wait(PATIENCE_S)
+        stopped = broker.data_dir
+    assert "a client outlives its broker: close: another thread is using this" in caplog.text
+    assert not stopped.exists()
+    held.released.set()
+    thread.join(PATIENCE_S)
+    consumer.close()
 
 
 def test_tk_1_any_thread_may_start_and_stop() -> None:

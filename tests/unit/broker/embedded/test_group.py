@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from barnabas import Broker
 from barnabas.broker.embedded.waiting import WaitTimeout
+from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
+from tests.kit.raw_client import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +56,29 @@ def test_tk_3_what_cannot_be_waited_for_is_refused(broker: Broker) -> None:
 def test_tk_3_a_group_without_offsets_is_not_level(broker: Broker) -> None:
     with pytest.raises(WaitTimeout, match=r"saw instead: state Dead, 0 members, no committed"):
         broker.wait_for(group="nobody", lag=0, timeout_s=0.05)
+
+
+def test_tk_3_a_second_member_is_noticed(broker: Broker) -> None:
+    """And times that are given are the consumer's, under Kafka's names too."""
+    broker.topic("shared", partitions=2)
+    joined = threading.Event()
+
+    def join() -> None:
+        with broker.consumer("shared", group_id="both") as second:
+            while not joined.is_set():
+                second.poll(20)
+
+    with broker.consumer("shared", group_id="both") as first:
+        first.poll(0)
+        thread = threading.Thread(target=join)
+        thread.start()
+        try:
+            while len(first.assignment()) != 1:
+                first.poll(20)
+            broker.wait_for(group="both", state="Stable", members=2)
+        finally:
+            joined.set()
+            thread.join(PATIENCE_S)
+    given = {"session.timeout.ms": 200, "auto.offset.reset": "none", "group.id": "none"}
+    with pytest.raises(ConfigError, match=r"heartbeat\.interval\.ms: 3000 is not less"):
+        broker.consumer("shared", **given)  # type: ignore[arg-type]

@@ -67,6 +67,7 @@ def test_tk_5_a_running_broker_goes_back_to_it(tmp_path: Path) -> None:
         broker.snapshot(tmp_path / "saved")
         broker.topic("t").delete()
         broker.topic("other")
+        (tmp_path / "data.restoring" / "half").mkdir(parents=True)  # what a crash has left
         broker.restore(tmp_path / "saved")
         assert (state(broker), broker.port) == (before, port)
     assert Snapshot(tmp_path / "saved").kind.noun == "broker"

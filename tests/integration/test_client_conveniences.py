@@ -264,6 +264,20 @@ def test_records_of_every_kind_keep_their_order(broker: Any) -> None:
     asyncio.run(run())
 
 
+def test_a_record_is_too_large_in_an_open_batch_too(broker: Any) -> None:
+    """PR-3: max.request.size, whatever batch.size is."""
+
+    async def run() -> None:
+        options: dict[str, Any] = {"batch_size": 3_000_000, "linger_ms": 3_600_000}
+        async with Producer(broker.bootstrap_servers, **options) as producer:
+            for _ in range(3):
+                await producer.send("large", b"v")
+            with pytest.raises(MessageTooLarge, match=r"larger than 1048576 \(max.request.size\)"):
+                await producer.send("large", b"x" * 2_000_000)
+
+    asyncio.run(run())
+
+
 def test_a_producer_shows_itself(broker: Any) -> None:
     """UX-3: options in every form; names to choose from; counters with their units."""
     servers = broker.bootstrap_servers

@@ -134,6 +134,36 @@ def test_a_transaction_is_a_block(servers: str) -> None:
     asyncio.run(run())
 
 
+def test_many_records_share_a_transactions_batches(broker: Any) -> None:
+    """PR-7: none is sent outside of its transaction, however the last one ended."""
+    topic, servers = name("fast"), broker.bootstrap_servers
+
+    async def run() -> list[bytes | None]:
+        await make(servers, topic, partitions=1)
+        async with Producer(servers, transactional_id=topic, linger_ms=60_000) as producer:
+            await producer.init_transactions()
+            for number in range(6):
+                producer.begin_transaction()
+                for each in range(50):
+                    await producer.send(topic, b"%d %d" % (number, each))
+                await (
+                    producer.abort_transaction() if number % 2 else producer.commit_transaction()
+                )
+                with pytest.raises(InvalidTxnState, match="not in a transaction"):
+                    await producer.send(topic, b"outside")
+            producer.begin_transaction()
+            await producer.send(topic, b"lingers")
+            for value in (b"x" * 2_000_000, b"also refused"):
+                with pytest.raises(MessageTooLarge):
+                    await producer.send(topic, value)
+            await producer.abort_transaction()
+        records = await topic_records(servers, topic, "read_committed")
+        return [record.value for record in records]
+
+    expected = [b"%d %d" % (number, each) for number in (0, 2, 4) for each in range(50)]
+    assert asyncio.run(run()) == expected
+
+
 def test_a_transaction_is_a_block_in_threads_too(broker: Any) -> None:
     """PR-7."""
     topic, servers = name("block"), broker.bootstrap_servers

@@ -65,13 +65,11 @@ class Intake:
         preparation = Preparation(self._config)
         self._preparation = preparation if preparation.is_needed else None
         # Nothing is to be decided for a record that joins an open batch, not even its size.
-        self._joins = (
-            self._preparation is None
-            and self._transactions is None
-            and config.batch_size <= config.max_request_size
-        )
+        self._joins = self._preparation is None and config.batch_size <= config.max_request_size
         self.tasks.on_failure(lambda error: self._room.changed())
         self.tasks.on_failure(lambda error: self._close_open())
+        if self._transactions is not None:
+            self._transactions.on_state = self._close_open
         self._cluster.metadata.on_update(self._close_open)
         self._running = False
 
@@ -172,6 +170,8 @@ class Intake:
     def plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
         """As `checked`, of a record without other wishes; None if that takes any thought."""
         if not self._joins or not self._running or self.tasks.error is not None:
+            return None
+        if self._transactions is not None and not self._transactions.is_open:
             return None
         if type(value) is not bytes or (key is not None and type(key) is not bytes):
             return None
@@ -302,6 +302,8 @@ class Intake:
         if not self._joins or not self._running or self._room.line.locked():
             return
         if not batch.limit_bytes:
+            return
+        if self._transactions is not None and not self._transactions.is_open:
             return
         topic, partition = batch.topic_partition
         if not self._partitioner.is_custom:

@@ -384,6 +384,8 @@ def test_a_producer_shows_itself(broker: Any) -> None:
         assert not [each for each in dir(producer) if each.startswith("_")]
         figures = producer.metrics()
         assert figures["records_acknowledged_total"] == 1
+        assert figures["batches_acknowledged_total"] == figures["requests_answered_total"] == 1
+        assert figures["records_per_batch_average"] == 1
         assert figures["records_unfinished"] == figures["buffer_used_bytes"] == 0
         assert all(callable(getattr(producer, each)) for each in dir(producer))
         assert all(getattr(producer, each).__doc__ for each in dir(producer))

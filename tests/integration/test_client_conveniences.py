@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import barnabas
 from barnabas.client import Producer, ProducerRecord, RecordMetadata, SyncProducer
 from barnabas.client.errors import ClientClosed, RecordsPurged, SerializationError
+from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import ConfigError, InvalidTxnState, MessageTooLarge
 from tests.kit.client_transactions import make, name
@@ -132,6 +134,36 @@ def test_a_transaction_is_a_block(servers: str) -> None:
     asyncio.run(run())
 
 
+def test_many_records_share_a_transactions_batches(broker: Any) -> None:
+    """PR-7: none is sent outside of its transaction, however the last one ended."""
+    topic, servers = name("fast"), broker.bootstrap_servers
+
+    async def run() -> list[bytes | None]:
+        await make(servers, topic, partitions=1)
+        async with Producer(servers, transactional_id=topic, linger_ms=60_000) as producer:
+            await producer.init_transactions()
+            for number in range(6):
+                producer.begin_transaction()
+                for each in range(50):
+                    await producer.send(topic, b"%d %d" % (number, each))
+                await (
+                    producer.abort_transaction() if number % 2 else producer.commit_transaction()
+                )
+                with pytest.raises(InvalidTxnState, match="not in a transaction"):
+                    await producer.send(topic, b"outside")
+            producer.begin_transaction()
+            await producer.send(topic, b"lingers")
+            for value in (b"x" * 2_000_000, b"also refused"):
+                with pytest.raises(MessageTooLarge):
+                    await producer.send(topic, value)
+            await producer.abort_transaction()
+        records = await topic_records(servers, topic, "read_committed")
+        return [record.value for record in records]
+
+    expected = [b"%d %d" % (number, each) for number in (0, 2, 4) for each in range(50)]
+    assert asyncio.run(run()) == expected
+
+
 def test_a_transaction_is_a_block_in_threads_too(broker: Any) -> None:
     """PR-7."""
     topic, servers = name("block"), broker.bootstrap_servers
@@ -167,6 +199,21 @@ def test_purge_fails_what_was_not_sent(broker: Any) -> None:
     assert [record.value for record in asyncio.run(topic_records(servers, topic))] == [b"kept"]
 
 
+def test_purge_reaches_what_waits_for_a_topic() -> None:
+    """PR-8: for one that no broker has described yet, and for a broker that is away."""
+    with barnabas.Broker() as broker:
+        producer = SyncProducer(broker.bootstrap_servers, **UNAVAILABLE)
+        producer.send("left", b"stored").result(120)
+    deliveries = [producer.send("left", b"v"), producer.send("unknown", b"v")]
+    purged = 0
+    while purged < 2:  # the first is in flight until its connection is seen to be lost
+        purged += producer.purge()
+    for delivery in deliveries:
+        with pytest.raises(RecordsPurged):
+            delivery.result(120)
+    producer.close(timeout_ms=0)
+
+
 def test_flush_and_close_take_no_longer_than_they_may() -> None:
     """PR-8: what is left has an outcome, which says what to do."""
 
@@ -198,7 +245,7 @@ def test_flush_and_close_of_threads_take_no_longer_than_they_may() -> None:
         producer.flush(timeout_ms=20)
     producer.close(timeout_ms=20)
     for delivery in (left, unknown):
-        with pytest.raises(ClientClosed):
+        with pytest.raises(ClientClosed, match="give it more"):
             delivery.result(120)
     for wrong in (-1, float("nan"), "soon"):
         with pytest.raises((ValueError, TypeError), match="timeout_ms"):
@@ -248,18 +295,81 @@ def test_records_of_every_kind_keep_their_order(broker: Any) -> None:
         {"partition": 0},
         {"timestamp_ms": 5},
         {"value": b"x" * 900},
+        {"partition": 0, "value": b"x" * 900},
         {"value": bytearray(b"mutable")},
         {"value": None},
     ]
 
+    random = Random(1)
+
     async def run() -> None:
         await make(servers, topic, partitions=1)
-        async with Producer(servers, batch_size=1_000) as producer:
+        options: dict[str, Any] = {"max_in_flight_requests_per_connection": 1}
+        async with Producer(servers, batch_size=1_000, **options) as producer:
             sent = []
             for number in range(2_000):
-                kind = {"value": b"v%d" % number, **kinds[number * 7 % 11 % len(kinds)]}
+                kind = {"value": b"v%d" % number, **random.choice(kinds)}
                 sent.append(await producer.send(topic, **kind))
             assert [(await each).offset for each in sent] == list(range(2_000))
+
+    asyncio.run(run())
+
+
+def test_nobody_overtakes_who_waits_for_room(broker: Any) -> None:
+    """PR-3: what fits does not go before what came first."""
+    topic = name("line")
+
+    async def run() -> None:
+        await make(broker.bootstrap_servers, topic, partitions=1)
+        options: dict[str, Any] = {"batch_size": 2_000, "linger_ms": 60_000}
+        async with Producer(broker.bootstrap_servers, buffer_memory=8_000, **options) as producer:
+            first = await producer.send(topic, b"x" * 10)
+            await producer.flush()
+            await producer.send(topic, b"x" * 500)
+            waiting = asyncio.create_task(producer.send(topic, b"x" * 7_800))
+            await asyncio.sleep(0)
+            last = await producer.send(topic, b"small")
+            large = await waiting
+            await producer.flush()
+            assert first.result().offset < large.result().offset < last.result().offset
+
+    asyncio.run(run())
+
+
+def test_keyed_records_do_not_move_those_without_a_key(broker: Any) -> None:
+    """PR-2: sticky counts the bytes of the records whose partition it chose."""
+    topic = name("sticky")
+
+    async def run() -> None:
+        await make(broker.bootstrap_servers, topic)
+        options: dict[str, Any] = {"batch_size": 2_000, "linger_ms": 60_000}
+        async with Producer(broker.bootstrap_servers, **options) as producer:
+            sent = await producer.send(topic, b"v")
+            await producer.flush()
+            first = sent.result()
+            key = next(
+                b"%d" % n for n in range(99) if partition_for_key(b"%d" % n, 3) == first.partition
+            )
+            chosen = set()
+            for _ in range(6):
+                chosen.add((await producer.send(topic, b"v")).batch.topic_partition.partition)
+                for _ in range(40):
+                    await producer.send(topic, b"x" * 50, key)
+            assert chosen == {first.partition}
+
+    asyncio.run(run())
+
+
+def test_a_record_is_too_large_in_an_open_batch_too(broker: Any) -> None:
+    """PR-3: max.request.size, whatever batch.size is."""
+
+    async def run() -> None:
+        options: dict[str, Any] = {"batch_size": 3_000_000, "linger_ms": 3_600_000}
+        async with Producer(broker.bootstrap_servers, **options) as producer:
+            for _ in range(3):
+                await producer.send("large", b"v")
+            with pytest.raises(MessageTooLarge, match=r"larger than 1048576 \(max.request.size\)"):
+                await producer.send("large", b"x" * 2_000_000)
 
     asyncio.run(run())
 
@@ -274,6 +384,8 @@ def test_a_producer_shows_itself(broker: Any) -> None:
         assert not [each for each in dir(producer) if each.startswith("_")]
         figures = producer.metrics()
         assert figures["records_acknowledged_total"] == 1
+        assert figures["batches_acknowledged_total"] == figures["requests_answered_total"] == 1
+        assert figures["records_per_batch_average"] == 1
         assert figures["records_unfinished"] == figures["buffer_used_bytes"] == 0
         assert all(callable(getattr(producer, each)) for each in dir(producer))
         assert all(getattr(producer, each).__doc__ for each in dir(producer))

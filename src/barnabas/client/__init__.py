@@ -19,17 +19,20 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.subscription import RebalanceListener
     from barnabas.client.offsets import OffsetAndTimestamp
     from barnabas.client.producer.batch import ProducerRecord
-    from barnabas.client.producer.delivery import RecordMetadata
+    from barnabas.client.producer.batch_delivery import BatchDelivery
+    from barnabas.client.producer.delivery import Delivery, RecordMetadata
     from barnabas.client.producer.producer import Producer
     from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
     from barnabas.types import TopicPartition
 
 __all__ = [
     "Admin",
+    "BatchDelivery",
     "ConfigOperation",
     "ConfigResource",
     "Consumer",
     "ConsumerRecord",
+    "Delivery",
     "GroupMetadata",
     "NewTopic",
     "OffsetAndMetadata",
@@ -47,10 +50,12 @@ __all__ = [
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Admin": "barnabas.client.admin.admin",
+        "BatchDelivery": "barnabas.client.producer.batch_delivery",
         "ConfigOperation": "barnabas.client.admin.admin",
         "ConfigResource": "barnabas.client.admin.admin",
         "Consumer": "barnabas.client.consumer.consumer",
         "ConsumerRecord": "barnabas.client.consumer.fetched",
+        "Delivery": "barnabas.client.producer.delivery",
         "GroupMetadata": "barnabas.client.consumer.committed",
         "NewTopic": "barnabas.client.admin.admin",
         "OffsetAndMetadata": "barnabas.client.consumer.committed",

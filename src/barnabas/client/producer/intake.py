@@ -30,6 +30,8 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.client.producer.transactions import Transactions
 
+_new_tuple = tuple.__new__
+
 
 class Intake:
     """What `Producer` is built on; not for users."""
@@ -62,9 +64,12 @@ class Intake:
         self._wall_ms = self._clock.wall_ms
         preparation = Preparation(self._config)
         self._preparation = preparation if preparation.is_needed else None
-        self._prepares = self._preparation is not None or self._transactions is not None
+        # Nothing is to be decided for a record that joins an open batch, not even its size.
+        self._joins = self._preparation is None and config.batch_size <= config.max_request_size
         self.tasks.on_failure(lambda error: self._room.changed())
         self.tasks.on_failure(lambda error: self._close_open())
+        if self._transactions is not None:
+            self._transactions.on_state = self._close_open
         self._cluster.metadata.on_update(self._close_open)
         self._running = False
 
@@ -162,12 +167,26 @@ class Intake:
             )
         return checked
 
-    def _checked_here(self, record: ProducerRecord) -> CheckedRecord:
+    def plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
+        """As `checked`, of a record without other wishes; None if that takes any thought."""
+        if not self._joins or not self._running or self.tasks.error is not None:
+            return None
+        if self._transactions is not None and not self._transactions.is_open:
+            return None
+        if type(value) is not bytes or (key is not None and type(key) is not bytes):
+            return None
+        size_bytes = len(value) + RECORD_OVERHEAD_BYTES + (0 if key is None else len(key))
         try:
-            return self.checked(record)
-        except BarnabasError as error:
-            self.refused(error, record)
-            raise
+            if topic not in self._cluster.metadata.view.topics:
+                return None
+        except TypeError:  # refused later on
+            return None
+        if size_bytes > self._config.max_request_size:
+            return None
+        record: CheckedRecord = _new_tuple(
+            CheckedRecord, (topic, value, key, None, None, (), size_bytes)
+        )
+        return record
 
     async def send_checked(self, record: CheckedRecord) -> Delivery:
         """As `send`, for a record that `checked` returned."""
@@ -185,17 +204,18 @@ class Intake:
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
         """As `send`, for a `ProducerRecord`."""
-        return await self.send_checked(self._checked_here(record))
-
-    async def send_one(self, record: ProducerRecord) -> Delivery:
-        """As `send_record`."""
         if type(record) is ProducerRecord:
             topic, value, key, partition, timestamp_ms, headers = record
             if partition is None and timestamp_ms is None and not headers:
                 joined = self.join(topic, value, key)
                 if joined is not None:
                     return joined
-        return await self.send_record(record)
+        try:
+            checked = self.checked(record)
+        except BarnabasError as error:
+            self.refused(error, record)
+            raise
+        return await self.send_checked(checked)
 
     def knows_topic(self, topic: str) -> bool:
         """Whether the topic's metadata is known; in any thread."""
@@ -279,7 +299,11 @@ class Intake:
 
     def _keep_open(self, batch: ProducerBatch, *, is_free: bool) -> None:
         """Let more records join this batch; those without a key as far as the partitioner stays."""
-        if self._prepares or self._room.line.locked() or not batch.limit_bytes:
+        if not self._joins or not self._running or self._room.line.locked():
+            return
+        if not batch.limit_bytes:
+            return
+        if self._transactions is not None and not self._transactions.is_open:
             return
         topic, partition = batch.topic_partition
         if not self._partitioner.is_custom:

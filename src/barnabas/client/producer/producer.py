@@ -330,10 +330,10 @@ class Producer(Intake):
         """
         walk = arguments.walked(records, "records")
         if on_delivery is None:
-            return [await self.send_one(record) for record in walk]
+            return [await self.send_record(record) for record in walk]
         together = BatchDeliveries(arguments.callback(on_delivery, "on_delivery"))
         for record in walk:
-            together.add(await self.send_one(record))
+            together.add(await self.send_record(record))
         return None
 
     async def send_columns(

@@ -26,12 +26,18 @@ class Room:
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
-        """Return once there is room for that much, in `line`."""
-        while not self._accumulator.has_room(size_bytes):
-            self._changed.clear()
-            self._wake_sender()  # a full buffer sends lingering batches
-            await self._changed.wait()
-            self._check()
+        """Return once there is room for that much, in `line`. No batch lingers meanwhile."""
+        if self._accumulator.has_room(size_bytes):
+            return
+        self._accumulator.flushing += 1
+        try:
+            while not self._accumulator.has_room(size_bytes):
+                self._changed.clear()
+                self._wake_sender()
+                await self._changed.wait()
+                self._check()
+        finally:
+            self._accumulator.flushing -= 1
 
     def full(self, topic: str, limit_ms: int) -> BufferFull:
         """The error of a record that got none in that time."""

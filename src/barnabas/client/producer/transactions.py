@@ -123,7 +123,8 @@ class Transactions:
         self._groups = CoordinatorFinder(cluster, GROUP)
         self.on_change: Callable[[], None] = lambda: None  # the sender has something to do
         self._forget()
-        self.state = State.UNINITIALIZED
+        self.on_state: Callable[[], None] = lambda: None  # records may no longer be admitted
+        self._state = State.UNINITIALIZED
         self._adding: asyncio.Task[None] | None = None
         self._error: BarnabasError | None = None  # why FAILED or FENCED
 
@@ -135,6 +136,19 @@ class Transactions:
         self._may_be_begun = False  # ... or without an answer
         self._needs_bump = False
         self._error = None
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
+        self.on_state()
+
+    @property
+    def is_open(self) -> bool:
+        return self._state is State.OPEN
 
     # ---- the user's calls ----
 

@@ -74,6 +74,11 @@ class TransactionAborted(BarnabasError):
     """The record was not sent because its transaction was aborted before."""
 
 
+class RecordsPurged(BarnabasError):
+    """The record was not sent because `purge` was called before; or it is in doubt, if it was sent
+    and would have been sent again."""
+
+
 class ClientClosed(BarnabasError):
     """The client was used after `close`, or closed before this was done."""
 

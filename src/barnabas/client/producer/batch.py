@@ -8,10 +8,10 @@ nor reads a clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
+from barnabas.client.producer.open_records import OpenRecords, SealedRecords
 from barnabas.errors import BarnabasError
-from barnabas.client.producer.open_records import OpenRecords
 from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, BatchHeader, read_header, seal
 from barnabas.records.record import Headers
 from barnabas.types import TopicPartition
@@ -54,6 +54,20 @@ class RecordOptions(TypedDict, total=False):
     headers: GivenHeaders
 
 
+class SendOptions(RecordOptions, total=False):
+    """The optional arguments of `send`."""
+
+    on_delivery: Callable[[Any], Any] | None
+
+
+class ColumnOptions(TypedDict, total=False):
+    """The optional arguments of `send_columns`."""
+
+    partition: Any
+    timestamps_ms: Any
+    on_delivery: Callable[[Any], Any] | None
+
+
 class Identity(NamedTuple):
     """The producer id and epoch that a batch's sequence belongs to."""
 
@@ -68,9 +82,9 @@ class ProducerBatch:
     __slots__ = (
         "_callbacks",
         "attempts",
-        "counted_bytes",
         "base_offset",
         "base_sequence",
+        "counted_bytes",
         "created_ms",
         "done",
         "encoded",
@@ -99,7 +113,7 @@ class ProducerBatch:
     ) -> None:
         self.topic_partition = topic_partition
         self.number = number  # grows with each batch of the producer: the order to keep
-        self.records: OpenRecords | None = OpenRecords(codec)  # until it is encoded
+        self.records: OpenRecords | SealedRecords | None = OpenRecords(codec)  # until it is encoded
         self.encoded: bytes | None = None
         self.sealed_count = 0  # of records, once it is encoded
         self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
@@ -132,9 +146,19 @@ class ProducerBatch:
         batch.size_bytes = len(encoded)
         return batch
 
+    @classmethod
+    def of_records(
+        cls, topic_partition: TopicPartition, number: int, records: SealedRecords, created_ms: int
+    ) -> ProducerBatch:
+        """A batch of encoded records, to which no other can be added."""
+        batch = cls(topic_partition, number, 0, created_ms)
+        batch.records = records
+        batch.size_bytes = HEADER_BYTES + len(records.body)
+        return batch
+
     @property
     def record_count(self) -> int:
-        return self.sealed_count if self.records is None else len(self.records.values)
+        return self.sealed_count if self.records is None else self.records.count
 
     def append(
         self,
@@ -146,7 +170,7 @@ class ProducerBatch:
     ) -> int:
         """Add a record of at most `size_bytes`; its place in the batch."""
         records = self.records
-        assert records is not None, "the batch was encoded already"
+        assert type(records) is OpenRecords, "the batch was encoded already"
         index = len(records.values)
         records.append(timestamp_ms, key, value, headers)
         self.size_bytes += size_bytes

@@ -12,6 +12,7 @@ from typing import Final
 
 from barnabas.records.batch import NO_TIMESTAMP, BatchHeader
 from barnabas.records.compression import NONE, compress
+from barnabas.records.crc32c import Buffer
 from barnabas.records.record import Headers
 from barnabas.records.varint import append_varint
 
@@ -29,6 +30,10 @@ class OpenRecords:
         self.values: list[bytes | None] = []
         self.keys: dict[int, bytes] = {}  # by place
         self.headers: dict[int, Headers] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
 
     def append(
         self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
@@ -82,6 +87,23 @@ class OpenRecords:
             size += len(value) + len(tail)
             parts += (texts[size], b"\0", time, offset, key_size, key, value_size, value, tail)
         return b"".join(parts)
+
+
+class SealedRecords:
+    """Records that are encoded already, with a header that has no identity."""
+
+    __slots__ = ("body", "header")
+
+    def __init__(self, header: BatchHeader, body: Buffer) -> None:
+        self.header = header
+        self.body = body
+
+    @property
+    def count(self) -> int:
+        return self.header.record_count
+
+    def build(self) -> tuple[BatchHeader, Buffer]:
+        return self.header, self.body
 
 
 class _Varints(dict[int, bytes]):

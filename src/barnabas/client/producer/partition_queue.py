@@ -68,7 +68,7 @@ class PartitionQueue:
         """The batch that more records may join, if there is one that was never taken."""
         if self.waiting:
             last = self.waiting[-1]
-            if last.attempts == 0 and last.records is not None:
+            if last.limit_bytes:
                 return last
         return None
 

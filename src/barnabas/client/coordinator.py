@@ -1,7 +1,9 @@
 """Finds the coordinators of groups and transactional ids, and finds them again when they move.
 
 Requests to a coordinator have a connection of their own. On the one for data a fetch that waits
-for records would hold up every heartbeat behind it: answers come in the order of the requests.
+for records would hold up every heartbeat behind it: answers come in the order of the requests. A
+join waits for the other members: a finder that is `aside` has another connection still, so that
+heartbeats and commits go on meanwhile.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ _ELSEWHERE = (NotCoordinator.code, CoordinatorNotAvailable.code)
 _NOT_NOW = (*_ELSEWHERE, CoordinatorLoadInProgress.code)
 _MANY_FROM = 4  # the first version with several keys (KIP-699)
 _OWN_CONNECTIONS = 1 << 30  # added to a broker's id: a separate connection in the pool
+_ASIDE_CONNECTIONS = _OWN_CONNECTIONS + (1 << 29)
 
 M = TypeVar("M", bound=Message)
 
@@ -47,8 +50,9 @@ M = TypeVar("M", bound=Message)
 class CoordinatorFinder:
     """Finds and caches the coordinators of groups, or of transactional ids."""
 
-    def __init__(self, cluster: Cluster, key_type: int) -> None:
+    def __init__(self, cluster: Cluster, key_type: int, *, aside: bool = False) -> None:
         self._cluster = cluster
+        self._connections = _ASIDE_CONNECTIONS if aside else _OWN_CONNECTIONS
         self._key_type = key_type
         self._nodes: dict[str, BrokerAddress] = {}
         self._trouble = Trouble(MOMENT_MS)
@@ -112,7 +116,7 @@ class CoordinatorFinder:
     async def broker(self, key: str) -> BrokerAddress:
         """The coordinator of `key`, under its own broker id."""
         node = (await self.nodes([key]))[key]
-        return node._replace(node_id=node.node_id - _OWN_CONNECTIONS)
+        return node._replace(node_id=node.node_id - self._connections)
 
     def hang_up(self, key: str) -> None:
         """Close the connection: brokers read no request behind one that is unanswered."""
@@ -132,7 +136,7 @@ class CoordinatorFinder:
                 why = f"{error.name}: {message}" if message else reason(error)
                 self._warn(key, type(error), why)
             raise error
-        self._nodes[key] = BrokerAddress(_OWN_CONNECTIONS + at.node_id, at.host, at.port)
+        self._nodes[key] = BrokerAddress(self._connections + at.node_id, at.host, at.port)
 
     def _lost(self, key: str, error: Unreachable) -> None:
         self.forget(key)

@@ -25,6 +25,7 @@ class Assignor(NamedTuple):
     name: str  # as members vote for it
     java_name: str  # Kafka's class, which `partition.assignment.strategy` may name as well
     assign: Assign
+    is_cooperative: bool = False  # members keep their partitions while they join (KIP-429)
 
 
 def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
@@ -95,6 +96,7 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
                 "cooperative-sticky",
                 "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
                 assign_cooperatively,
+                is_cooperative=True,
             ),
         )
     }

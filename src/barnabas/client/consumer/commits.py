@@ -69,8 +69,8 @@ class Commits:
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
         """The group, for a commit. Raises CommitFailed, RebalanceInProgress if it cannot be now."""
-        self.on_refused: Callable[[KafkaError], None] = lambda error: None
-        """The coordinator refused the member's generation."""
+        self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
+        """The coordinator refused the member's generation. May raise a better error."""
 
     # ---- reading ----
 
@@ -139,13 +139,13 @@ class Commits:
         try:
             await commit_offsets(self._coordinators, who, offsets)
         except (UnknownMemberId, IllegalGeneration) as error:
-            self.on_refused(error)
+            self.on_refused(who, error)
             raise CommitFailed(
                 f"{error} The partitions may have been given to another member, since poll was "
                 "not called in time: raise max.poll.interval.ms or lower max.poll.records"
             ) from error
         except (RebalanceInProgress, FencedInstanceId) as error:
-            self.on_refused(error)
+            self.on_refused(who, error)
             raise
 
     # ---- automatic ----
@@ -167,7 +167,7 @@ class Commits:
                 self._note(offsets)
                 return
             _log.warning("auto commit of %d offsets failed: %s", len(offsets), error)
-            if isinstance(error, Unreachable) or (
+            if isinstance(error, Unreachable | RebalanceInProgress) or (
                 isinstance(error, KafkaError) and error.retriable
             ):
                 self._due_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms

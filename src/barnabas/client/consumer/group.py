@@ -3,6 +3,9 @@
     poll: still a member, nothing changed?  -> go on reading
           else: commit, call the listener, revoke everything -> join -> take the assignment
 
+    cooperative-sticky: join, and read on meanwhile -> take the assignment: revoke what moves to
+          another member, add what is new; join again if something was revoked (KIP-429)
+
 All of it happens inside of `poll`, so partitions change only between two polls; the join itself
 goes on between them. Also watches the topics: for a pattern the matching ones, for the group's
 leader their numbers of partitions (AS-1).
@@ -20,7 +23,7 @@ from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignment import Assignment
 from barnabas.client.consumer.commits import Commits
 from barnabas.client.consumer.committed import GroupMetadata
-from barnabas.client.consumer.membership import Membership
+from barnabas.client.consumer.membership import MEMBERSHIP_OVER, Membership
 from barnabas.client.consumer.subscription import ListenerResult, RebalanceListener, Subscription
 from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed
@@ -49,7 +52,6 @@ class Group:
     ) -> None:
         self._cluster = cluster
         self._group_id = config.group_id
-        self._coordinators = coordinators
         self._assignment = assignment
         self._commits = commits
         self._on_news = on_news
@@ -98,7 +100,7 @@ class Group:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         if self._joining is not None:
-            self._coordinators.hang_up(self._group_id)
+            self._membership.abandon_join()
         self._joining = self._looking = None
         try:
             await self._give_up()
@@ -125,16 +127,33 @@ class Group:
             if self._joining is None:
                 if not self._must_join():
                     return True
-                await self._give_up()
+                await self._give_up_before_join()
                 self._joining = asyncio.get_running_loop().create_task(self._join())
+                self._joining.add_done_callback(lambda done: self._on_news())
             joining = self._joining
-            await self._wait(joining, deadline_ms)
+            reads_on = len(self._assignment) > 0
+            if not reads_on:
+                await self._wait(joining, deadline_ms)
             if not joining.done():
-                return False
+                return reads_on
             self._joining = None
+            await self._joined(joining)
+
+    async def _joined(self, joining: asyncio.Task[list[TopicPartition]]) -> None:
+        """Take the outcome of a join that is over."""
+        try:
             assigned = joining.result()
-            if not self._must_join():
-                await self._take(assigned)
+        except MEMBERSHIP_OVER as error:
+            _log.warning("group %r: partitions are lost: %s", self._group_id, error)
+            await self._give_up()
+            return
+        except BarnabasError:
+            await self._give_up()
+            raise
+        if self._membership.is_cooperative and self._membership.is_member:
+            await self._exchange(assigned)
+        elif not self._must_join():
+            await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
         """Wait until the join is over, or time is up: then it goes on by itself."""
@@ -167,28 +186,55 @@ class Group:
             await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
         self._joined_for = subscription.names
         self._cluster.metadata.track(subscription.names)
-        return await self._membership.join(subscription.names, self._count_partitions)
-
-    async def _give_up(self) -> None:
-        """The partitions belong to other members from now on."""
         owned = self._assignment.names()
-        if not owned:
+        return await self._membership.join(subscription.names, self._count_partitions, owned)
+
+    async def _give_up_before_join(self) -> None:
+        """Eager: everything. Cooperative: the topics that are no longer subscribed to."""
+        subscription = self._subscription
+        assert subscription is not None
+        kept: list[TopicPartition] = []
+        if self._membership.is_cooperative and self._membership.is_member:
+            kept = [name for name in self._assignment.names() if subscription.covers(name.topic)]
+        await self._give_up(kept)
+
+    async def _give_up(self, kept: Sequence[TopicPartition] = ()) -> None:
+        """The partitions but these belong to other members from now on."""
+        remaining = frozenset(kept)
+        gone = [name for name in self._assignment.names() if name not in remaining]
+        if not gone:
             return
         listener = self._listener()
         try:
             if self._membership.is_member:
                 await self._commits.settle()
-                await self._call(listener.on_partitions_revoked, owned)
+                await self._call(listener.on_partitions_revoked, gone)
             else:
-                await self._call(listener.on_partitions_lost, owned)
+                await self._call(listener.on_partitions_lost, gone)
         finally:
-            self._assignment.replace([])
+            self._assignment.replace(kept)
 
     async def _take(self, assigned: Sequence[TopicPartition]) -> None:
         self._read_as = self._membership.metadata
         self._assignment.replace(assigned)
         self._cluster.metadata.track(name.topic for name in assigned)
         await self._call(self._listener().on_partitions_assigned, list(assigned))
+
+    async def _exchange(self, assigned: Sequence[TopicPartition]) -> None:
+        """Cooperative: revoke what is no longer this member's, add what is new.
+
+        What was revoked is free for its new owner only once this member has joined without it.
+        """
+        self._read_as = self._membership.metadata
+        now, before = frozenset(assigned), self._assignment.names()
+        kept = [name for name in before if name in now]
+        new = [name for name in assigned if name not in frozenset(before)]
+        if len(kept) < len(before):
+            self._membership.ask_rejoin(f"{len(before) - len(kept)} partitions were revoked")
+            await self._give_up(kept)
+        self._assignment.replace([*kept, *new])
+        self._cluster.metadata.track(name.topic for name in assigned)
+        await self._call(self._listener().on_partitions_assigned, new)
 
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
@@ -212,6 +258,8 @@ class Group:
     # ---- committing ----
 
     def _who(self) -> GroupMetadata:
+        if self._joining is not None and len(self._assignment):
+            return self._read_as  # cooperative: what is kept can be committed until the join ends
         if self._joining is not None:
             raise RebalanceInProgress(
                 f"group {self._group_id!r} is rebalancing: poll until that is over"
@@ -223,7 +271,14 @@ class Group:
             )
         return self._membership.metadata
 
-    def _refused(self, error: KafkaError) -> None:
+    def _refused(self, who: GroupMetadata, error: KafkaError) -> None:
+        """A commit was refused; of one that a rebalance has overtaken that says nothing else."""
+        membership = self._membership
+        is_overtaken = membership.is_member and who != membership.metadata
+        if self._joining is not None or is_overtaken:
+            raise RebalanceInProgress(
+                f"group {self._group_id!r} is rebalancing: poll until that is over, then commit"
+            ) from error
         if isinstance(error, RebalanceInProgress):
             self._membership.ask_rejoin("the group is rebalancing")
         else:

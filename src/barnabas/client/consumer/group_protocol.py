@@ -4,7 +4,8 @@
 
 The layout is `protocol.consumer_protocol`'s; the user data of a sticky member is drawn here. It
 lists the partitions that the member had: the eager protocol revokes all of them before a join, so
-the subscription's own list of owned partitions, which is for members that keep them, stays empty.
+the subscription's own list of owned partitions stays empty. A cooperative member keeps its
+partitions while it joins, and lists them there (KIP-429).
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ class GroupMember(NamedTuple):
         return self.instance_id is None, self.instance_id or self.member_id
 
 
+class Held(NamedTuple):
+    """What a member that joins had, and what of it is still its own."""
+
+    had: Sequence[TopicPartition] = ()  # by its last assignment
+    generation: int = -1  # of that assignment; -1: none
+    owned: Sequence[TopicPartition] = ()  # none by the eager protocol
+
+
 GroupAssignment = dict[str, list[TopicPartition]]
 """Each member's partitions, by member id; a member without any has an empty list."""
 
@@ -59,22 +68,22 @@ class StickyUserData(Message):
 def encode_subscription(
     assignor: str,
     topics: Iterable[str],
-    had: Sequence[TopicPartition],
-    generation: int,
+    held: Held,
     rack_id: str | None = None,
 ) -> bytes:
-    """A subscription without owned partitions; for sticky with the partitions that it `had`."""
+    """A subscription; for sticky with the partitions that the member had."""
     user_data = None
     if assignor == STICKY:
         out = bytearray()
-        data = StickyUserData(previous_assignment=_by_topic(had), generation=generation)
+        data = StickyUserData(previous_assignment=_by_topic(held.had), generation=held.generation)
         encode_after(out, data, 1)
         user_data = bytes(out)
     return encode_consumer_protocol(
         ConsumerProtocolSubscription(
             topics=sorted(topics),
             user_data=user_data,
-            generation_id=generation,
+            owned_partitions=_by_topic(held.owned),
+            generation_id=held.generation,
             rack_id=rack_id,
         )
     )

@@ -5,7 +5,9 @@
 
 Invariant: a generation counts until the coordinator ends it; commits and heartbeats of an ended one
 are refused, so no partition has two readers that the group knows of. `group` revokes partitions
-before a join and calls the listener. Uses the eager protocol: a member owns nothing while it joins.
+and calls the listener. By the eager protocol a member owns nothing while it joins; by the
+cooperative one it keeps what it owns until an assignment takes it away (KIP-429), so a join that
+finds the membership over raises instead of joining as somebody new: those partitions are lost.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignors import ASSIGNORS, Assignor, chosen_assignors
 from barnabas.client.consumer.committed import GroupMetadata
 from barnabas.client.consumer.group_protocol import (
+    Held,
     decode_assignment,
     decode_member,
     encode_assignment,
     encode_subscription,
 )
-from barnabas.client.coordinator import CoordinatorFinder
+from barnabas.client.coordinator import GROUP, CoordinatorFinder
 from barnabas.client.errors import Unreachable
 from barnabas.client.pool import backoff_ms
 from barnabas.errors import (
@@ -84,10 +87,9 @@ class Membership:
         self._instance_id = config.group_instance_id or None
         self._member_id = ""
         self._generation = _NO_GENERATION
-        self._had: Sequence[
-            TopicPartition
-        ] = ()  # for the sticky assignor: the partitions, and their generation
-        self._had_generation = _NO_GENERATION
+        self._held = Held()
+        self._aside = CoordinatorFinder(cluster, GROUP, aside=True)
+        self._joins_at = coordinators
         self._heart: asyncio.Task[None] | None = None
         self._polled_at_ms = 0
         self.is_polling = False
@@ -98,6 +100,15 @@ class Membership:
         self.error: BarnabasError | None = None  # for the next poll; the membership is over
 
     # ---- state ----
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether this member keeps its partitions while it joins.
+
+        Only if all its assignors are cooperative, as in Kafka: an eager one, which may be chosen
+        next time, gives partitions away without asking who owns them.
+        """
+        return all(assignor.is_cooperative for assignor in self._assignors)
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -138,14 +149,21 @@ class Membership:
     # ---- joining ----
 
     async def join(
-        self, topics: Sequence[str], count_partitions: CountPartitions
+        self,
+        topics: Sequence[str],
+        count_partitions: CountPartitions,
+        owned: Sequence[TopicPartition] = (),
     ) -> list[TopicPartition]:
         """Take part in rebalances until one ends with an assignment, and return that.
 
         Retries transient errors. Raises others, such as GroupMaxSizeReached,
-        InconsistentGroupProtocol, FencedInstanceId.
+        InconsistentGroupProtocol, FencedInstanceId; with `owned` partitions also one of
+        MEMBERSHIP_OVER: they are no longer this member's.
         """
         await self._stop_heart()
+        self._held = self._held._replace(owned=owned)
+        # The user reads on, and commits: that must not wait behind a join that is unanswered.
+        self._joins_at = self._aside if owned else self._coordinators
         failures = 0
         reason = ""
         while True:
@@ -155,7 +173,9 @@ class Membership:
             except MemberIdRequired:
                 continue
             except (Unreachable, KafkaError) as error:
-                self._forget(error)
+                self._forget(error, keep_generation=bool(owned))
+                if owned and isinstance(error, MEMBERSHIP_OVER):
+                    raise
                 if not (isinstance(error, _AGAIN) or error.retriable):
                     raise
                 failures += 1
@@ -169,16 +189,20 @@ class Membership:
                 )
                 await asyncio.sleep(pause_ms / 1000)
                 continue
-            self._had, self._had_generation = tuple(assigned), self._generation
+            self._held = Held(tuple(assigned), self._generation)
             self._polled_at_ms = self._clock.monotonic_ms()
             self._heart = self._cluster.tasks.start("heartbeats", self._beat())
             return assigned
 
-    def _forget(self, error: BarnabasError) -> None:
+    def _forget(self, error: BarnabasError, *, keep_generation: bool) -> None:
         """Drop the parts of the identity that an error ends."""
         if isinstance(error, UnknownMemberId | FencedInstanceId):
             self._member_id = ""
-        self._generation = _NO_GENERATION
+        is_passing = isinstance(error, Unreachable | RebalanceInProgress) or (
+            isinstance(error, KafkaError) and error.retriable
+        )
+        if not (keep_generation and is_passing):
+            self._generation = _NO_GENERATION
 
     async def _join_once(
         self, topics: Sequence[str], reason: str, count_partitions: CountPartitions
@@ -200,12 +224,12 @@ class Membership:
         wait_ms = max(
             self._cluster.config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_LAPSE_MS
         )
-        joined = await self._coordinators.call(
+        joined = await self._joins_at.call(
             config.group_id, JOIN_GROUP, request, JoinGroupResponse, wait_ms
         )
         if joined.error_code == MemberIdRequired.code:
             self._member_id = joined.member_id
-        self._coordinators.check(config.group_id, joined.error_code)
+        self._joins_at.check(config.group_id, joined.error_code)
         self._member_id = joined.member_id
         self._generation = joined.generation_id
         is_leader = joined.leader == joined.member_id
@@ -217,7 +241,7 @@ class Membership:
 
     def _subscription(self, assignor: Assignor, topics: Sequence[str]) -> bytes:
         rack_id = self._config.client_rack or None
-        return encode_subscription(assignor.name, topics, self._had, self._had_generation, rack_id)
+        return encode_subscription(assignor.name, topics, self._held, rack_id)
 
     async def _assign(
         self, joined: JoinGroupResponse, count_partitions: CountPartitions
@@ -251,8 +275,8 @@ class Membership:
                 for member_id, partitions in assignments.items()
             ],
         )
-        synced = await self._coordinators.call(group_id, SYNC_GROUP, request, SyncGroupResponse)
-        self._coordinators.check(group_id, synced.error_code)
+        synced = await self._joins_at.call(group_id, SYNC_GROUP, request, SyncGroupResponse)
+        self._joins_at.check(group_id, synced.error_code)
         assigned = decode_assignment(synced.assignment)
         _log.info(
             "group %r: generation %d by %s gives %d partitions to %s",
@@ -329,13 +353,17 @@ class Membership:
 
     # ---- leaving ----
 
+    def abandon_join(self) -> None:
+        """Close the connection of a join without an answer: requests behind it are not read."""
+        self._joins_at.hang_up(self._config.group_id)
+
     async def leave(self, reason: str) -> None:
         """Stop the heartbeats; a dynamic member leaves its group, a static one may come back."""
         await self._stop_heart()
         await self._send_leave(reason)
         self._member_id = ""
         self._generation = _NO_GENERATION
-        self._had, self._had_generation = (), _NO_GENERATION
+        self._held = Held()
         self.counts = None
         self.rejoin_reason = ""
         self.error = None
@@ -361,4 +389,7 @@ class Membership:
             _log.info("group %r: leaving it: %s", group_id, error)
 
 
-_AGAIN = (Unreachable, RebalanceInProgress, UnknownMemberId, IllegalGeneration)
+MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)
+"""The group went on without this member, which may join again."""
+
+_AGAIN = (Unreachable, RebalanceInProgress, *MEMBERSHIP_OVER)

@@ -15,6 +15,10 @@ ListenerResult = Awaitable[None] | None
 class RebalanceListener:
     """Called inside of `poll`, `unsubscribe` and `close` with partitions that come and go.
 
+    By an eager assignor all partitions go before each rebalance and come after it. By
+    cooperative-sticky alone only those go that move, and those come that are new: the others stay
+    assigned, and are read during the rebalance as well (KIP-429).
+
     Subclass it and override the methods that matter, each as `def` or as `async def`.
     """
 
@@ -23,7 +27,10 @@ class RebalanceListener:
         return None
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
-        """These were assigned, and nothing was read of them yet: the moment for `seek`."""
+        """These were assigned, and nothing was read of them yet: the moment for `seek`.
+
+        Called after every rebalance; the list is empty if this member was given nothing new.
+        """
         return None
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> ListenerResult:
@@ -68,6 +75,12 @@ class Subscription:
         self.names = tuple(dict.fromkeys(arguments.topic_names(topics)))
         if not self.names:
             raise ValueError("topics: nothing to subscribe to; unsubscribe() leaves the group")
+
+    def covers(self, topic: str) -> bool:
+        """Whether it may name this topic."""
+        if self.pattern is None:
+            return topic in self.names
+        return self.pattern.fullmatch(topic) is not None
 
     def match(self, topics: Mapping[str, bool]) -> bool:
         """Match all topics (name -> whether it is internal, TP-8); whether `names` changed."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.client.consumer.group_protocol import (
     GroupMember,
+    Held,
     decode_assignment,
     decode_member,
     encode_assignment,
@@ -30,7 +31,7 @@ def member(metadata: bytes) -> JoinGroupResponseMember:
 
 def test_a_sticky_member_says_what_it_had_and_when() -> None:
     """AS-4: in user data, for the eager protocol owns nothing while it joins."""
-    subscribed = encode_subscription("sticky", ["t1", "t0"], HAD, 7)
+    subscribed = encode_subscription("sticky", ["t1", "t0"], Held(HAD, 7))
     assert decode_member("sticky", member(subscribed)) == GroupMember(
         "m", ("t0", "t1"), HAD, 7, "i"
     )
@@ -40,8 +41,17 @@ def test_a_sticky_member_says_what_it_had_and_when() -> None:
 def test_the_others_say_that_they_own_nothing() -> None:
     """AS-6: what an eager member gave up may go to anybody at once."""
     for assignor in ("range", "roundrobin", "cooperative-sticky"):
-        subscribed = encode_subscription(assignor, ["t0"], HAD, 7)
+        subscribed = encode_subscription(assignor, ["t0"], Held(HAD, 7))
         assert decode_member(assignor, member(subscribed)) == GroupMember("m", ("t0",), (), 7, "i")
+
+
+def test_as_6_a_cooperative_member_says_what_it_keeps() -> None:
+    """KIP-429: its partitions, and the generation that gave them to it; Kafka's leaders read both
+    from the subscription."""
+    subscribed = encode_subscription("cooperative-sticky", ["t0"], Held(HAD, 7, HAD[:2]))
+    assert decode_member("cooperative-sticky", member(subscribed)) == GroupMember(
+        "m", ("t0",), HAD[:2], 7, "i"
+    )
 
 
 def test_sticky_bytes_are_kafkas() -> None:
@@ -56,7 +66,7 @@ def test_sticky_bytes_are_kafkas() -> None:
         "00000007"  # generation
         "ffff"  # rack
     )  # fmt: skip
-    assert encode_subscription("sticky", ["t0"], HAD[:2], 7).hex() == expected
+    assert encode_subscription("sticky", ["t0"], Held(HAD[:2], 7)).hex() == expected
 
 
 def test_user_data_that_cannot_be_read_costs_only_itself() -> None:

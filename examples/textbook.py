@@ -49,13 +49,17 @@ def run(servers: str, assigns: bool) -> None:
 
 def send(servers: str) -> None:
     producer = SyncProducer(
-        servers,
-        acks="all",
-        # The textbook's producer took the partitions in turn. Today's stays with one for a batch,
-        # so that a hundred short records may all be in the same.
-        partitioner="round-robin",
+        {
+            "bootstrap.servers": servers,
+            "key.serializer": "integer",
+            "value.serializer": "string",
+            "acks": "all",
+            # The textbook's producer took the partitions in turn. Today's stays with one for a
+            # batch, so that a hundred short records may all be in the same.
+            "partitioner": "round-robin",
+        }
     )
-    futures = [producer.send(TOPIC, b"HelloWorld%d" % number) for number in range(RECORDS)]
+    futures = [producer.send(TOPIC, f"HelloWorld{number}") for number in range(RECORDS)]
     for future in futures:
         print(future.result())
     producer.close()

@@ -44,6 +44,7 @@ class _Delivery(SyncDelivery):
         self.record = record
         self.delivery = None
         self.error = None
+        self.on_delivery = None
         self._when_queued = None
 
 

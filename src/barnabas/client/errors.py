@@ -94,6 +94,14 @@ class ConcurrentUse(BarnabasError):
     """Another thread or task is using the consumer, which serves one at a time."""
 
 
+def closed_too_early() -> ClientClosed:
+    """The error of a record without an outcome when `close` had no more time."""
+    return ClientClosed(
+        "the producer was closed before the record was acknowledged, after the timeout_ms of "
+        "close(): give it more; a record that was sent may be stored all the same"
+    )
+
+
 def log_truncated(
     topic_partition: TopicPartition, offset: int, diverged_at: int | None
 ) -> LogTruncated:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from barnabas.client.producer.batch import ProducerBatch
-from barnabas.client.producer.delivery import call_back, until_done
+from barnabas.client.producer.delivery import Delivery, call_back, until_done
 from barnabas.errors import BarnabasError
 
 
@@ -73,16 +73,21 @@ class BatchDeliveries:
     def __init__(self, on_delivery: OnDelivery) -> None:
         self._on_delivery = on_delivery
         self._open: dict[ProducerBatch, tuple[list[int], list[int]]] = {}
+        self._count = 0
 
-    def add(self, index: int, batch: ProducerBatch, place: int) -> None:
-        """The record of that index is at that place of a batch."""
+    def add(self, delivery: Delivery) -> None:
+        """The next record is queued."""
+        batch = delivery.batch
         lists = self._open.get(batch)
+        is_first = lists is None
         if lists is None:
             lists = self._open[batch] = [], []
+        lists[0].append(self._count)
+        lists[1].append(delivery.index)
+        self._count += 1
+        if is_first:
             batch.when_done(lambda: self._done(batch))
-        lists[0].append(index)
-        lists[1].append(place)
 
     def _done(self, batch: ProducerBatch) -> None:
         delivery = BatchDelivery(batch, *self._open.pop(batch))
-        call_back(self._on_delivery, delivery, delivery.place)
+        call_back(self._on_delivery, delivery)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.client import arguments
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
+from barnabas.client.producer.batch import ColumnOptions, ProducerBatch, ProducerRecord
 from barnabas.client.producer.batch_delivery import BatchDelivery
 from barnabas.client.producer.delivery import call_back
 from barnabas.client.producer.open_records import SealedRecords, new_header
@@ -81,16 +81,15 @@ class ColumnSender:
         self._on_delivery: Callable[[BatchDelivery], Any] | None = None
 
     async def send(
-        self,
-        topic: str,
-        values: Any,
-        keys: Any,
-        partition: Any = None,
-        timestamps_ms: Any = None,
-        on_delivery: Callable[[BatchDelivery], Any] | None = None,
+        self, topic: str, values: Any, keys: Any, options: ColumnOptions
     ) -> list[BatchDelivery]:
+        """As `Producer.send_columns`."""
+        partition, timestamps_ms = options.get("partition"), options.get("timestamps_ms")
+        on_delivery = options.get("on_delivery")
         if on_delivery is not None:
             self._on_delivery = arguments.callback(on_delivery, "on_delivery")
+        if unknown := options.keys() - ColumnOptions.__annotations__.keys():
+            raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
         if self._producer.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
@@ -215,7 +214,7 @@ class ColumnSender:
         self._deliveries.append(delivery)
         if self._on_delivery is not None:
             report = self._on_delivery
-            delivery.batch.when_done(lambda: call_back(report, delivery, delivery.place))
+            delivery.batch.when_done(lambda: call_back(report, delivery))
 
 
 def _sequence(numbers: Integers | range) -> Sequence[int]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from barnabas.client import arguments
 from barnabas.client.producer.accumulator import Accumulator
@@ -18,7 +19,14 @@ from barnabas.errors import BarnabasError
 
 _log = logging.getLogger(__name__)
 
-D = TypeVar("D")
+
+class Placed(Protocol):
+    """A delivery of any kind."""
+
+    def place(self) -> str: ...
+
+
+D = TypeVar("D", bound=Placed)
 
 
 class RecordMetadata(NamedTuple):
@@ -71,7 +79,7 @@ class Delivery:
         An exception that it raises is only logged.
         """
         arguments.callback(callback, "callback")
-        self.batch.when_done(lambda: call_back(callback, self, self.place))
+        self.batch.when_done(partial(call_back, callback, self))
 
     def place(self) -> str:
         """The record's partition, with its offset if known, as text."""
@@ -90,12 +98,12 @@ class Delivery:
         return self.result()
 
 
-def call_back(callback: Callable[[D], Any], delivery: D, place: Callable[[], str]) -> None:
+def call_back(callback: Callable[[D], Any], delivery: D) -> None:
     """Call a user's callback; an exception that it raises is only logged."""
     try:
         callback(delivery)
     except (Exception, asyncio.CancelledError):  # the latter: of a future that it awaited
-        _log.exception("the callback of the record for %s failed", place())
+        _log.exception("the callback of the record for %s failed", delivery.place())
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:

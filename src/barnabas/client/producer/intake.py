@@ -7,7 +7,6 @@ have no key and no other wish: `join` queues them without a decision of their ow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ClientClosed, UnknownPartition, Unreachable
 from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord, SendOptions
+from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.open_records import OpenRecords
 from barnabas.client.producer.partitioner import Partitioner
@@ -59,9 +58,16 @@ class Intake:
         self._room = Room(self._accumulator, self._sender.wake, self._check_open)
         # By topic, the batch that records without a key join: nothing else is to be decided.
         self._open: dict[str, ProducerBatch] = {}
+        self._open_partitions: dict[tuple[str, int], ProducerBatch] = {}  # for those with one
         self._wall_ms = self._clock.wall_ms
         preparation = Preparation(self._config)
         self._preparation = preparation if preparation.is_needed else None
+        # Nothing is to be decided for a record that joins an open batch, not even its size.
+        self._joins = (
+            self._preparation is None
+            and self._transactions is None
+            and config.batch_size <= config.max_request_size
+        )
         self.tasks.on_failure(lambda error: self._room.changed())
         self.tasks.on_failure(lambda error: self._close_open())
         self._cluster.metadata.on_update(self._close_open)
@@ -82,18 +88,20 @@ class Intake:
             return None
         return self._append(record, topic)
 
-    def join(self, topic: str, value: Any) -> Delivery | None:
-        """Queue a value in the batch that is open for its topic; None if that takes any thought.
+    def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
+        """Queue a record in a batch that is open for such; None if that takes any thought.
 
         It is as `_append`, for most records of a producer in a hurry.
         """
         try:
-            batch = self._open.get(topic)
-        except TypeError:  # refused later on
+            batch = self._open.get(topic) if key is None else self._open_for(topic, key)
+        except TypeError:  # an argument that is refused later on
             return None
         if batch is None or type(value) is not bytes:
             return None
         added_bytes = len(value) + RECORD_OVERHEAD_BYTES
+        if key is not None:
+            added_bytes += len(key)
         size_bytes = batch.size_bytes + added_bytes
         accumulator = self._accumulator
         used_bytes = accumulator.used_bytes + added_bytes
@@ -104,12 +112,33 @@ class Intake:
         records: OpenRecords = batch.records  # type: ignore[assignment]  # it is open
         timestamp_ms = self._wall_ms()
         index = len(records.values)
+        if key is not None:
+            records.keys[index] = key
+            batch.counted_bytes += added_bytes
         records.timestamps.append(timestamp_ms)
         records.values.append(value)
         return Delivery(batch, index, timestamp_ms)
 
+    def join_checked(self, record: CheckedRecord) -> Delivery | None:
+        """As `join`."""
+        topic, value, key, partition, timestamp_ms, headers, _ = record
+        if partition is None and timestamp_ms is None and not headers:
+            return self.join(topic, value, key)
+        return None
+
+    def _open_for(self, topic: str, key: Any) -> ProducerBatch | None:
+        """The batch that is open for this key, if any."""
+        if not self._open_partitions or type(key) is not bytes:
+            return None
+        view = self._cluster.metadata.view.topics.get(topic)
+        if view is None:
+            return None
+        partition = self._partitioner.partition(topic, key, view.choice)
+        return self._open_partitions.get((topic, partition))
+
     def _close_open(self) -> None:
         """No record joins a batch without a fresh decision."""
+        self._open_partitions.clear()
         for topic in list(self._open):
             self._count_open(topic)
 
@@ -138,13 +167,6 @@ class Intake:
             )
         return checked
 
-    def _checked_here(self, record: ProducerRecord) -> CheckedRecord:
-        try:
-            return self.checked(record)
-        except BarnabasError as error:
-            self.refused(error, record)
-            raise
-
     async def send_checked(self, record: CheckedRecord) -> Delivery:
         """As `send`, for a record that `checked` returned."""
         try:
@@ -161,17 +183,18 @@ class Intake:
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
         """As `send`, for a `ProducerRecord`."""
-        return await self.send_checked(self._checked_here(record))
-
-    async def send_one(self, record: ProducerRecord) -> Delivery:
-        """As `send_record`."""
         if type(record) is ProducerRecord:
             topic, value, key, partition, timestamp_ms, headers = record
-            if key is None and partition is None and timestamp_ms is None and not headers:
-                joined = self.join(topic, value)
+            if partition is None and timestamp_ms is None and not headers:
+                joined = self.join(topic, value, key)
                 if joined is not None:
                     return joined
-        return await self.send_record(record)
+        try:
+            checked = self.checked(record)
+        except BarnabasError as error:
+            self.refused(error, record)
+            raise
+        return await self.send_checked(checked)
 
     def knows_topic(self, topic: str) -> bool:
         """Whether the topic's metadata is known; in any thread."""
@@ -243,7 +266,7 @@ class Intake:
         )
         if is_free:
             self._partitioner.appended(record.topic, record.size_bytes)
-            self._keep_open(record.topic, batch)
+        self._keep_open(batch, is_free=is_free)
         if index == 0:
             self.watch(batch)
         elif batch.size_bytes >= self._config.batch_size:
@@ -253,18 +276,20 @@ class Intake:
             batch.when_done(partial(self._preparation.acknowledged, delivery))
         return delivery
 
-    def _keep_open(self, topic: str, batch: ProducerBatch) -> None:
-        """Let records without a key join this batch, as far as the partitioner stays with it."""
-        if (
-            self._transactions is None
-            and self._preparation is None
-            and not self._room.line.locked()
-        ):
-            stays = batch.size_bytes + self._partitioner.stays_bytes(topic)
-            if batch.limit_bytes and stays > batch.size_bytes:
-                batch.limit_bytes = min(self._config.batch_size, stays)
-                batch.counted_bytes = batch.size_bytes
-                self._open[topic] = batch
+    def _keep_open(self, batch: ProducerBatch, *, is_free: bool) -> None:
+        """Let more records join this batch; those without a key as far as the partitioner stays."""
+        if not self._joins or not self._running or self._room.line.locked():
+            return
+        if not batch.limit_bytes:
+            return
+        topic, partition = batch.topic_partition
+        if not self._partitioner.is_custom:
+            self._open_partitions[topic, partition] = batch
+        stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0
+        if stays_bytes > 0:
+            self._open[topic] = batch
+            batch.counted_bytes = batch.size_bytes
+            batch.limit_bytes = min(self._config.batch_size, batch.size_bytes + stays_bytes)
 
     def watch(self, batch: ProducerBatch) -> None:
         """Watch a new batch: its end makes room, and a transaction waits for it."""
@@ -305,13 +330,3 @@ class Intake:
                 f"topic {record.topic!r}: no broker has described it within {limit_ms} ms "
                 "(max.block.ms)"
             ) from None
-
-
-def record_and_callback(
-    topic: str, value: Any, key: Any, rest: SendOptions
-) -> tuple[ProducerRecord, Callable[[Delivery], Any] | None]:
-    """The arguments of `send` as a record and its callback."""
-    on_delivery = rest.pop("on_delivery", None)
-    if on_delivery is not None:
-        arguments.callback(on_delivery, "on_delivery")
-    return ProducerRecord(topic, value, key, **rest), on_delivery  # type: ignore[misc]

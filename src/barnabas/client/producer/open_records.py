@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
 from barnabas.records.batch import NO_TIMESTAMP, BatchHeader
@@ -49,28 +50,48 @@ class OpenRecords:
         """The header of a batch without an identity, and the records, compressed."""
         times = self.timestamps
         last, base = max(times, default=NO_TIMESTAMP), times[0] if times else NO_TIMESTAMP
-        body = self._same_sized(base, last) or self._any_sized(base)
+        body = self._same_sized(base) or self._any_sized(base)
         if self.codec != NONE:
             body = compress(self.codec, body)
         return new_header(self.codec, len(times), base, last), body
 
-    def _same_sized(self, base_ms: int, last_ms: int) -> bytes | None:
-        """The records, if they are values of one size and one time, as in a stream of many."""
+    def _same_sized(self, base_ms: int) -> bytes | None:
+        """The records, if they are values of one size, as in a stream of many."""
         values = self.values
-        if self.keys or self.headers or last_ms != base_ms or None in values:
-            return None
-        if not 0 < len(values) <= _MOST_KEPT:
+        if self.keys or self.headers or not 0 < len(values) <= _MOST_KEPT or None in values:
             return None
         sizes = set(map(len, values))  # type: ignore[arg-type]  # None is excluded above
-        if len(sizes) > 1 or min(self.timestamps) != base_ms:
+        if len(sizes) > 1:
             return None
-        parts: list[bytes] = [b""] * (2 * len(values))
+        size = sizes.pop()
         # A power of two: there are few of those, so the same ones are found again.
-        heads = _heads(sizes.pop(), 1 << (len(values) - 1).bit_length())
-        parts[::2] = heads[: len(values)]
-        parts[1::2] = values  # type: ignore[assignment]
+        tails = _tails(size, 1 << (len(values) - 1).bit_length())
+        parts: list[bytes] = [b""] * (3 * len(values))
+        parts[::3] = self._heads(size, base_ms)
+        parts[1::3] = tails[: len(values)]
+        parts[2::3] = values  # type: ignore[assignment]
         parts.append(b"\0")
+        parts[0] = parts[0][1:]
         return b"".join(parts)
+
+    def _heads(self, size: int, base_ms: int) -> list[bytes]:
+        """What precedes each offset delta; records at one time share it.
+
+        The end of the record before, its header count of 0, begins each.
+        """
+        texts, heads = _VARINTS, []
+        plain_size = 3 + len(texts[size]) + size
+        place = 0
+        for time_ms, same in groupby(self.timestamps):
+            time = texts[time_ms - base_ms]
+            end = place + len(list(same))
+            while place < end:
+                offset_size = len(texts[place])
+                stop = min(end, 1 << (7 * offset_size - 1))  # where an offset takes a byte more
+                length = texts[plain_size + len(time) + offset_size]
+                heads += [b"\0" + length + b"\0" + time] * (stop - place)
+                place = stop
+        return heads
 
     def _any_sized(self, base_ms: int) -> bytes:
         texts, keys, headers = _VARINTS, self.keys, self.headers
@@ -121,19 +142,10 @@ _VARINTS: Final[Mapping[int, bytes]] = _Varints()
 
 
 @lru_cache(maxsize=32)
-def _heads(size: int, count: int) -> list[bytes]:
-    """What precedes each of `count` values of this size and no key.
-
-    The end of the record before, its header count of 0, begins each but the first.
-    """
-    texts, value_size = _VARINTS, _VARINTS[size]
-    heads = []
-    for place in range(count):
-        offset = texts[place]
-        length = texts[4 + len(offset) + len(value_size) + size]
-        heads.append(b"\0" + length + b"\0\0" + offset + b"\1" + value_size)
-    heads[0] = heads[0][1:]
-    return heads
+def _tails(size: int, count: int) -> list[bytes]:
+    """What precedes each of `count` values of this size, from the offset delta on: no key."""
+    value_size = b"\1" + _VARINTS[size]
+    return [_VARINTS[place] + value_size for place in range(count)]
 
 
 def _headers(headers: Headers) -> bytes:

@@ -19,6 +19,7 @@ from barnabas.client.config import ProducerConfig, ProducerOptions, Servers, con
 from barnabas.client.errors import (
     ClientClosed,
     RecordsPurged,
+    closed_too_early,
 )
 from barnabas.client.producer.batch import (
     ColumnOptions,
@@ -27,7 +28,7 @@ from barnabas.client.producer.batch import (
 )
 from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelivery, OnDelivery
 from barnabas.client.producer.delivery import Delivery, flushed
-from barnabas.client.producer.intake import Intake, record_and_callback
+from barnabas.client.producer.intake import Intake
 from barnabas.errors import ConfigError, CorruptData, MessageTooLarge
 from barnabas.records.batch import CODEC_MASK, HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.types import TopicPartition
@@ -60,9 +61,19 @@ _PUBLIC = (
 
 
 class Producer(Intake):
-    """Sends records to topics; options are Kafka's, with underscores (see `ProducerOptions`).
+    """Sends records to topics, within one event loop.
 
-    Used within one event loop, as `async with Producer(...)` or between `start` and `close`.
+    Options are Kafka's (see `ProducerConfig`), as keywords with underscores, as a mapping with
+    Kafka's names in place of the servers, or both; text is converted, so a properties file goes in
+    as it is. ConfigError names an option that is unknown or wrong.
+
+    Used as `async with Producer(...)` or between `start` and `close`.
+
+    Example::
+
+        async with Producer({"bootstrap.servers": "localhost:9092", "linger.ms": 5}) as producer:
+            delivery = await producer.send("orders", b"a book", key=b"customer 7")
+            print((await delivery).offset)
     """
 
     def __init__(
@@ -84,7 +95,7 @@ class Producer(Intake):
         self._sender.start()
         self._running = True
 
-    async def flush(self, timeout_ms: int | None = None) -> None:
+    async def flush(self, timeout_ms: float | None = None) -> None:
         """Return once everything accepted so far has its outcome; raises none of them.
 
         Args:
@@ -101,12 +112,12 @@ class Producer(Intake):
                 await flushed(self._accumulator, self._sender.wake)
         except TimeoutError:
             raise TimeoutError(
-                f"{self._unfinished_count()} records were not acknowledged within {timeout_ms} ms; "
+                f"{self._unfinished_count()} records are not acknowledged after timeout_ms; "
                 "they stay queued"
             ) from None
         self.tasks.check()
 
-    async def close(self, timeout_ms: int | None = None) -> None:
+    async def close(self, timeout_ms: float | None = None) -> None:
         """Flush, then disconnect; an open transaction is aborted. More calls do nothing.
 
         Args:
@@ -128,12 +139,7 @@ class Producer(Intake):
                     await self._transactions.close()
                 await self.flush()
         except TimeoutError:
-            self._accumulator.fail_all(
-                ClientClosed(
-                    f"the producer was closed with timeout_ms={timeout_ms}: "
-                    "the record was not acknowledged by then; give close() more time"
-                )
-            )
+            self._accumulator.fail_all(closed_too_early())
         finally:
             await self._sender.close()
             await self._cluster.close()
@@ -281,12 +287,13 @@ class Producer(Intake):
             delivery = await producer.send("orders", b"a book", key=b"customer 7")
             print((await delivery).offset)
         """
-        if key is None and not rest:
-            joined = self.join(topic, value)
-            if joined is not None:
-                return joined
-        record, on_delivery = record_and_callback(topic, value, key, rest)
-        delivery = await self.send_record(record)
+        on_delivery = rest.pop("on_delivery", None) if rest else None
+        delivery = None if rest else self.join(topic, value, key)
+        if delivery is None:
+            if on_delivery is not None:
+                arguments.callback(on_delivery, "on_delivery")
+            record = ProducerRecord(topic, value, key, **rest)  # type: ignore[misc]
+            delivery = await self.send_record(record)
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         return delivery
@@ -323,11 +330,10 @@ class Producer(Intake):
         """
         walk = arguments.walked(records, "records")
         if on_delivery is None:
-            return [await self.send_one(record) for record in walk]
+            return [await self.send_record(record) for record in walk]
         together = BatchDeliveries(arguments.callback(on_delivery, "on_delivery"))
-        for index, record in enumerate(walk):
-            delivery = await self.send_one(record)
-            together.add(index, delivery.batch, delivery.index)
+        for record in walk:
+            together.add(await self.send_record(record))
         return None
 
     async def send_columns(
@@ -363,7 +369,7 @@ class Producer(Intake):
         from barnabas.client.producer.column_sender import ColumnSender
 
         sender = ColumnSender(self, self._accumulator, self._partitioner, self._room)
-        return await sender.send(topic, values, keys, **rest)
+        return await sender.send(topic, values, keys, rest)
 
     async def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
@@ -399,7 +405,7 @@ class Producer(Intake):
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
 
-def _seconds(timeout_ms: int | None) -> float | None:
+def _seconds(timeout_ms: float | None) -> float | None:
     return None if timeout_ms is None else arguments.duration(timeout_ms, "timeout_ms") / 1000
 
 

@@ -16,6 +16,10 @@ _MOST_WAITING = 10_000
 """The limit of due callbacks: a thread that adds more waits until some have been called."""
 
 
+_AT_ONCE = 100
+"""Taken under one lock, which would cost as much as a call."""
+
+
 class CallbackThread:
     """Starts with the first callback, and ends with `close`."""
 
@@ -43,21 +47,25 @@ class CallbackThread:
             if not is_late:
                 self._calls.append(call)
                 self._put_count += 1
+                if len(self._calls) == 1:
+                    self._changed.notify_all()
                 if self._thread is None:
                     self._thread = threading.Thread(
                         target=self._serve, name=self._name, daemon=True
                     )
                     self._thread.start()
-                self._changed.notify_all()
         if is_late:
             call()
 
     def wait_for_room(self, timeout_s: float) -> bool:
         """Whether there is room for one more within that time; always true in a callback."""
-        if self.is_current or len(self._calls) < _MOST_WAITING:
+        if self._has_room() or self.is_current:
             return True
         with self._changed:
-            return self._changed.wait_for(lambda: len(self._calls) < _MOST_WAITING, timeout_s)
+            return self._changed.wait_for(self._has_room, timeout_s)
+
+    def _has_room(self) -> bool:
+        return self._put_count - self._called_count < _MOST_WAITING
 
     def flush(self) -> None:
         """Return once all callbacks put before have been called; at once in a callback."""
@@ -81,8 +89,10 @@ class CallbackThread:
                 self._changed.wait_for(lambda: self._calls or self._is_closed)
                 if not self._calls:
                     return
-                call = self._calls.popleft()
-            call()
-            with self._changed:
+                count = min(len(self._calls), _AT_ONCE)
+                calls = [self._calls.popleft() for _ in range(count)]
+            for call in calls:
+                call()
                 self._called_count += 1
+            with self._changed:
                 self._changed.notify_all()

@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 class SyncDelivery:
     """The outcome of one record, for any thread."""
 
-    __slots__ = ("_producer", "_when_queued", "delivery", "error", "record")
+    __slots__ = ("_producer", "_when_queued", "delivery", "error", "on_delivery", "record")
 
-    def __init__(self, producer: SyncProducer, record: CheckedRecord) -> None:
+    def __init__(
+        self,
+        producer: SyncProducer,
+        record: CheckedRecord,
+        on_delivery: Callable[[SyncDelivery], Any] | None = None,
+    ) -> None:
         self._producer = producer
+        self.on_delivery = on_delivery
         self.record = record
         self.delivery: Delivery | None = None  # set on the loop, once the record is queued
         self.error: BaseException | None = None  # ... or could not be
@@ -75,6 +81,8 @@ class SyncDelivery:
         """The record is queued, or refused."""
         self.delivery = delivery
         self.error = error
+        if self.on_delivery is not None:
+            self._producer.call_at_end(self, self.on_delivery)
         waiting, self._when_queued = self._when_queued, None
         for call in waiting or ():
             call()
@@ -103,4 +111,4 @@ class SyncDelivery:
 
     def call_back(self, callback: Callable[[SyncDelivery], Any]) -> None:
         """Call the callback, on the thread for callbacks."""
-        call_back(callback, self, self.place)
+        call_back(callback, self)

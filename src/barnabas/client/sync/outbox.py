@@ -60,6 +60,7 @@ class Outbox:
         producer.tasks.on_failure(self.fail)
         # Used on the loop only:
         self._drain: asyncio.Task[None] | None = None
+        self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on
         self._passed: asyncio.Future[None]  # of a drain: all taken records are passed on
         self._serving: dict[str, asyncio.Task[None]] = {}  # lines, by topic
 
@@ -124,12 +125,19 @@ class Outbox:
     def fail(self, error: BarnabasError) -> None:
         """Accept nothing more; fail the records that are left."""
         self.refuse()
+        self.purge(error)
+
+    def purge(self, error: BarnabasError) -> int:
+        """Fail the records that are left; their number."""
         with self._changed:
-            left, self._waiting = deque(self._waiting), []
-            lines = list(self._lines.values())
-        _settle_all(left, error)
-        for line in lines:
-            _settle_all(line.deliveries, error)
+            waiting, self._waiting = deque(self._waiting), []
+            self._waiting_bytes = 0
+            left = [self._passing, waiting, *(line.deliveries for line in self._lines.values())]
+            self._changed.notify_all()
+        count = sum(map(len, left))
+        for deliveries in left:
+            _settle_all(deliveries, error)
+        return count
 
     def _start_drain(self) -> None:
         if self._drain is None:
@@ -138,12 +146,14 @@ class Outbox:
 
     async def _drain_all(self) -> None:
         """Pass records on until the outbox is empty; in order, as fast as the producer accepts."""
-        left: deque[SyncDelivery] = deque()
+        left = self._passing
         try:
             while deliveries := self._take():
-                left = deque(deliveries)
+                left.extend(deliveries)
                 while left:
-                    await self._pass_on(left.popleft())
+                    delivery = left.popleft()
+                    if not self._joins(delivery):
+                        await self._pass_on(delivery)
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
         except Exception as error:
@@ -161,6 +171,15 @@ class Outbox:
             self._is_drained = not deliveries
             self._changed.notify_all()
         return deliveries
+
+    def _joins(self, delivery: SyncDelivery) -> bool:
+        """Whether the record has joined a batch, as most do without a wait."""
+        if delivery.record.topic in self._serving:
+            return False
+        joined = self._producer.join_checked(delivery.record)
+        if joined is not None:
+            delivery.settle(joined, None)
+        return joined is not None
 
     async def _pass_on(self, delivery: SyncDelivery) -> None:
         topic = delivery.record.topic

@@ -10,15 +10,23 @@ over in bulk (see `outbox`). Callbacks have a thread of their own (see `callback
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from barnabas.client import arguments
 from barnabas.client.config import ProducerOptions, Servers
-from barnabas.client.errors import BufferFull, ClientClosed
-from barnabas.client.producer.batch import CheckedRecord, ProducerRecord, RecordOptions
-from barnabas.client.producer.delivery import Delivery
+from barnabas.client.errors import BufferFull, ClientClosed, RecordsPurged, closed_too_early
+from barnabas.client.producer.batch import (
+    CheckedRecord,
+    ColumnOptions,
+    ProducerRecord,
+    SendOptions,
+)
+from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelivery, OnDelivery
+from barnabas.client.producer.delivery import Delivery, call_back
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.admin import SyncAdmin
 from barnabas.client.sync.blocking import BlockingClient
@@ -31,6 +39,7 @@ from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
+    from barnabas.client.producer.transaction_scope import TransactionScope
 
 __all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
 
@@ -38,7 +47,16 @@ _CHUNK_BYTES = 1_048_576  # that `send_many` hands over at once
 
 
 class SyncProducer(BlockingClient[Producer]):
-    """A `Producer` for threads; several may share it. `send` does not wait for the broker."""
+    """A `Producer` for threads; several may share it. `send` does not wait for the broker.
+
+    Options as of `Producer`, in the same forms. It connects at once: NoBrokersAvailable.
+
+    Example::
+
+        with SyncProducer("localhost:9092", linger_ms=5) as producer:
+            delivery = producer.send("orders", b"a book", key=b"customer 7")
+            print(delivery.result().offset)
+    """
 
     def __init__(
         self, bootstrap_servers: Servers = None, **options: Unpack[ProducerOptions]
@@ -50,44 +68,115 @@ class SyncProducer(BlockingClient[Producer]):
         self._callbacks = CallbackThread("barnabas-producer-callbacks")
 
     def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        **rest: Unpack[RecordOptions],
+        self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
     ) -> SyncDelivery:
         """Hand over a record; blocks only while a megabyte of others is on its way to the loop.
 
-        Raises ValueError, TypeError, MessageTooLarge for an invalid record, and BufferFull after
-        `max.block.ms`. Any other error is the outcome of the SyncDelivery.
+        Args:
+            topic: the topic's name.
+            value: bytes or None (a tombstone); with a `value.serializer` whatever that takes.
+            key: bytes or None, or what the `key.serializer` takes. A key chooses the partition.
+            partition: the partition's number; None: chosen by the partitioner.
+            timestamp_ms: milliseconds since the epoch; None: now.
+            headers: pairs of a name and bytes, text (sent as UTF-8) or None.
+            on_delivery: called with the SyncDelivery once the outcome is known, on a thread for
+                callbacks; see `SyncDelivery.add_done_callback`.
+
+        Raises:
+            ValueError, TypeError: an invalid argument, which the message names.
+            SerializationError: a serializer cannot convert key or value.
+            MessageTooLarge: more than `max.request.size`.
+            BufferFull: no room within `max.block.ms`.
+            ClientClosed: the producer is closed.
+
+        Any other error is the outcome of the SyncDelivery.
+
+        Example::
+
+            with SyncProducer("localhost:9092") as producer:
+                print(producer.send("orders", b"a book", key=b"customer 7").result().offset)
         """
         self._thread.check_process()
-        record = self._checked(ProducerRecord(topic, value, key, **rest))
-        delivery = SyncDelivery(self, record)
+        on_delivery = rest.pop("on_delivery", None) if rest else None
+        if on_delivery is not None:
+            arguments.callback(on_delivery, "on_delivery")
+            self._wait_for_callbacks()
+        record = self._checked(ProducerRecord(topic, value, key, **rest))  # type: ignore[misc]
+        delivery = SyncDelivery(self, record, on_delivery)
         self._outbox.put(delivery)
         return delivery
 
-    def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
+    def send_record(self, record: ProducerRecord) -> SyncDelivery:
+        """As `send`, for a `ProducerRecord`."""
+        self._thread.check_process()
+        delivery = SyncDelivery(self, self._checked(record))
+        self._outbox.put(delivery)
+        return delivery
+
+    @overload
+    def send_many(
+        self, records: Iterable[ProducerRecord], on_delivery: None = None
+    ) -> list[Delivery]: ...
+
+    @overload
+    def send_many(self, records: Iterable[ProducerRecord], on_delivery: OnDelivery) -> None: ...
+
+    def send_many(
+        self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
+    ) -> list[Delivery] | None:
         """Hand over many records at once, in order; returns when all are queued.
 
-        The cheapest way to send in bulk. Read the results after `flush`; before, a delivery only
-        has `done()`. A record that is refused raises; those before it are sent.
+        Args:
+            records: any iterable of ProducerRecord; it is read as room allows.
+            on_delivery: called with a BatchDelivery on a thread for callbacks, for each batch that
+                has its outcome, instead of a Delivery per record, which takes less memory and time.
+
+        Returns the Deliveries, of which you read the results after `flush` (before, a delivery only
+        has `done()`); None with `on_delivery`. A record that is refused raises, as `send`; those
+        before it are sent.
         """
         self._thread.check()
         deliveries: list[Delivery] = []
+        together = None
+        if on_delivery is not None:
+            together = BatchDeliveries(self._on_thread(on_delivery))
+        for chunk in self._chunks(arguments.walked(records, "records")):
+            sent = self._thread.run(self._send_all(chunk, together))
+            if together is None:
+                deliveries += sent
+        return None if together is not None else deliveries
+
+    def _chunks(self, records: Iterator[ProducerRecord]) -> Iterator[list[CheckedRecord]]:
+        """The checked records, about a megabyte at a time; what precedes one refused comes, too."""
         checked: list[CheckedRecord] = []
         size_bytes = 0
-        try:
-            for record in arguments.walked(records, "records"):
+        for record in records:
+            try:
                 checked.append(self._checked(record))
-                size_bytes += checked[-1].size_bytes
-                if size_bytes > _CHUNK_BYTES:
-                    full, checked, size_bytes = checked, [], 0
-                    deliveries += self._thread.run(self._send_all(full))
-        finally:
-            if checked:
-                deliveries += self._thread.run(self._send_all(checked))
-        return deliveries
+            except Exception:
+                yield checked
+                raise
+            size_bytes += checked[-1].size_bytes
+            if size_bytes > _CHUNK_BYTES:
+                yield checked
+                checked, size_bytes = [], 0
+        yield checked
+
+    def send_columns(
+        self, topic: str, values: Any, keys: Any = None, **rest: Unpack[ColumnOptions]
+    ) -> list[BatchDelivery]:
+        """Send whole columns, as `Producer.send_columns`; returns when all are queued.
+
+        `on_delivery` is called on a thread for callbacks.
+        """
+        if rest.get("on_delivery") is not None:
+            rest["on_delivery"] = self._on_thread(rest["on_delivery"])
+        return self._thread.run(self._send_columns(topic, values, keys, rest))
+
+    def _on_thread(self, on_delivery: Any) -> Callable[[Any], None]:
+        """The callback as the loop is to call it."""
+        arguments.callback(on_delivery, "on_delivery")
+        return lambda delivery: self._callbacks.put(partial(call_back, on_delivery, delivery))
 
     def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
@@ -100,24 +189,61 @@ class SyncProducer(BlockingClient[Producer]):
         """The numbers of a topic's partitions, as a broker has them now. Raises as `send`."""
         return self._thread.run(self._client.partitions_for(topic))
 
-    def flush(self) -> None:
+    def flush(self, timeout_ms: float | None = None) -> None:
         """Return once everything sent so far has its outcome, and callbacks have been called.
 
-        Raises as `Producer.flush`. In a callback it does not wait for callbacks.
+        Args and errors as of `Producer.flush`; the time is without that of callbacks. In a
+        callback it does not wait for callbacks.
         """
-        self._thread.run(self._flush())
+        self._thread.run(self._flush(timeout_ms))
         self._callbacks.flush()
+
+    def purge(self) -> int:
+        """Fail every record that is not in flight with RecordsPurged; the number of those.
+
+        As `Producer.purge`.
+        """
+        return self._thread.run(self._purge())
+
+    def statistics(self) -> dict[str, float]:
+        """As `Producer.statistics`: numbers by name, units in the names."""
+        return self._thread.call(self._client.statistics)
+
+    metrics = statistics
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A transaction as a block, `with producer.transaction(): ...`: `Producer.transaction`."""
+        return self._transaction()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        scope = self._thread.call(self._client.transaction)
+        self._thread.run(scope.__aenter__())
+        try:
+            yield
+        except BaseException as error:
+            self._thread.run(self._end(scope, error))
+            raise
+        self._thread.run(self._end(scope, None))
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._client) if name != "start"]
+
+    def __repr__(self) -> str:
+        return f"Sync{self._client!r}"
 
     def init_transactions(self) -> None:
         """As `Producer.init_transactions`: once, before the first transaction."""
         self._thread.run(self._client.init_transactions())
 
     def begin_transaction(self) -> None:
+        """As `Producer.begin_transaction`: of all records sent from now on."""
         self._thread.call(self._client.begin_transaction)
 
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
+        """As `Producer.send_offsets_to_transaction`: a consumer group's, with the transaction."""
         self._thread.run(self._client.send_offsets_to_transaction(offsets, group))
 
     def commit_transaction(self) -> None:
@@ -125,18 +251,21 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._commit())
 
     def abort_transaction(self) -> None:
+        """As `Producer.abort_transaction`: records that were not sent fail."""
         self._thread.run(self._abort())
 
-    def close(self) -> None:
-        """Flush, then disconnect; an open transaction is aborted. Raises as `flush`.
+    def close(self, timeout_ms: float | None = None) -> None:
+        """Flush, then disconnect; an open transaction is aborted. More calls do nothing.
 
-        In a forked process there is nothing to close.
+        Args and errors as of `Producer.close`. In a forked process there is nothing to close.
         """
         if not self._thread.is_own:
             return
+        if timeout_ms is not None:
+            arguments.duration(timeout_ms, "timeout_ms")
         self._outbox.refuse()
         try:
-            self._thread.run(self._flush())
+            self._thread.run(self._close(timeout_ms))
         except ClientClosed:
             return
         finally:
@@ -155,17 +284,24 @@ class SyncProducer(BlockingClient[Producer]):
     def call_when_done(
         self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]
     ) -> None:
+        self._wait_for_callbacks()
+        due = partial(self._callbacks.put, partial(delivery.call_back, callback))
+        try:
+            self._thread.call_soon(partial(delivery.when_done, due))
+        except RuntimeError:  # the loop is closed: the outcome is known
+            due()
+
+    def _wait_for_callbacks(self) -> None:
         if not self._callbacks.wait_for_room(self._max_block_s):
             raise BufferFull(
                 f"too many callbacks are due, for {self._max_block_s} s (max.block.ms): "
                 "earlier ones take too long"
             )
-        call = partial(delivery.call_back, callback)
-        due = partial(self._callbacks.put, call)
-        try:
-            self._thread.call_soon(partial(delivery.when_done, due))
-        except RuntimeError:  # the loop is closed: the outcome is known
-            due()
+
+    def call_at_end(self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]) -> None:
+        """Call back once the outcome of a record that was just settled is known. On the loop."""
+        due = partial(self._callbacks.put, partial(delivery.call_back, callback))
+        delivery.when_done(due)
 
     def _checked(self, record: ProducerRecord) -> CheckedRecord:
         try:
@@ -173,18 +309,52 @@ class SyncProducer(BlockingClient[Producer]):
         except BarnabasError as error:
             refused = error
             if self._thread.is_alive:
-                self._thread.call_soon(lambda: self._client.refused(refused))
+                self._thread.call_soon(lambda: self._client.refused(refused, record))
             raise
 
     # ---- on the loop ----
 
-    async def _send_all(self, records: Sequence[CheckedRecord]) -> list[Delivery]:
+    async def _send_all(
+        self, records: Sequence[CheckedRecord], together: BatchDeliveries | None
+    ) -> list[Delivery]:
         await self._outbox.drained()
-        return [await self._client.send_checked(record) for record in records]
+        if together is None:
+            return [await self._client.send_checked(record) for record in records]
+        for record in records:
+            together.add(await self._client.send_checked(record))
+        return []
 
-    async def _flush(self) -> None:
+    async def _send_columns(
+        self, topic: str, values: Any, keys: Any, rest: ColumnOptions
+    ) -> list[BatchDelivery]:
         await self._outbox.drained()
-        await self._client.flush()
+        return await self._client.send_columns(topic, values, keys, **rest)
+
+    async def _flush(self, timeout_ms: float | None = None) -> None:
+        ends_at = _ends_at(timeout_ms)
+        try:
+            async with asyncio.timeout_at(ends_at):
+                await self._outbox.drained()
+        except TimeoutError:
+            raise TimeoutError("records wait for brokers after timeout_ms; they stay") from None
+        await self._client.flush(_left_ms(ends_at))
+
+    async def _close(self, timeout_ms: float | None) -> None:
+        ends_at = _ends_at(timeout_ms)
+        try:
+            async with asyncio.timeout_at(ends_at):
+                await self._outbox.drained()
+        except TimeoutError:
+            self._outbox.fail(closed_too_early())
+        await self._client.close(_left_ms(ends_at))
+
+    async def _purge(self) -> int:
+        purged = self._outbox.purge(RecordsPurged("the record was not sent: purge() was called"))
+        return purged + self._client.purge()
+
+    async def _end(self, scope: TransactionScope, error: BaseException | None) -> None:
+        await self._outbox.drained()
+        await scope.__aexit__(None if error is None else type(error), error, None)
 
     async def _send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
@@ -199,3 +369,15 @@ class SyncProducer(BlockingClient[Producer]):
     async def _abort(self) -> None:
         await self._outbox.drained()
         await self._client.abort_transaction()
+
+
+def _ends_at(timeout_ms: float | None) -> float | None:
+    """The loop's time after that; None: never."""
+    if timeout_ms is None:
+        return None
+    limit_s = arguments.duration(timeout_ms, "timeout_ms") / 1000
+    return asyncio.get_running_loop().time() + limit_s
+
+
+def _left_ms(ends_at: float | None) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - asyncio.get_running_loop().time()) * 1000

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-SECTION = re.compile(r"(Args|Returns|Yields|Raises|Example|Examples):")
+SECTION = re.compile(r"(Args|Returns|Yields|Raises|Example|Examples)::?")
 LISTED = ("Args", "Raises")
 ENTRY = re.compile(r"(\*{0,2}[\w.]+(?:, \w+)*): (.*)", re.DOTALL)
 

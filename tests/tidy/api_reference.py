@@ -137,7 +137,7 @@ PAGES = (
             Item("client/sync/delivery.py", "SyncDelivery", core="producer"),
             Item("client/sync/consumer.py", "SyncConsumer", core="consumer"),
             Item("client/sync/admin.py", "SyncAdmin", core="admin"),
-            Item("client/sync/blocking.py", "BlockingClient", heading="All three"),
+            Item("client/sync/blocking.py", "BlockingClient", "BlockingClient", "All three"),
         ),
     ),
     Page(

@@ -18,7 +18,6 @@ from barnabas.cli.server.pid_file import UNKNOWN_START, process_began_ticks
 from barnabas.cli.server.processes import find_servers
 from barnabas.collector import log_file
 from barnabas.storage.files import OsFiles
-from pyspark_barnabas import memory
 
 
 @pytest.fixture
@@ -124,10 +123,3 @@ def test_without_leases_a_writer_is_possible(
     log = log_file.LogFile(tmp_path / "log")
     assert not log.has_no_writer()
     log.close()
-
-
-@pytest.mark.parametrize("platform", ["darwin", "win32"])
-def test_another_allocator_is_left_alone(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(memory, "ctypes", SimpleNamespace())  # has nothing to call
-    memory.keep_freed_memory()

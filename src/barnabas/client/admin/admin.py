@@ -230,8 +230,11 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     ) -> None:
         """Create topics, or only validate them; a name is a topic with the broker's defaults.
 
-        Raises the first KafkaError (TopicAlreadyExists, InvalidPartitions ...); the other topics of
-        the call are created all the same.
+        Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
+        InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
+        other topics of the call are created all the same.
+
+            await admin.create_topics(NewTopic("test", 3, configs={"retention.ms": 3_600_000}))
         """
         request = CreateTopicsRequest(
             topics=[_creatable(topic) for topic in _new_topics(topics)],
@@ -251,7 +254,11 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             check(topic.error_code, f"topic {topic.name!r}", topic.error_message)
 
     async def delete_topics(self, names: Names) -> None:
-        """Delete topics with all their records. Raises the first KafkaError, as `create_topics`."""
+        """Delete topics with all their records.
+
+        Raises the first KafkaError, such as UnknownTopicOrPartition; the other topics of the call
+        are deleted all the same.
+        """
         request = DeleteTopicsRequest(
             topic_names=admin_arguments.names(names, "names"),
             timeout_ms=self._config.request_timeout_ms,
@@ -311,7 +318,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             check(result.error_code, f"topic {result.name!r}", result.error_message)
 
     async def list_topics(self, *, include_internal: bool = True) -> list[str]:
-        """The names of all topics, sorted."""
+        """The names of all topics, sorted; of Kafka's own only with `include_internal`."""
         return [
             topic.name
             for topic in await self.describe_topics()
@@ -321,7 +328,11 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
         """Partitions, leaders, replicas and ISR of these topics (of all), sorted by name.
 
-        Raises the KafkaError of the first topic that has one, such as UnknownTopicOrPartition.
+        Raises the KafkaError of the first topic that has one, such as UnknownTopicOrPartition: also
+        of a broker that does not know a new topic yet.
+
+            (topic,) = await admin.describe_topics("test")
+            print([(each.partition, each.leader, each.isr) for each in topic.partitions])
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
         topics = None if wanted is None else [MetadataRequestTopic(name=name) for name in wanted]
@@ -365,7 +376,10 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     ) -> dict[TopicPartition, int]:
         """Delete the records before each offset (-1: all); the new start of each log.
 
-        Raises the first KafkaError: OffsetOutOfRange, PolicyViolation for a compacted topic.
+        Each is an offset of the first record that stays. Raises the first KafkaError:
+        OffsetOutOfRange, PolicyViolation for a compacted topic.
+
+            await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
         offsets = admin_arguments.numbers_by_partition(offsets, "offsets", least=-1)
         # Concurrently: each waits until the followers know it, which takes a fetch of theirs.
@@ -431,7 +445,11 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         """The configs of a resource, or of each of a list, in the broker's order.
 
         With `names` only these configs. `include_synonyms`: all places that set a value;
-        `include_documentation`: a sentence about each. Raises the first KafkaError.
+        `include_documentation`: a sentence about each. Raises the first KafkaError,
+        BrokerNotAvailable for a broker that is not alive.
+
+            for entry in await admin.describe_configs(ConfigResource(BROKER, "0")):
+                print(entry.name, entry.value)
         """
         wanted = None if names is None else admin_arguments.names(names, "names")
         described = {

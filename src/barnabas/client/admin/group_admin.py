@@ -217,8 +217,12 @@ class GroupAdmin(AdminCalls):
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets, of these partitions or of all; sorted.
 
-        Partitions without one are left out. `require_stable`: wait for transactions that may still
-        change one (KIP-447).
+        Partitions without one are left out; a group that does not exist has none.
+        `require_stable`: wait for transactions that may still change one (KIP-447). Raises
+        GroupAuthorizationFailed.
+
+            for partition, committed in (await admin.list_group_offsets("readers")).items():
+                print(partition, committed.offset)
         """
         arguments.text(group_id, "group_id")
         wanted = None if partitions is None else admin_arguments.partitions(partitions)
@@ -233,6 +237,8 @@ class GroupAdmin(AdminCalls):
         """Set the offsets of a group without members; a new group is created.
 
         Raises UnknownMemberId if it has members, UnknownTopicOrPartition.
+
+            await admin.alter_group_offsets("readers", {TopicPartition("test", 0): 1_000})
         """
         arguments.text(group_id, "group_id")
         wanted = as_offsets(offsets)

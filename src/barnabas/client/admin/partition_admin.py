@@ -102,6 +102,8 @@ class PartitionAdmin(AdminCalls):
         Returns None for each partition (the move has started, or was complete), or its error:
         InvalidReplicaAssignment, NoReassignmentInProgress, UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
+
+            await admin.alter_partition_reassignments({TopicPartition("test", 0): [2, 3]})
         """
         topics: dict[str, list[ReassignablePartition]] = {}
         for name, wanted in arguments.by_partition(replicas, "replicas").items():

@@ -46,6 +46,13 @@ class SerializationError(BarnabasError, ValueError):
     """A key or value that its serializer or deserializer cannot convert."""
 
 
+class RecordDeserializationError(SerializationError):
+    """A record that was read cannot be deserialized: `seek` to `offset` + 1 skips it."""
+
+    topic_partition: TopicPartition
+    offset: int
+
+
 class UnknownPartition(BarnabasError):
     """The topic has no partition of this number, even in fresh metadata."""
 

@@ -53,6 +53,10 @@ class RecordDeserializationError(SerializationError):
     offset: int
 
 
+class MissingLibrary(BarnabasError, ImportError):
+    """A library that this method needs is not installed; the message says how to install it."""
+
+
 class UnknownPartition(BarnabasError):
     """The topic has no partition of this number, even in fresh metadata."""
 

@@ -22,9 +22,12 @@ from barnabas.client.consumer.positions import Positions
 from barnabas.client.consumer.reading import Deserialize, Reading
 from barnabas.client.errors import ClientClosed, ConcurrentUse
 from barnabas.clock import Clock
+from barnabas.errors import CorruptData
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
     from barnabas.client.consumer.commits import Commits
     from barnabas.client.consumer.group import Group
     from barnabas.client.interceptors import Interceptors
@@ -174,13 +177,44 @@ class Polls(Lookups):
             return self._interceptors.on_consume(records)
         return records
 
-    async def fetch_batches(self, timeout_ms: float) -> dict[TopicPartition, FetchedBytes]:
+    async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
         """Whole record batches as bytes, of each partition that has some; else empty.
 
         Positions move past them, as with `poll`. The first batch may begin before the position:
         skip records below `FetchedBytes.offset`. Checksums are not verified here.
         """
         return await self._polled(self._take_raw, timeout_ms)
+
+    async def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
+        """What has been fetched, as a `pyarrow.Table`; empty if there is nothing within the time.
+
+        Columns: topic, partition (int32), offset (int64), timestamp (ms, UTC), timestamp_type
+        (int32: 0 set by the producer, 1 by the broker, -1 none), key and value (binary), and with
+        `with_headers` headers, a list of structs of key and value. `.to_pandas()` makes a frame:
+
+            frame = (await consumer.poll_arrow(1_000)).to_pandas()
+
+        As `poll` it takes part in rebalances and commits, and positions move past the table's
+        records. Takes whole fetches, however many records they have (`max.partition.fetch.bytes`
+        of each partition), as bytes: deserializers and interceptors are not used.
+
+        Raises:
+            MissingLibrary: pyarrow or numpy is not installed.
+            CorruptData: the positions stay where they were; `poll` gives the records before.
+        """
+        from barnabas.client.consumer.tables import require_arrow, table_of
+
+        arguments.flag(with_headers, "with_headers")
+        require_arrow()
+        self._credit = 0
+        fetched = await self._polled(self._take_raw, timeout_ms)
+        check_crcs = self._config.check_crcs
+        try:
+            return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
+        except CorruptData:
+            for name, chunk in fetched.items():
+                self._state(name).seek(chunk.offset)
+            raise
 
     async def _polled(self, take: Callable[[], T], timeout_ms: float) -> T:
         """The result of `take`, once there is one or time is up."""

@@ -24,6 +24,8 @@ from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
     from barnabas.client.consumer.commits import Offsets, WhenCommitted
     from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
 
@@ -290,7 +292,13 @@ class SyncConsumer(BlockingClient[Consumer]):
             raise StopIteration from None
 
     @_alone
-    def fetch_batches(self, timeout_ms: float) -> dict[TopicPartition, FetchedBytes]:
+    def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
+        """As `Consumer.poll_arrow`."""
+        self._call_back()
+        return self._user.run(self._client.poll_arrow(timeout_ms, with_headers=with_headers))
+
+    @_alone
+    def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
         """As `Consumer.fetch_batches`."""
         self._call_back()
         return self._user.run(self._client.fetch_batches(timeout_ms))

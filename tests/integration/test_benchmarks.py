@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    client_producer,
     compaction,
     disk,
     figures,
@@ -62,6 +63,11 @@ def workload_figures() -> list[Figure]:
         ),
         (lambda: compaction.measure(4), ("compaction, four values a key", "produce while")),
         (pipelined_figures, ("100B pipelined, rate", "16K pipelined, of bare", "fetch of 1 MiB")),
+        pytest.param(
+            lambda: client_producer.measure(500, 1),
+            ("send per record", "send : aiokafka", "send_columns, sizes differ"),
+            marks=pytest.mark.slow,
+        ),
         (workload_figures, ("produce 1 KB lz4", "consume 100 B", "end to end at 10,000/s, p99")),
     ],
     ids=[
@@ -75,6 +81,7 @@ def workload_figures() -> list[Figure]:
         "levels",
         "compaction",
         "pipelined",
+        "client producer",
         "workloads",
     ],
 )

@@ -50,7 +50,8 @@ class Outbox:
         self._thread = thread
         self._max_block_ms = producer.max_block_ms
         self._most_line_bytes = producer.buffer_memory  # in all of them
-        self._changed = threading.Condition()  # guards what follows
+        self._lock = threading.Lock()  # guards what follows
+        self._changed = threading.Condition(self._lock)
         self._waiting: list[SyncDelivery] = []
         self._waiting_bytes = 0
         self._lines: dict[str, _Line] = {}
@@ -69,7 +70,7 @@ class Outbox:
     def put(self, delivery: SyncDelivery) -> None:
         """Accept a record; BufferFull if there is no room for it within `max.block.ms`."""
         record = delivery.record
-        with self._changed:
+        with self._lock:
             if (self._waiting_bytes > _MOST_BYTES or self._lines) and self._is_crowded(record):
                 self._wait_for_room(record)
             if self._is_closed:

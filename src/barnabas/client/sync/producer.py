@@ -101,7 +101,9 @@ class SyncProducer(BlockingClient[Producer]):
         if on_delivery is not None:
             arguments.callback(on_delivery, "on_delivery")
             self._wait_for_callbacks()
-        record = self._checked(ProducerRecord(topic, value, key, **rest))  # type: ignore[misc]
+        record = None if rest else self._client.plain(topic, value, key)
+        if record is None:
+            record = self._checked(ProducerRecord(topic, value, key, **rest))  # type: ignore[misc]
         delivery = SyncDelivery(self, record, on_delivery)
         self._outbox.put(delivery)
         return delivery

@@ -67,10 +67,14 @@ def send(servers: str) -> None:
 
 def receive(servers: str, assigns: bool) -> None:
     consumer = SyncConsumer(
-        servers,
-        group_id=GROUP,
-        enable_auto_commit=True,
-        auto_offset_reset="earliest",  # the group is new, and the records are there already
+        {
+            "bootstrap.servers": servers,
+            "group.id": GROUP,
+            "enable.auto.commit": "true",
+            "auto.offset.reset": "earliest",  # the group is new, and the records are there already
+            "key.deserializer": "integer",
+            "value.deserializer": "string",
+        }
     )
     if assigns:
         partition = TopicPartition(TOPIC, 1)
@@ -84,13 +88,9 @@ def receive(servers: str, assigns: bool) -> None:
         if time.monotonic() > ends_at_s:
             raise TimeoutError(f"{missing} records did not come within {PATIENCE_S} s")
         for record in consumer.poll(timeout_ms=1_000):
-            print(f"partition {record.partition}, offset {record.offset}: {text(record.value)}")
+            print(f"partition {record.partition}, offset {record.offset}: {record.value}")
             missing -= 1
     consumer.close()  # commits the positions
-
-
-def text(value: bytes | None) -> str:
-    return "null" if value is None else value.decode()
 
 
 def end_of(servers: str, partition: TopicPartition) -> int:

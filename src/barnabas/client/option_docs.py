@@ -137,5 +137,9 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "exclude_internal_topics": OptionDoc(
             "", "Whether a subscription by pattern leaves out internal topics."
         ),
+        "key_deserializer": OptionDoc(
+            "", "Makes values of keys' bytes: a name such as `string` or `json`, or a callable."
+        ),
+        "value_deserializer": OptionDoc("", "The same for values' bytes."),
     }
 )

@@ -17,7 +17,8 @@ OPTIONS = {
 
 
 def test_every_option_has_a_sentence_and_nothing_else() -> None:
-    assert set(OPTION_DOCS) == OPTIONS
+    assert OPTIONS - set(OPTION_DOCS) == set(), "without a sentence"
+    assert set(OPTION_DOCS) - OPTIONS == set(), "no option of a client"
 
 
 @pytest.mark.parametrize("name", OPTION_DOCS)

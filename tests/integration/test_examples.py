@@ -22,6 +22,15 @@ def test_a_broker_inside_a_program(name: str, tmp_path: Path) -> None:
         assert printed.count(greeting) == 1
 
 
+@pytest.mark.slow
+def test_a_stream_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """SP-4"""
+    require_java()
+    printed = run(EXAMPLES / "spark_stream.py", tmp_path)
+    for number in range(5):
+        assert printed.count(f"number {number}") == 1
+
+
 @pytest.mark.parametrize("name", ["textbook.py", "textbook_confluent.py"])
 def test_ux_7_the_textbooks_program(name: str, tmp_path: Path) -> None:
     printed = run(EXAMPLES / name, tmp_path)
@@ -73,15 +82,6 @@ def test_who_believes_what_of_the_high_watermark(tmp_path: Path) -> None:
     isr = re.findall(r"^  ISR: (.*)$", printed, re.MULTILINE)
     assert isr == [every] * 5 + [two] * 2 + [every]
     assert max(map(len, printed.splitlines())) <= 80
-
-
-@pytest.mark.slow
-def test_a_stream_goes_on_where_it_ended(tmp_path: Path) -> None:
-    """SP-4"""
-    require_java()
-    printed = run(EXAMPLES / "spark_stream.py", tmp_path)
-    for number in range(5):
-        assert printed.count(f"number {number}") == 1
 
 
 def test_every_example_is_run_and_listed() -> None:

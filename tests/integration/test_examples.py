@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,59 @@ def test_a_stream_goes_on_where_it_ended(tmp_path: Path) -> None:
         assert printed.count(f"number {number}") == 1
 
 
+@pytest.mark.parametrize("name", ["textbook.py", "textbook_confluent.py"])
+def test_ux_7_the_textbooks_program(name: str, tmp_path: Path) -> None:
+    printed = run(EXAMPLES / name, tmp_path)
+    assert read_in_order(printed) == {f"HelloWorld{number}" for number in range(100)}
+    assert printed.endswith("committed in all: 100\n")
+
+
+def test_ux_7_the_textbooks_program_with_one_partition(tmp_path: Path) -> None:
+    printed = run(EXAMPLES / "textbook.py", tmp_path, "--assign")
+    sent = printed.count("RecordMetadata(topic='firstTopic', partition=1,")
+    assert sent in (33, 34)  # of a hundred in turn on three partitions
+    assert len(read_in_order(printed)) == sent
+    assert printed.endswith(f"committed in all: {sent}\n")
+    assert "partition 0," not in printed
+
+
+def read_in_order(printed: str) -> set[str]:
+    """The values that the program has read; offsets and values of each partition must ascend."""
+    last: dict[str, tuple[int, int]] = {}
+    values = set()
+    for partition, offset, value in re.findall(
+        r"^partition (\d), offset (\d+): HelloWorld(\d+)$", printed, re.MULTILINE
+    ):
+        place = (int(offset), int(value))
+        before = last.get(partition, (-1, -1))
+        assert place[0] == before[0] + 1 and place[1] > before[1], (place, before)
+        last[partition] = place
+        values.add(f"HelloWorld{value}")
+    return values
+
+
+@pytest.mark.slow
+def test_who_believes_what_of_the_high_watermark(tmp_path: Path) -> None:
+    """RE-6: LEO and HW of the brokers 1, 2 and 3, and the ISR, step by step."""
+    printed = run(EXAMPLES / "high_watermark.py", tmp_path)
+    numbers = re.findall(r"^  [123] +(\d|-) +(\d|-)(?:  |$)", printed, re.MULTILINE)
+    steps = [numbers[i : i + 3] for i in range(0, len(numbers), 3)]
+    zero, written, visible = ("0", "0"), ("1", "0"), ("1", "1")
+    assert steps[:5] == [
+        [zero, zero, zero],
+        [written, zero, zero],
+        [written, written, zero],
+        [visible, written, written],
+        [visible, visible, visible],
+    ]
+    level, stopped = ("2", "2"), ("-", "-")
+    assert steps[5:] == [[visible, visible, stopped], [level, level, stopped], [level] * 3]
+    every, two = "1, 2, 3", "1, 2"
+    isr = re.findall(r"^  ISR: (.*)$", printed, re.MULTILINE)
+    assert isr == [every] * 5 + [two] * 2 + [every]
+    assert max(map(len, printed.splitlines())) <= 80
+
+
 def test_every_example_is_run_and_listed() -> None:
     programs = {path.name for path in EXAMPLES.glob("*.py")}
     tests = Path(__file__).read_text(encoding="utf-8")
@@ -51,9 +105,9 @@ def test_every_example_is_run_and_listed() -> None:
     assert [name for name in programs if name not in tests or name not in listed] == []
 
 
-def run(program: Path, directory: Path) -> str:
+def run(program: Path, directory: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, program],
+        [sys.executable, program, *arguments],
         cwd=directory,
         env=os.environ | {"PYSPARK_PYTHON": sys.executable},
         capture_output=True,

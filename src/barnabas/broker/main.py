@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+from barnabas.broker.runtime.descriptors import allow_many
 from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
@@ -23,7 +24,6 @@ from barnabas.storage.loading import LoadingStopped
 _log = logging.getLogger("barnabas.broker")
 
 _YOUNG_OBJECTS = 5_000
-_ENOUGH_FILES = 1_000_000
 
 
 class _LineFormatter(logging.Formatter):
@@ -42,7 +42,7 @@ def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
 
     `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
     """
-    _allow_many_files()
+    allow_many()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -94,17 +94,3 @@ async def _serve(config: BrokerConfig, began_at_s: float) -> int:
         return 1
     _log.info("stopped cleanly broker=%d", server.broker_id)
     return 0
-
-
-def _allow_many_files() -> None:
-    """Raise the limit as far as allowed: every log in use and every connection is an open file."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY:
-        wanted = max(soft, _ENOUGH_FILES)
-    else:
-        wanted = hard
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -156,6 +156,22 @@ def topic_partitions(value: object, argument: str = "topic_partitions") -> list[
     return [topic_partition(each, argument) for each in several(value, argument)]
 
 
+Partitions = tuple[str, int] | Iterable[tuple[str, int]]
+"""A partition, as TopicPartition or a plain pair, or several of them."""
+
+
+def partitions(given: Iterable[object], argument: str = "topic_partitions") -> list[TopicPartition]:
+    """The partitions that a method was called with: one, several or a list alike."""
+    names: dict[TopicPartition, None] = {}
+    for value in given:
+        is_one = isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str)
+        if is_one or not isinstance(value, Iterable) or isinstance(value, str | bytes):
+            names[topic_partition(value, argument)] = None
+        else:
+            names.update(dict.fromkeys(topic_partitions(value, argument)))
+    return list(names)
+
+
 def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
     """A mapping of partitions; its values are not checked."""
     if not isinstance(value, Mapping):

@@ -81,6 +81,9 @@ class ConsumerConfig(NamedTuple):
     enable_auto_commit: bool = True  # of consumers in a group
     auto_commit_interval_ms: int = 5_000
     exclude_internal_topics: bool = True  # from subscriptions by pattern
+    key_deserializer: str | Callable[[bytes], Any] | None = None  # None: bytes as they are
+    value_deserializer: str | Callable[[bytes], Any] | None = None
+    interceptor_classes: Any = None  # see `interceptors.interceptor_classes`
 
 
 class ClientOptions(TypedDict, total=False):
@@ -136,6 +139,9 @@ class ConsumerOptions(ClientOptions, total=False):
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     exclude_internal_topics: bool
+    key_deserializer: str | Callable[[bytes], Any] | None
+    value_deserializer: str | Callable[[bytes], Any] | None
+    interceptor_classes: Any
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -46,6 +46,17 @@ class SerializationError(BarnabasError, ValueError):
     """A key or value that its serializer or deserializer cannot convert."""
 
 
+class RecordDeserializationError(SerializationError):
+    """A record that was read cannot be deserialized: `seek` to `offset` + 1 skips it."""
+
+    topic_partition: TopicPartition
+    offset: int
+
+
+class MissingLibrary(BarnabasError, ImportError):
+    """A library that this method needs is not installed; the message says how to install it."""
+
+
 class UnknownPartition(BarnabasError):
     """The topic has no partition of this number, even in fresh metadata."""
 

@@ -31,7 +31,6 @@ _GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
 _FRAMES_PER_TURN = 256  # of one connection, while others wait: some three milliseconds
 _READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
-_HAS_SENDFILE = hasattr(os, "sendfile")
 
 Address = tuple[str, int]
 
@@ -434,7 +433,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _is_direct(self) -> bool:
         """Whether bytes may go to the socket itself, past the transport."""
-        if not _HAS_SENDFILE:
+        if not hasattr(os, "sendfile"):
             return False
         assert self._transport is not None
         info = self._transport.get_extra_info

@@ -196,6 +196,13 @@ def records_of(
         for message in iterate_messages(batches, position, header, limit_bytes):
             yield Record(*message, (), kind)
         return
+    yield from walk_records(header, plain_records(batches, position, header, limit_bytes))
+
+
+def plain_records(
+    batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> bytes:
+    """The records of the batch of magic 2 at `position`, uncompressed; CorruptData."""
     body = memoryview(batches)[position + HEADER_BYTES : position + header.size_bytes]
     try:
         if header.codec == NONE:
@@ -204,6 +211,14 @@ def records_of(
             plain = decompress(header.codec, body, limit_bytes)
         if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
             raise CorruptData(f"{header.record_count} records in {len(plain)} bytes")
+        return plain
+    except CorruptData as cause:
+        raise CorruptData(f"the batch at offset {header.base_offset}: {cause}") from cause
+
+
+def walk_records(header: BatchHeader, plain: bytes) -> Iterator[Record]:
+    """The records that `plain_records` has, one by one; CorruptData."""
+    try:
         yield from _walk(header, plain)
     except IndexError as cause:
         raise CorruptData(f"the batch at offset {header.base_offset} has a torn record") from cause

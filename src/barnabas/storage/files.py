@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from struct import pack
@@ -165,6 +166,10 @@ class OsFile:
         for first in range(0, len(buffers), _IOV_MAX):
             some = buffers[first : first + _IOV_MAX]
             size = sum(map(len, some))
+            if not hasattr(os, "pwritev"):  # macOS before 11
+                self.write(position, b"".join(some))
+                position += size
+                continue
             written = os.pwritev(self._descriptor, some, position)
             if written != size:
                 self.write(position + written, b"".join(some)[written:])
@@ -194,11 +199,15 @@ class OsFile:
         return True
 
     def warm(self, position: int, size: int) -> None:
-        # Into the same small buffer each time; each call releases the GIL.
+        # Into the same small buffer each time, where there is preadv; each call releases the GIL.
         buffer = memoryview(bytearray(min(size, _READ_AHEAD_BYTES)))
         end = position + size
         while position < end:
-            read = os.preadv(self._descriptor, (buffer[: end - position],), position)
+            part = buffer[: end - position]
+            if hasattr(os, "preadv"):  # not on macOS before 11
+                read = os.preadv(self._descriptor, (part,), position)
+            else:
+                read = len(os.pread(self._descriptor, len(part), position))
             if read == 0:
                 return
             position += read
@@ -271,11 +280,10 @@ class OsFiles:
             os.close(descriptor)
 
     def lock(self, path: Path) -> Lock:
-        import fcntl  # not on Windows
 
         descriptor = -1
         try:
-            if not hasattr(fcntl, "F_OFD_SETLK") and _is_open_here(path):
+            if not _locks_open_files() and _is_open_here(path):
                 raise BlockingIOError(errno.EAGAIN, "locked by this process", str(path))
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             _lock(descriptor)
@@ -305,16 +313,23 @@ def _lock(descriptor: int) -> None:
 
     Such locks (POSIX record locks) belong to a process: a second broker in the same process would
     get one too, and closing any descriptor of the file drops it for all. Linux has the same lock
-    per open file, which conflicts with the POSIX one and with itself, so that is taken where it
-    exists. Elsewhere `_is_open_here` is checked first.
+    per open file, which conflicts with the POSIX one and with itself, so that is taken there.
+    Elsewhere `_is_open_here` is checked first.
     """
     import fcntl
 
-    if hasattr(fcntl, "F_OFD_SETLK"):
+    if _locks_open_files():
         whole_file = pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
     else:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _locks_open_files() -> bool:
+    """Whether locks per open file are taken: on macOS the structure has another layout."""
+    import fcntl
+
+    return sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
 
 
 def _is_open_here(path: Path) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from pyspark_barnabas import memory
 
 # Without: glibc's own limit, which it would move by itself; whether such blocks are given back then
 # depends on what else lies on the heap.
@@ -38,3 +41,10 @@ def page_faults(keep: bool) -> int:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives memory back so")
 def test_the_next_fetch_takes_the_last_ones_memory() -> None:
     assert page_faults(keep=True) < 100 < 20 * 8_000_000 // 4096 < page_faults(keep=False)
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_another_allocator_is_left_alone(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(memory, "ctypes", SimpleNamespace())  # has nothing to call
+    memory.keep_freed_memory()

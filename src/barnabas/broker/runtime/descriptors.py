@@ -18,6 +18,8 @@ from barnabas.clock import Clock
 _log = logging.getLogger(__name__)
 
 _LISTING, _FALLBACK = Path("/proc/self/fd"), Path("/dev/fd")
+_ENOUGH = 1_000_000
+_MACOS_LIMIT = 10_240  # macOS's OPEN_MAX
 _PLENTY = 1 << 30  # where there is no limit, or it is unknown
 _SMALLEST_RESERVE = 16
 _AN_EPISODE_MS = 60_000  # without the error; the next one is another
@@ -47,8 +49,8 @@ def plenty() -> Descriptors:
     return PLENTY
 
 
-def of_this_process() -> Descriptors:
-    """Count the open ones, with a system call or two."""
+def of_this_process(listing: Path = _LISTING) -> Descriptors:
+    """Count the open ones, with a system call or two. `listing` is Linux's."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -57,17 +59,34 @@ def of_this_process() -> Descriptors:
     if limit == resource.RLIM_INFINITY:
         return PLENTY
     try:
-        return Descriptors(limit, max(0, limit - _count_open()))
+        return Descriptors(limit, max(0, limit - _count_open(listing)))
     except FileNotFoundError:
         return PLENTY
     except OSError:
         return Descriptors(limit, 0)
 
 
-def _count_open() -> int:
+def allow_many() -> None:
+    """Raise the limit as far as allowed: every log in use and every connection is an open file."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    is_limited = hard != resource.RLIM_INFINITY
+    for wanted in (hard,) if is_limited else (max(soft, _ENOUGH), max(soft, _MACOS_LIMIT)):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (ValueError, OSError):  # macOS says unlimited, and refuses more than it has
+            continue
+        return
+
+
+def _count_open(listing: Path) -> int:
     # Since Linux 6.2 their number is the size of that directory.
-    listing = _LISTING if _LISTING.is_dir() else _FALLBACK
-    return (listing is _LISTING and listing.stat().st_size) or len(list(listing.iterdir()))
+    if listing.is_dir():
+        return listing.stat().st_size or len(list(listing.iterdir()))
+    return len(list(_FALLBACK.iterdir()))
 
 
 class Shortage:

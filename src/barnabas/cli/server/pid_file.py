@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FILE_NAME = "barnabas.pid"
+PROC = Path("/proc")  # Linux has it
 UNKNOWN_START = -1
 
 _MAX_BYTES = 4096
@@ -72,15 +73,15 @@ def release(directory: Path) -> None:
             return  # the next start, or stop, sees that it is stale
 
 
-def process_began_ticks(pid: int) -> int | None:
+def process_began_ticks(pid: int, proc: Path = PROC) -> int | None:
     """When a process began; None if there is none (any more), UNKNOWN_START where it is unknown."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
+        with (proc / str(pid) / "stat").open("rb") as stat:
             # After the name, which may hold anything, in parentheses: fields 3 and 22 of all.
             fields = stat.read().rpartition(b")")[2].split()
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
-        if Path("/proc/self/stat").exists():
+        if (proc / "self" / "stat").exists():
             return None
     try:
         os.kill(pid, 0)

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.cli.server.pid_file import read_pid_file
-
-PROC = Path("/proc")
+from barnabas.cli.server.pid_file import PROC, read_pid_file
 
 _PROGRAMS = ("barnabas", "barnabas.cli.main")
 _PORT = re.compile(r"://[^,]*:(\d+)")

@@ -10,11 +10,14 @@ first attempt created may be reported as TopicAlreadyExists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Unpack, overload
 
+from barnabas.client import arguments
+from barnabas.client.admin import admin_arguments
+from barnabas.client.admin.admin_arguments import ConfigOperations, ConfigText, Names
 from barnabas.client.admin.configs import (
     BROKER,
     DEFAULT_CONFIG,
@@ -114,18 +117,23 @@ __all__ = [
     "TopicDescription",
 ]
 
+_LEAST_TIMESTAMP = -5  # the special ones are negative
 _DELETE_BY_NAME = 5  # the last version of DeleteTopics that only knows names
 
 
 class NewTopic(NamedTuple):
+    """A topic to create."""
+
     name: str
     num_partitions: int = -1  # -1: the broker's num.partitions
     replication_factor: int = -1  # -1: the broker's default.replication.factor
-    configs: Mapping[str, str] = {}
+    configs: Mapping[str, ConfigText] = {}
     assignment: Mapping[int, Sequence[int]] | None = None  # partition -> brokers, leader first
 
 
 class TopicDescription(NamedTuple):
+    """A topic and its partitions, as the brokers have them."""
+
     name: str
     topic_id: bytes  # 16 bytes
     is_internal: bool
@@ -133,6 +141,8 @@ class TopicDescription(NamedTuple):
 
 
 class BrokerDescription(NamedTuple):
+    """A broker that is alive, and where clients reach it."""
+
     broker_id: int
     host: str
     port: int
@@ -140,18 +150,24 @@ class BrokerDescription(NamedTuple):
 
 
 class ClusterDescription(NamedTuple):
+    """The cluster as a whole."""
+
     cluster_id: str
     controller_id: int
     brokers: tuple[BrokerDescription, ...]
 
 
 class ReplicaSize(NamedTuple):
+    """A replica in a log directory."""
+
     size_bytes: int
     offset_lag: int  # records behind the high watermark, or behind the replica it will replace
     is_future: bool  # being moved here from another directory
 
 
 class LogDirDescription(NamedTuple):
+    """A log directory of a broker."""
+
     path: str
     error: str | None  # why the broker cannot use it
     replicas: Mapping[TopicPartition, ReplicaSize]
@@ -160,7 +176,18 @@ class LogDirDescription(NamedTuple):
 
 
 class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
-    """Options are those of every client (see `ClientOptions`)."""
+    """Reads and changes topics, partitions, configs, groups and transactions.
+
+    Options are those of every client (see `ClientOptions`). Where a method takes names or
+    partitions, one stands for a list of one. Every method raises TypeError or ValueError for an
+    argument that cannot be, Unreachable after `default.api.timeout.ms` without an answer, and
+    besides what its own text names any other KafkaError of the broker, such as
+    ClusterAuthorizationFailed. Transient errors are retried for `default.api.timeout.ms`.
+
+        async with Admin("localhost:9092") as admin:
+            await admin.create_topics([NewTopic("test", num_partitions=3), "other"])
+            print(await admin.list_topics())
+    """
 
     def __init__(
         self,
@@ -181,6 +208,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         await self._cluster.start()
 
     async def close(self) -> None:
+        """Disconnect; more calls do nothing."""
         await self._cluster.close()
 
     async def __aenter__(self) -> Admin:
@@ -198,15 +226,18 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     # ---- topics ----
 
     async def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+        self, topics: NewTopic | str | Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> None:
-        """Create topics, or only validate them.
+        """Create topics, or only validate them; a name is a topic with the broker's defaults.
 
-        Raises the first KafkaError (TopicAlreadyExists, InvalidPartitions ...); the other topics of
-        the call are created all the same.
+        Raises the first KafkaError (TopicAlreadyExists, InvalidTopic, InvalidPartitions,
+        InvalidReplicationFactor, InvalidReplicaAssignment, InvalidConfig, PolicyViolation); the
+        other topics of the call are created all the same.
+
+            await admin.create_topics(NewTopic("test", 3, configs={"retention.ms": 3_600_000}))
         """
         request = CreateTopicsRequest(
-            topics=[_creatable(topic) for topic in topics],
+            topics=[_creatable(topic) for topic in _new_topics(topics)],
             timeout_ms=self._config.request_timeout_ms,
             validate_only=validate_only,
         )
@@ -222,10 +253,15 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         for topic in answer.topics:
             check(topic.error_code, f"topic {topic.name!r}", topic.error_message)
 
-    async def delete_topics(self, names: Sequence[str]) -> None:
-        """Delete topics with all their records. Raises the first KafkaError, as `create_topics`."""
+    async def delete_topics(self, names: Names) -> None:
+        """Delete topics with all their records.
+
+        Raises the first KafkaError, such as UnknownTopicOrPartition; the other topics of the call
+        are deleted all the same.
+        """
         request = DeleteTopicsRequest(
-            topic_names=list(names), timeout_ms=self._config.request_timeout_ms
+            topic_names=admin_arguments.names(names, "names"),
+            timeout_ms=self._config.request_timeout_ms,
         )
 
         async def attempt() -> DeleteTopicsResponse:
@@ -254,9 +290,18 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         """
         wanted = None
         if assignments is not None:
-            wanted = [CreatePartitionsAssignment(broker_ids=list(each)) for each in assignments]
+            wanted = [
+                CreatePartitionsAssignment(broker_ids=admin_arguments.brokers(each, "assignments"))
+                for each in arguments.several(assignments, "assignments")
+            ]
         request = CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=topic, count=total_count, assignments=wanted)],
+            topics=[
+                CreatePartitionsTopic(
+                    name=arguments.text(topic, "topic"),
+                    count=admin_arguments.count(total_count, "total_count"),
+                    assignments=wanted,
+                )
+            ],
             timeout_ms=self._config.request_timeout_ms,
             validate_only=validate_only,
         )
@@ -273,19 +318,24 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             check(result.error_code, f"topic {result.name!r}", result.error_message)
 
     async def list_topics(self, *, include_internal: bool = True) -> list[str]:
-        """The names of all topics, sorted."""
+        """The names of all topics, sorted; of Kafka's own only with `include_internal`."""
         return [
             topic.name
             for topic in await self.describe_topics()
             if include_internal or not topic.is_internal
         ]
 
-    async def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+    async def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
         """Partitions, leaders, replicas and ISR of these topics (of all), sorted by name.
 
-        Raises the KafkaError of the first topic that has one, such as UnknownTopicOrPartition.
+        Raises the KafkaError of the first topic that has one, such as UnknownTopicOrPartition: also
+        of a broker that does not know a new topic yet.
+
+            (topic,) = await admin.describe_topics("test")
+            print([(each.partition, each.leader, each.isr) for each in topic.partitions])
         """
-        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        wanted = None if names is None else admin_arguments.names(names, "names")
+        topics = None if wanted is None else [MetadataRequestTopic(name=name) for name in wanted]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
         async def attempt() -> ClusterView:
@@ -293,7 +343,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
             return ClusterView().updated(answer)
 
         view = await self._persist(attempt)
-        for name in names or ():
+        for name in wanted or ():
             error = view.topic_error(name)
             if error is not None:
                 raise error
@@ -313,17 +363,25 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
 
         Or LATEST, EARLIEST, MAX_TIMESTAMP of `client.offsets`. `read_committed`: the end is the
         last stable offset. Offset -1: all records are older. Raises the first KafkaError.
+
+            partition = TopicPartition("test", 0)
+            end = (await admin.list_offsets({partition: LATEST}))[partition].offset
         """
+        wanted = admin_arguments.numbers_by_partition(timestamps, "timestamps", _LEAST_TIMESTAMP)
         finder = OffsetFinder(self._cluster, READ_COMMITTED if read_committed else READ_UNCOMMITTED)
-        return await finder.find(timestamps, self._config.default_api_timeout_ms)
+        return await finder.find(wanted, self._config.default_api_timeout_ms)
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         """Delete the records before each offset (-1: all); the new start of each log.
 
-        Raises the first KafkaError: OffsetOutOfRange, PolicyViolation for a compacted topic.
+        Each is an offset of the first record that stays. Raises the first KafkaError:
+        OffsetOutOfRange, PolicyViolation for a compacted topic.
+
+            await admin.delete_records({TopicPartition("test", 0): 1_000})
         """
+        offsets = admin_arguments.numbers_by_partition(offsets, "offsets", least=-1)
         # Concurrently: each waits until the followers know it, which takes a fetch of theirs.
         begins = await asyncio.gather(
             *(
@@ -360,7 +418,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def describe_configs(
         self,
         resource: ConfigResource,
-        names: Sequence[str] | None = None,
+        names: Names | None = None,
         *,
         include_synonyms: bool = False,
         include_documentation: bool = False,
@@ -370,7 +428,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def describe_configs(
         self,
         resource: list[ConfigResource],
-        names: Sequence[str] | None = None,
+        names: Names | None = None,
         *,
         include_synonyms: bool = False,
         include_documentation: bool = False,
@@ -379,17 +437,25 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def describe_configs(
         self,
         resource: ConfigResource | list[ConfigResource],
-        names: Sequence[str] | None = None,
+        names: Names | None = None,
         *,
         include_synonyms: bool = False,
         include_documentation: bool = False,
     ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
         """The configs of a resource, or of each of a list, in the broker's order.
 
-        With `names` only these configs. Raises the first KafkaError.
+        With `names` only these configs. `include_synonyms`: all places that set a value;
+        `include_documentation`: a sentence about each. Raises the first KafkaError,
+        BrokerNotAvailable for a broker that is not alive.
+
+            for entry in await admin.describe_configs(ConfigResource(BROKER, "0")):
+                print(entry.name, entry.value)
         """
+        wanted = None if names is None else admin_arguments.names(names, "names")
         described = {
-            each: await self._configs.describe(each, names, include_synonyms, include_documentation)
+            each: await self._configs.describe(
+                admin_arguments.resource(each), wanted, include_synonyms, include_documentation
+            )
             for each in (resource if isinstance(resource, list) else [resource])
         }
         return described if isinstance(resource, list) else described[resource]
@@ -397,16 +463,24 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     async def alter_configs(
         self,
         resource: ConfigResource,
-        operations: Sequence[ConfigOperation],
+        operations: ConfigOperations,
         *,
         validate_only: bool = False,
     ) -> None:
         """Set, delete, append to or subtract from configs of a resource, all or nothing.
 
+        A mapping sets its names to its values, or back to the default for None:
+
+            await admin.alter_configs(ConfigResource(TOPIC, "test"), {"retention.ms": 3_600_000})
+
         Raises InvalidConfig, InvalidRequest (for a read-only config), UnknownTopicOrPartition. In a
         broker of this project the change is effective when this returns, in others soon after.
         """
-        await self._configs.alter(resource, operations, validate_only)
+        await self._configs.alter(
+            admin_arguments.resource(resource),
+            admin_arguments.operations(operations),
+            validate_only,
+        )
 
     # ---- cluster ----
 
@@ -465,18 +539,40 @@ def _log_dir(result: DescribeLogDirsResult) -> LogDirDescription:
     )
 
 
+def _new_topics(topics: object) -> list[NewTopic]:
+    """The topics to create, one or several; each a NewTopic or a name."""
+    given = [topics] if isinstance(topics, NewTopic | str) else arguments.several(topics, "topics")
+    return [NewTopic(each) if isinstance(each, str) else _new_topic(each) for each in given]
+
+
+def _new_topic(topic: object) -> NewTopic:
+    if not isinstance(topic, NewTopic):
+        kind = type(topic).__name__
+        raise TypeError(f"topics: each must be a NewTopic or a name, not {kind}")
+    return topic
+
+
 def _creatable(topic: NewTopic) -> CreatableTopic:
     """An explicit assignment goes with -1 for both counts: the broker takes them from it."""
+    if topic.assignment is not None and not isinstance(topic.assignment, Mapping):
+        kind = type(topic.assignment).__name__
+        raise TypeError(f"assignment: must map partitions to lists of brokers, not {kind}")
     assignments = [
-        CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+        CreatableReplicaAssignment(
+            partition_index=arguments.whole_number(partition, "assignment"),
+            broker_ids=admin_arguments.brokers(brokers, "assignment"),
+        )
         for partition, brokers in (topic.assignment or {}).items()
     ]
+    num_partitions = admin_arguments.count(topic.num_partitions, "num_partitions")
+    replication_factor = admin_arguments.count(topic.replication_factor, "replication_factor")
     return CreatableTopic(
-        name=topic.name,
-        num_partitions=-1 if assignments else topic.num_partitions,
-        replication_factor=-1 if assignments else topic.replication_factor,
+        name=arguments.text(topic.name, "topics"),
+        num_partitions=-1 if assignments else num_partitions,
+        replication_factor=-1 if assignments else replication_factor,
         assignments=assignments,
         configs=[
-            CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+            CreatableTopicConfig(name=name, value=value)
+            for name, value in admin_arguments.config_texts(topic.configs, "configs").items()
         ],
     )

@@ -59,11 +59,15 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
+    """A topic or a broker, which has configs."""
+
     type: int  # TOPIC or BROKER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers
 
 
 class ConfigOperationType(IntEnum):
+    """What a ConfigOperation does."""
+
     SET = 0
     DELETE = 1  # back to the default
     APPEND = 2  # items to a list
@@ -87,6 +91,8 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
+    """A config of a resource, with where its value comes from."""
+
     name: str
     value: str | None  # None if sensitive
     source: int  # DYNAMIC_TOPIC_CONFIG ... DEFAULT_CONFIG

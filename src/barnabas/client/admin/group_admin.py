@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from barnabas.client import arguments
+from barnabas.client.admin import admin_arguments
+from barnabas.client.admin.admin_arguments import Names, Partitions
 from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.consumer.committed import (
@@ -62,6 +65,8 @@ from barnabas.types import TopicPartition, by_topic
 
 
 class GroupListing(NamedTuple):
+    """A group in a list of them."""
+
     group_id: str
     protocol_type: str  # "consumer", "connect" ...; "": only offsets, of a simple consumer
     state: str  # "Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"; "": ?
@@ -69,6 +74,8 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
+    """A member of a group."""
+
     member_id: str
     instance_id: str | None  # of a static member
     client_id: str
@@ -90,6 +97,8 @@ class RebalanceEvent(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
+    """A group, with its members."""
+
     group_id: str
     state: str  # as in GroupListing; "Dead": there is no such group
     protocol_type: str
@@ -104,15 +113,16 @@ class GroupAdmin(AdminCalls):
 
     _groups: CoordinatorFinder
 
-    async def list_groups(
-        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
-    ) -> list[GroupListing]:
+    async def list_groups(self, *, states: Names = (), types: Names = ()) -> list[GroupListing]:
         """Every group of the cluster, sorted by name; only of these states and types if given.
 
         Raises CoordinatorLoadInProgress when a broker's part stays unknown for
         `default.api.timeout.ms`.
         """
-        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        request = ListGroupsRequest(
+            states_filter=admin_arguments.names(states, "states"),
+            types_filter=admin_arguments.names(types, "types"),
+        )
         found: dict[str, GroupListing] = {}
 
         async def ask(node: BrokerAddress) -> None:
@@ -129,7 +139,7 @@ class GroupAdmin(AdminCalls):
         return [listing for _, listing in sorted(found.items())]
 
     async def describe_groups(
-        self, group_ids: Iterable[str], *, include_events: bool = False
+        self, group_ids: Names, *, include_events: bool = False
     ) -> dict[str, GroupDescription]:
         """State and members of each group; one that does not exist is in state "Dead".
 
@@ -148,11 +158,11 @@ class GroupAdmin(AdminCalls):
                 described[group.group_id] = _described(group, at)
             return {group.group_id: group.error_code for group in answer.groups}
 
-        wanted = list(dict.fromkeys(group_ids))
+        wanted = list(dict.fromkeys(admin_arguments.names(group_ids, "group_ids")))
         await self._at_coordinators(wanted, describe)
         return {group_id: described[group_id] for group_id in wanted}
 
-    async def delete_groups(self, group_ids: Iterable[str]) -> None:
+    async def delete_groups(self, group_ids: Names) -> None:
         """Delete groups without members, with their offsets.
 
         Raises the first KafkaError: NonEmptyGroup, GroupIdNotFound; the others are deleted all the
@@ -166,18 +176,23 @@ class GroupAdmin(AdminCalls):
             )
             return {result.group_id: result.error_code for result in answer.results}
 
-        await self._at_coordinators(group_ids, delete)
+        await self._at_coordinators(admin_arguments.names(group_ids, "group_ids"), delete)
 
     async def remove_members(
-        self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
+        self, group_id: str, *, instance_ids: Names = (), member_ids: Names = ()
     ) -> None:
         """Remove static members (by instance id) or any (by member id) from the group (KIP-345).
 
         Raises UnknownMemberId for the first unknown one; the others are removed all the same.
         """
+        arguments.text(group_id, "group_id")
+        instances = admin_arguments.names(instance_ids, "instance_ids")
         members = [
-            *(MemberIdentity(group_instance_id=name) for name in instance_ids),
-            *(MemberIdentity(member_id=name) for name in member_ids),
+            *(MemberIdentity(group_instance_id=name) for name in instances),
+            *(
+                MemberIdentity(member_id=name)
+                for name in admin_arguments.names(member_ids, "member_ids")
+            ),
         ]
 
         async def leave() -> None:
@@ -196,16 +211,21 @@ class GroupAdmin(AdminCalls):
     async def list_group_offsets(
         self,
         group_id: str,
-        partitions: Iterable[TopicPartition] | None = None,
+        partitions: Partitions | None = None,
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets, of these partitions or of all; sorted.
 
-        Partitions without one are left out. `require_stable`: wait for transactions that may still
-        change one (KIP-447).
+        Partitions without one are left out; a group that does not exist has none.
+        `require_stable`: wait for transactions that may still change one (KIP-447). Raises
+        GroupAuthorizationFailed.
+
+            for partition, committed in (await admin.list_group_offsets("readers")).items():
+                print(partition, committed.offset)
         """
-        wanted = None if partitions is None else list(partitions)
+        arguments.text(group_id, "group_id")
+        wanted = None if partitions is None else admin_arguments.partitions(partitions)
         found = await self._persist(
             lambda: fetch_committed(self._groups, group_id, wanted, require_stable=require_stable)
         )
@@ -217,7 +237,10 @@ class GroupAdmin(AdminCalls):
         """Set the offsets of a group without members; a new group is created.
 
         Raises UnknownMemberId if it has members, UnknownTopicOrPartition.
+
+            await admin.alter_group_offsets("readers", {TopicPartition("test", 0): 1_000})
         """
+        arguments.text(group_id, "group_id")
         wanted = as_offsets(offsets)
 
         async def commit() -> KafkaError | None:
@@ -231,21 +254,19 @@ class GroupAdmin(AdminCalls):
         if error is not None:
             raise error
 
-    async def delete_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition]
-    ) -> None:
+    async def delete_group_offsets(self, group_id: str, partitions: Partitions) -> None:
         """Delete the group's offsets for these partitions (KIP-496).
 
         Raises GroupIdNotFound, GroupSubscribedToTopic while members read the topic.
         """
         request = OffsetDeleteRequest(
-            group_id=group_id,
+            group_id=arguments.text(group_id, "group_id"),
             topics=[
                 OffsetDeleteTopic(
                     name=name,
                     partitions=[OffsetDeletePartition(partition_index=each) for each in numbers],
                 )
-                for name, numbers in by_topic(partitions).items()
+                for name, numbers in by_topic(admin_arguments.partitions(partitions)).items()
             ],
         )
 

@@ -6,9 +6,12 @@ have copied anything, and `list_partition_reassignments` lists those that are un
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from barnabas.client import arguments
+from barnabas.client.admin import admin_arguments
+from barnabas.client.admin.admin_arguments import Partitions
 from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.errors import broker_error, check
 from barnabas.errors import KafkaError, NotController, error_for_code
@@ -51,7 +54,7 @@ class PartitionAdmin(AdminCalls):
     """Methods of `Admin`, all answered by the controller."""
 
     async def elect_leaders(
-        self, election_type: int, partitions: Collection[TopicPartition] | None = None
+        self, election_type: int, partitions: Partitions | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
         """Hold an election, PREFERRED or UNCLEAN, for these partitions or for all that need one.
 
@@ -59,7 +62,9 @@ class PartitionAdmin(AdminCalls):
         PreferredLeaderNotAvailable, EligibleLeadersNotAvailable, UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
         """
-        numbers = None if partitions is None else by_topic(partitions)
+        numbers = None
+        if partitions is not None:
+            numbers = by_topic(admin_arguments.partitions(partitions))
         request = ElectLeadersRequest(
             election_type=election_type,
             topic_partitions=None
@@ -97,11 +102,14 @@ class PartitionAdmin(AdminCalls):
         Returns None for each partition (the move has started, or was complete), or its error:
         InvalidReplicaAssignment, NoReassignmentInProgress, UnknownTopicOrPartition. Raises
         ClusterAuthorizationFailed.
+
+            await admin.alter_partition_reassignments({TopicPartition("test", 0): [2, 3]})
         """
         topics: dict[str, list[ReassignablePartition]] = {}
-        for name, wanted in replicas.items():
+        for name, wanted in arguments.by_partition(replicas, "replicas").items():
             each = ReassignablePartition(
-                partition_index=name.partition, replicas=None if wanted is None else list(wanted)
+                partition_index=name.partition,
+                replicas=None if wanted is None else admin_arguments.brokers(wanted, "replicas"),
             )
             topics.setdefault(name.topic, []).append(each)
         request = AlterPartitionReassignmentsRequest(
@@ -133,10 +141,12 @@ class PartitionAdmin(AdminCalls):
         }
 
     async def list_partition_reassignments(
-        self, partitions: Collection[TopicPartition] | None = None
+        self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """The reassignments of these partitions (of all) under way, sorted."""
-        numbers = None if partitions is None else by_topic(partitions)
+        numbers = None
+        if partitions is not None:
+            numbers = by_topic(admin_arguments.partitions(partitions))
         request = ListPartitionReassignmentsRequest(
             timeout_ms=self._cluster.config.request_timeout_ms,
             topics=None

@@ -1,4 +1,4 @@
-"""The ends of the replicas of partitions, by_broker of each broker that has one: a part of `Admin`.
+"""The ends of the replicas of partitions, asked of each broker that has one: a part of `Admin`.
 
 A Fetch as a debugging consumer (replica id -2), which followers answer, too, from an offset that no
 log has, in an epoch that no log has seen: the answer has the end of the log, and no records.
@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from barnabas.client.admin import admin_arguments
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import Unreachable
@@ -48,7 +49,10 @@ class ReplicaAdmin:
 
         A broker that does not answer within `request.timeout.ms`, or does not have the replica, is
         left out. Brokers of this project answer; Kafka's only if a replica is in a known epoch.
+
+            ends = await admin.replica_ends({TopicPartition("test", 0): [1, 2, 3]})
         """
+        replicas = admin_arguments.brokers_by_partition(replicas)
         by_broker: dict[int, list[TopicPartition]] = {}
         for name, brokers in replicas.items():
             for broker_id in brokers:

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
+from barnabas.client import arguments
+from barnabas.client.admin import admin_arguments
+from barnabas.client.admin.admin_arguments import Names, Partitions
 from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.coordinator import CoordinatorFinder
@@ -51,6 +54,8 @@ _FENCING_TIMEOUT_MS = 1  # of a transaction that will never begin
 
 
 class TransactionListing(NamedTuple):
+    """A transactional id in a list of them."""
+
     transactional_id: str
     producer_id: int
     state: str  # "Empty", "Ongoing", "PrepareCommit", "CompleteAbort" ... (Kafka's names)
@@ -58,6 +63,8 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
+    """A transactional id, with its open transaction."""
+
     transactional_id: str
     state: str  # as in TransactionListing
     producer_id: int
@@ -87,8 +94,8 @@ class TransactionAdmin(AdminCalls):
     async def list_transactions(
         self,
         *,
-        states: Iterable[str] = (),
-        producer_ids: Iterable[int] = (),
+        states: Names = (),
+        producer_ids: int | Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
         """Every transactional id that a coordinator keeps, sorted; or the selected ones.
@@ -97,9 +104,9 @@ class TransactionAdmin(AdminCalls):
         broker older than that).
         """
         request = ListTransactionsRequest(
-            state_filters=list(states),
-            producer_id_filters=list(producer_ids),
-            duration_filter=longer_than_ms,
+            state_filters=admin_arguments.names(states, "states"),
+            producer_id_filters=admin_arguments.producer_ids(producer_ids),
+            duration_filter=arguments.whole_number(longer_than_ms, "longer_than_ms", least=-1),
         )
         found: dict[str, TransactionListing] = {}
 
@@ -120,12 +127,12 @@ class TransactionAdmin(AdminCalls):
         return [listing for _, listing in sorted(found.items())]
 
     async def describe_transactions(
-        self, transactional_ids: Iterable[str]
+        self, transactional_ids: Names
     ) -> dict[str, TransactionDescription]:
         """Each transaction's state at its coordinator. Raises TransactionalIdNotFound."""
         return {
             transactional_id: await self._persist(partial(self._describe, transactional_id))
-            for transactional_id in transactional_ids
+            for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids")
         }
 
     async def _describe(self, transactional_id: str) -> TransactionDescription:
@@ -153,7 +160,7 @@ class TransactionAdmin(AdminCalls):
         )
 
     async def describe_producers(
-        self, partitions: Iterable[TopicPartition]
+        self, partitions: Partitions
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
         """The producers that each partition's leader keeps, by producer id.
 
@@ -161,7 +168,7 @@ class TransactionAdmin(AdminCalls):
         """
         return {
             partition: await self._persist(partial(self._producers_of, partition))
-            for partition in partitions
+            for partition in admin_arguments.partitions(partitions)
         }
 
     async def _producers_of(self, name: TopicPartition) -> tuple[ProducerState, ...]:
@@ -200,15 +207,18 @@ class TransactionAdmin(AdminCalls):
         For a hanging transaction: take the numbers from `describe_producers`. Raises
         InvalidProducerEpoch, TransactionCoordinatorFenced, ClusterAuthorizationFailed.
         """
+        partition = arguments.topic_partition(partition, "partition")
         topic = WritableTxnMarkerTopic(
             name=partition.topic, partition_indexes=[partition.partition]
         )
         marker = WritableTxnMarker(
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
+            producer_id=arguments.whole_number(producer_id, "producer_id"),
+            producer_epoch=arguments.whole_number(producer_epoch, "producer_epoch"),
             transaction_result=False,
             topics=[topic],
-            coordinator_epoch=max(coordinator_epoch, 0),
+            coordinator_epoch=max(
+                arguments.whole_number(coordinator_epoch, "coordinator_epoch", least=-1), 0
+            ),
         )
 
         async def write() -> None:
@@ -225,9 +235,9 @@ class TransactionAdmin(AdminCalls):
 
         await self._persist(write)
 
-    async def fence_producers(self, transactional_ids: Iterable[str]) -> None:
+    async def fence_producers(self, transactional_ids: Names) -> None:
         """Raise each id's epoch: its producers are fenced, its open transaction is aborted."""
-        for transactional_id in transactional_ids:
+        for transactional_id in admin_arguments.names(transactional_ids, "transactional_ids"):
             await self._persist(partial(self._fence, transactional_id))
 
     async def _fence(self, transactional_id: str) -> None:

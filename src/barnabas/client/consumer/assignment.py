@@ -12,10 +12,9 @@ answered where that epoch ends in its log, and nothing is fetched before (KIP-32
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
-from barnabas.client.consumer.fetched import Chunk, ConsumerRecord, FetchedBytes
-from barnabas.errors import BarnabasError, CorruptData
+from barnabas.client.consumer.fetched import Chunk, FetchedBytes
+from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
 
@@ -178,47 +177,3 @@ class Assignment:
         if state is None:
             raise ValueError(f"partition {topic_partition} is not assigned to this consumer")
         return state
-
-
-class Reading:
-    """A chunk that the user receives piece by piece."""
-
-    __slots__ = ("_chunk", "_generation", "_records", "_state")
-
-    def __init__(self, state: AssignedPartition, chunk: Chunk, *, check_crcs: bool) -> None:
-        self._state = state
-        self._generation = state.generation
-        self._chunk = chunk
-        self._records = chunk.iterate(check_crcs=check_crcs)
-
-    def take_into(self, records: list[ConsumerRecord], most: int) -> bool:
-        """Fill `records` up to `most`; False when the chunk is exhausted.
-
-        Corrupt data becomes the partition's error, after the records before it; the position stays
-        at the unreadable batch.
-        """
-        state = self._state
-        if not state.is_current(self._generation):
-            return False  # the user went elsewhere
-        if state.paused:
-            self.give_back()
-            return False
-        try:
-            for record in islice(self._records, most - len(records)):
-                records.append(record)
-                state.position = record.offset + 1
-        except CorruptData as error:
-            self.give_back()
-            state.error = error
-            return False
-        finally:
-            state.advance(state.position, self._chunk.epoch)
-        if len(records) < most:
-            state.advance(self._chunk.next_offset, self._chunk.last_epoch)
-            return False
-        return True
-
-    def give_back(self) -> None:
-        """Fetch the records again that were not taken."""
-        if self._state.is_current(self._generation):
-            self._state.refetch()

@@ -71,6 +71,9 @@ class Commits:
         """The group, for a commit. Raises CommitFailed, RebalanceInProgress if it cannot be now."""
         self.on_refused: Callable[[GroupMetadata, KafkaError], None] = lambda who, error: None
         """The coordinator refused the member's generation. May raise a better error."""
+        self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (
+            None
+        )
 
     # ---- reading ----
 
@@ -147,6 +150,8 @@ class Commits:
         except (RebalanceInProgress, FencedInstanceId) as error:
             self.on_refused(who, error)
             raise
+        if self.on_committed is not None:
+            self.on_committed(offsets)
 
     # ---- automatic ----
 

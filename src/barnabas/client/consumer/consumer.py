@@ -12,34 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from barnabas.client import arguments
 from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
-from barnabas.client.config import ConsumerConfig, ConsumerOptions, configure
-from barnabas.client.consumer.assignment import AssignedPartition, Assignment, Reading
-from barnabas.client.consumer.fetched import ConsumerRecord, FetchedBytes
+from barnabas.client.config import (
+    ConsumerConfig,
+    ConsumerOptions,
+    Servers,
+    configure,
+    split,
+)
+from barnabas.client.consumer.assignment import Assignment
 from barnabas.client.consumer.fetcher import Fetcher
-from barnabas.client.errors import ConcurrentUse, NoOffsetForPartition
-from barnabas.client.offsets import (
-    EARLIEST,
-    LATEST,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    OffsetAndTimestamp,
-    OffsetFinder,
-)
+from barnabas.client.consumer.polls import Polls
+from barnabas.client.consumer.positions import COMMITTED, Positions
+from barnabas.client.consumer.reading import Deserialize, deserialization
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, OffsetFinder
 from barnabas.errors import InvalidGroupId
-from barnabas.protocol.api import METADATA
-from barnabas.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -47,44 +40,82 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
     from barnabas.client.consumer.group import Group
     from barnabas.client.consumer.subscription import RebalanceListener
-
-T = TypeVar("T")
-
-_COMMITTED = "committed"  # start at the group's offset, else by auto.offset.reset
+    from barnabas.client.interceptors import Interceptors
 
 
-class Consumer:
-    """Reads partitions; options are Kafka's, with underscores (see `ConsumerOptions`)."""
+class Consumer(Polls):
+    """Reads partitions, within one event loop, for one task at a time.
+
+    Args:
+        bootstrap_servers: "host:port,..." or a list of them; or a mapping of options that has
+            `bootstrap.servers` among them.
+        options: Kafka's, with underscores or dots (see `ConsumerOptions`).
+
+    Raises:
+        ConfigError: an option is unknown or has an impossible value; the error names it.
+
+    Methods that take partitions take one, several or a list alike, each a TopicPartition or a plain
+    pair of topic and number.
+    """
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str],
+        bootstrap_servers: Servers = None,
         *,
         seams: Seams | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        common, self._config = configure(ConsumerConfig, options)
-        self._cluster = Cluster(bootstrap_servers, common, seams or system_seams())
+        super().__init__()
+        servers, given = split(bootstrap_servers, options)
+        common, self._config = configure(ConsumerConfig, given)
+        self._cluster = Cluster(servers, common, seams or system_seams())
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self._clock = self._cluster.seams.clock
         self._api_timeout_ms = common.default_api_timeout_ms
         self._assignment = Assignment(
-            _COMMITTED if self._config.group_id else self._config.auto_offset_reset
+            COMMITTED if self._config.group_id else self._config.auto_offset_reset
         )
         self._fetcher = Fetcher(self._cluster, self._config, self._assignment)
         committed = self._config.isolation_level == "read_committed"
         self._offsets = OffsetFinder(
             self._cluster, READ_COMMITTED if committed else READ_UNCOMMITTED
         )
-        self._locating: asyncio.Task[None] | None = None
+        self._positions = Positions(
+            self._offsets, self._config.auto_offset_reset, self._api_timeout_ms
+        )
+        self._deserialize = self._chosen_deserializers()
+        self._interceptors = self._chosen_interceptors()
         self._cluster.tasks.on_failure(lambda error: self._wake())
-        self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
-        self._is_polling = False
-        self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
         self._commits: Commits | None = None
         self._group: Group | None = None
         if self._config.group_id:
             self._make_group()
+
+    def __repr__(self) -> str:
+        group = f", group {self._config.group_id!r}" if self._config.group_id else ""
+        state = ", closed" if self._is_closed else ""
+        topics = self.subscription()
+        names = f"subscribed to {', '.join(topics)}" if topics else "no subscription"
+        client = self._cluster.config.client_id
+        return f"<Consumer {client!r}{group}: {names}, {len(self._assignment)} partitions{state}>"
+
+    def _chosen_deserializers(self) -> Deserialize | None:
+        key, value = self._config.key_deserializer, self._config.value_deserializer
+        if key is None and value is None:
+            return None
+        from barnabas.client.serialization import deserializer  # only for who uses it
+
+        return deserialization(
+            None if key is None else deserializer(key, "key.deserializer"),
+            None if value is None else deserializer(value, "value.deserializer"),
+        )
+
+    def _chosen_interceptors(self) -> Interceptors | None:
+        if self._config.interceptor_classes is None:
+            return None
+        from barnabas.client.interceptors import CONSUMER_METHODS, interceptor_classes
+
+        return interceptor_classes(self._config.interceptor_classes, CONSUMER_METHODS)
 
     def _make_group(self) -> None:
         # Imported only here: consumers without a group, such as Spark's, start without it.
@@ -97,6 +128,9 @@ class Consumer:
         self._group = Group(
             self._cluster, self._config, coordinators, self._assignment, self._commits, self._wake
         )
+        self._positions.commits = self._commits
+        if self._interceptors is not None:
+            self._commits.on_committed = self._interceptors.on_commit
 
     # ---- life ----
 
@@ -107,10 +141,15 @@ class Consumer:
     async def close(self, *, autocommit: bool = True) -> None:
         """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave, disconnect.
 
-        A static member does not leave: it may be back within `session.timeout.ms`.
+        A static member does not leave: it may be back within `session.timeout.ms`. Ends the
+        iteration or the poll of another task, the latter by ClientClosed. More calls do nothing.
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self.interrupt()
         try:
             await self._let_go("the consumer was closed")
         finally:
@@ -121,6 +160,20 @@ class Consumer:
                 await self._commits.close()
             await self._fetcher.close()
             await self._cluster.close()
+            if self._interceptors is not None:
+                self._interceptors.close()
+
+    stop = close  # as in other clients
+
+    async def interrupt(self) -> None:
+        """End the poll of another task, by ClientClosed; returns when it has ended."""
+        self._credit = 0
+        if self._poller is None or self._poller is asyncio.current_task():
+            return
+        assert self._poll_over is not None
+        self._is_closed = True
+        self._poller.cancel()
+        await asyncio.wait([self._poll_over])
 
     def stop_auto_commit(self) -> None:
         """Stop auto commit: records that were read may not have been processed."""
@@ -159,6 +212,7 @@ class Consumer:
         checked_listener(listener)
         if len(self._assignment) and not group.is_subscribed:
             raise ValueError("partitions are assigned by hand: unsubscribe() first")
+        self._has_source = True
         exclude = self._config.exclude_internal_topics
         group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
 
@@ -171,40 +225,71 @@ class Consumer:
         """The topics subscribed to; of a pattern the known topics that it matches."""
         return list(self._group.names()) if self._group is not None else []
 
-    def assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, topic_partitions: arguments.Partitions) -> None:
         """Read these partitions from now on; those assigned before keep their positions.
 
         Other consumers do not matter: a `group.id` only selects the offsets to start at and to
-        commit. Raises ValueError after `subscribe`.
+        commit.
+
+        Raises:
+            ValueError: after `subscribe`.
         """
-        names = arguments.topic_partitions(topic_partitions)
+        names = arguments.partitions([topic_partitions])
         if self._group is not None and self._group.is_subscribed:
             raise ValueError("this consumer is subscribed: unsubscribe() first")
         if self._group is not None:
             self._group.reads_alone()
+        self._has_source = True
         self._assignment.replace(names)
         self._cluster.metadata.track(topic for topic, _ in names)
 
     def assignment(self) -> list[TopicPartition]:
+        """The partitions that are read: assigned by hand, or by the group in the last poll."""
         return self._assignment.names()
 
-    def seek(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Go on at this offset; ValueError for a negative one or a partition not assigned."""
+    def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
+        """Go on at this offset.
+
+        Raises:
+            ValueError: the offset is negative, or the partition is not assigned.
+        """
         self._state(topic_partition).seek(arguments.whole_number(offset, "offset"))
 
-    async def seek_to_beginning(self, *topic_partitions: TopicPartition) -> None:
-        """Go to the first record of these partitions (of all, if none is named)."""
+    async def seek_to_beginning(self, *topic_partitions: arguments.Partitions) -> None:
+        """Go to the first record of these partitions (of all, if none is given)."""
         await self._seek_by("earliest", topic_partitions)
 
-    async def seek_to_end(self, *topic_partitions: TopicPartition) -> None:
-        """Go to the end of these partitions (of all, if none is named)."""
+    async def seek_to_end(self, *topic_partitions: arguments.Partitions) -> None:
+        """Go to the end of these partitions (of all, if none is given)."""
         await self._seek_by("latest", topic_partitions)
 
-    async def position(self, topic_partition: TopicPartition) -> int:
-        """The offset of the next record that `poll` returns of this partition."""
+    async def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
+        """Go to the group's offsets, or by `auto.offset.reset` where it has none; as at the start.
+
+        Raises:
+            InvalidGroupId: without a `group.id`.
+        """
+        self._required_group()
+        await self._seek_by(COMMITTED, topic_partitions)
+
+    async def _seek_by(
+        self, reset: str, topic_partitions: tuple[arguments.Partitions, ...]
+    ) -> None:
+        states = self._states(topic_partitions) if topic_partitions else list(self._assignment)
+        for state in states:
+            state.seek_by(reset)
+        await self._positions.find(states)
+
+    async def position(self, topic_partition: tuple[str, int]) -> int:
+        """The offset of the next record that `poll` returns of this partition.
+
+        Raises:
+            ValueError: it is not assigned.
+            NoOffsetForPartition: it has none yet, and `auto.offset.reset` is none.
+        """
         state = self._state(topic_partition)
         if state.reset is not None:
-            await self._find_positions([state])
+            await self._positions.find([state])
         return state.position
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -220,145 +305,42 @@ class Consumer:
 
         return positions(self._assignment)
 
-    def pause(self, *topic_partitions: TopicPartition) -> None:
-        """Return no records of these partitions until `resume`."""
-        for state in [self._state(each) for each in topic_partitions]:
+    async def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
+        """How many offsets lie between the position and the end, as the brokers say now.
+
+        Args:
+            topic_partitions: assigned ones; none: all that are assigned.
+        """
+        states = self._states(topic_partitions) if topic_partitions else list(self._assignment)
+        names = [state.topic_partition for state in states]
+        ends = await self.end_offsets(names)
+        return {name: max(ends[name] - await self.position(name), 0) for name in names}
+
+    def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
+        """The lag by the last fetch, without asking; None if nothing was fetched yet."""
+        state = self._state(topic_partition)
+        committed = self._config.isolation_level == "read_committed"
+        end = state.last_stable_offset if committed else state.high_watermark
+        return None if end < 0 or state.position < 0 else max(end - state.position, 0)
+
+    def highwater(self, topic_partition: tuple[str, int]) -> int | None:
+        """The partition's high watermark by the last fetch; None if nothing was fetched yet."""
+        found = self._state(topic_partition).high_watermark
+        return None if found < 0 else found
+
+    def pause(self, *topic_partitions: arguments.Partitions) -> None:
+        """Return no records of these partitions until `resume`; they stay assigned."""
+        for state in self._states(topic_partitions):
             state.paused = True
 
-    def resume(self, *topic_partitions: TopicPartition) -> None:
-        for state in [self._state(each) for each in topic_partitions]:
+    def resume(self, *topic_partitions: arguments.Partitions) -> None:
+        """Return records of these partitions again."""
+        for state in self._states(topic_partitions):
             state.paused = False
 
-    def _state(self, topic_partition: TopicPartition) -> AssignedPartition:
-        """The partition's state. Raises TypeError, ValueError if it is not assigned."""
-        return self._assignment.of(arguments.topic_partition(topic_partition))
-
-    # ---- reading ----
-
-    async def poll(self, timeout_ms: int) -> list[ConsumerRecord]:
-        """At most `max.poll.records` records; returns as soon as there is one, else empty.
-
-        Takes part in the group's rebalances; for auto commit, records of earlier polls count as
-        processed. Raises CorruptData, NoOffsetForPartition (LogTruncated where a log lost records
-        that were read), the KafkaError that ends a partition or keeps this consumer out of its
-        group, and the exceptions of a rebalance listener.
-        """
-        return await self._polled(lambda: self._take(self._config.max_poll_records), timeout_ms)
-
-    async def fetch_batches(self, timeout_ms: int) -> dict[TopicPartition, FetchedBytes]:
-        """Whole record batches as bytes, of each partition that has some; else empty.
-
-        Positions move past them, as with `poll`. The first batch may begin before the position:
-        skip records below `FetchedBytes.offset`. Checksums are not verified here.
-        """
-        return await self._polled(self._take_raw, timeout_ms)
-
-    async def _polled(self, take: Callable[[], T], timeout_ms: int) -> T:
-        """The result of `take`, once there is one or time is up."""
-        arguments.duration(timeout_ms, "timeout_ms")
-        if self._is_polling:
-            raise ConcurrentUse("another task is polling with this consumer: one at a time")
-        self._is_polling = True
-        try:
-            deadline_ms = self._clock.monotonic_ms() + int(timeout_ms)
-            if self._commits is not None:
-                self._commits.auto_commit()
-            if self._group is None or not self._group.is_subscribed:
-                return await self._taken(take, deadline_ms)
-            self._group.poll_began()
-            try:
-                return await self._taken(take, deadline_ms)
-            finally:
-                self._group.poll_ended()
-        finally:
-            self._is_polling = False
-
-    async def _taken(self, take: Callable[[], T], deadline_ms: int) -> T:
-        while True:
-            self._cluster.tasks.check()
-            if not await self._is_settled(deadline_ms):
-                return take()
-            self._fetcher.follow_leaders()
-            found = take()
-            if found:
-                self._fetcher.send_fetches(ahead=True)
-                return found
-            if not await self._advance(deadline_ms):
-                return take()
-
-    async def _is_settled(self, deadline_ms: int) -> bool:
-        """Whether the partitions may be read: assigned by hand, or no rebalance is under way."""
-        if self._group is None or not self._group.is_subscribed:
-            return True
-        return await self._group.poll(deadline_ms)
-
-    async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch, and wait for news; False when time is up."""
-        if not await self._locate(deadline_ms):
-            return False
-        self._fetcher.send_fetches()
-        try:
-            async with asyncio.timeout(None) as self._nap:
-                return await self._fetcher.wait(deadline_ms)
-        except TimeoutError:
-            return True  # the group has something to do
-        finally:
-            self._nap = None
-
-    def _wake(self) -> None:
-        """End the wait for records: the group needs this consumer."""
-        if self._nap is not None and not self._nap.expired():
-            self._nap.reschedule(asyncio.get_running_loop().time())
-
-    async def _locate(self, deadline_ms: int) -> bool:
-        """Look up missing positions; False when time is up (it goes on: see `poll(0)`)."""
-        if self._locating is None:
-            missing = [state for state in self._assignment if state.reset is not None]
-            if not missing:
-                return True
-            work = self._find_positions(missing)
-            self._locating = asyncio.get_running_loop().create_task(work)
-        try:
-            async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
-                await asyncio.shield(self._locating)
-        except TimeoutError:
-            return False
-        finally:
-            if self._locating.done():
-                self._locating = None
-        return True
-
-    def _take(self, most: int) -> list[ConsumerRecord]:
-        """Up to `most` buffered records; raises a pending error only if there are none."""
-        records: list[ConsumerRecord] = []
-        while len(records) < most:
-            reading = self._reading or self._next_reading()
-            if reading is None:
-                break
-            self._reading = reading if reading.take_into(records, most) else None
-        if not records:
-            self._fetcher.raise_error()
-        return records
-
-    def _next_reading(self) -> Reading | None:
-        following = self._fetcher.next_chunk()
-        if following is None:
-            return None
-        state, chunk = following
-        return Reading(state, chunk, check_crcs=self._config.check_crcs)
-
-    def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """One fetched chunk of each partition; raises a pending error only if there is none."""
-        if self._reading is not None:
-            self._reading.give_back()
-            self._reading = None
-        fetched: dict[TopicPartition, FetchedBytes] = {}
-        for state, chunk in self._fetcher.next_chunks():
-            state.advance(chunk.next_offset, chunk.last_epoch)
-            fetched[state.topic_partition] = state.describe(chunk)
-        if not fetched:
-            self._fetcher.raise_error()
-        return fetched
+    def paused(self) -> set[TopicPartition]:
+        """The assigned partitions that are paused."""
+        return {state.topic_partition for state in self._assignment if state.paused}
 
     # ---- the group ----
 
@@ -370,6 +352,8 @@ class Consumer:
         coordinator; transient ones are retried for `default.api.timeout.ms`.
         """
         await self._required_commits().commit(offsets)
+
+    commit = commit_sync  # as in other clients
 
     def commit_async(
         self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
@@ -383,10 +367,17 @@ class Consumer:
         self._required_commits().commit_later(offsets, when_done)
 
     async def committed(
-        self, *topic_partitions: TopicPartition
+        self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's committed offsets for these partitions; None where it has none."""
-        names = arguments.topic_partitions(topic_partitions)
+        """The group's committed offsets for these partitions; None where it has none.
+
+        Args:
+            topic_partitions: one, several or a list; they need not be assigned.
+
+        Raises:
+            InvalidGroupId: without a `group.id`.
+        """
+        names = arguments.partitions(topic_partitions)
         found = await self._required_commits().committed(names)
         return {name: found.get(name) for name in names}
 
@@ -409,113 +400,3 @@ class Consumer:
         self._required_group()
         assert self._commits is not None
         return self._commits
-
-    # ---- positions and offsets ----
-
-    async def beginning_offsets(
-        self, topic_partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record (of its end, if it is empty)."""
-        return await self._ends(topic_partitions, EARLIEST)
-
-    async def end_offsets(
-        self, topic_partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, int]:
-        """The offset after each partition's last record that this consumer may read."""
-        return await self._ends(topic_partitions, LATEST)
-
-    async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record not older than the timestamp (ms); None if all are older."""
-        timestamps = {
-            name: arguments.whole_number(timestamp_ms, "timestamps")
-            for name, timestamp_ms in arguments.by_partition(timestamps, "timestamps").items()
-        }
-        found = await self._offsets.find(timestamps, self._api_timeout_ms)
-        return {name: None if at.offset < 0 else at for name, at in found.items()}
-
-    async def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, as a broker has them now. Raises
-        UnknownTopicOrPartition."""
-        self._cluster.metadata.forget(arguments.topic_name(topic))
-        return list((await self._cluster.metadata.topic(topic, self._api_timeout_ms)).partitions)
-
-    async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
-        """Topics with the numbers of their partitions: the existing ones of `topics`; without it
-        every topic, internal ones too."""
-        return {
-            topic.name or "": sorted(each.partition_index for each in topic.partitions)
-            for topic in await self._topics(topics)
-        }
-
-    async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """The ids (KIP-516), 16 bytes each, of the existing topics that have one: a topic that is
-        deleted and created again has another."""
-        return {
-            topic.name or "": bytes(topic.topic_id)
-            for topic in await self._topics(topics)
-            if any(topic.topic_id)
-        }
-
-    async def _topics(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
-        wanted = None
-        if topics is not None:
-            names = dict.fromkeys(arguments.topic_names(topics))
-            wanted = [MetadataRequestTopic(name=name) for name in names]
-
-        async def attempt() -> list[MetadataResponseTopic]:
-            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-            response = await self._cluster.call_any(METADATA, request, MetadataResponse)
-            described = [topic for topic in response.topics if not topic.error_code]
-            return sorted(described, key=lambda topic: topic.name or "")
-
-        return await self._cluster.persist(attempt, self._api_timeout_ms)
-
-    async def _ends(
-        self, topic_partitions: Iterable[TopicPartition], which: int
-    ) -> dict[TopicPartition, int]:
-        timestamps = dict.fromkeys(arguments.topic_partitions(topic_partitions), which)
-        found = await self._offsets.find(timestamps, self._api_timeout_ms)
-        return {name: at.offset for name, at in found.items()}
-
-    async def _seek_by(self, reset: str, topic_partitions: Sequence[TopicPartition]) -> None:
-        names = topic_partitions or self._assignment.names()
-        states = [self._state(name) for name in names]
-        for state in states:
-            state.seek_by(reset)
-        await self._find_positions(states)
-
-    async def _find_positions(self, states: Sequence[AssignedPartition]) -> None:
-        """Set the positions: to the group's offset, or by each partition's rule (CO-5)."""
-        await self._go_to_committed([state for state in states if state.reset == _COMMITTED])
-        states = [state for state in states if state.reset is not None]
-        timestamps: dict[TopicPartition, int] = {}
-        for state in states:
-            if state.reset == "none":
-                raise NoOffsetForPartition(
-                    f"no position for {state.topic_partition}, and auto.offset.reset is none: "
-                    "seek to an offset, or set it to earliest or latest"
-                )
-            timestamps[state.topic_partition] = EARLIEST if state.reset == "earliest" else LATEST
-        generations = [state.generation for state in states]
-        found = await self._offsets.find(timestamps, self._api_timeout_ms)
-        for state, generation in zip(states, generations, strict=True):
-            if state.generation == generation:
-                at = found[state.topic_partition]
-                state.seek(at.offset, at.leader_epoch)
-
-    async def _go_to_committed(self, states: Sequence[AssignedPartition]) -> None:
-        if not states:
-            return
-        commits = self._required_commits()
-        found = await commits.committed(state.topic_partition for state in states)
-        commits.start_at(found)
-        for state in states:
-            if state.reset != _COMMITTED:
-                continue  # the user called seek meanwhile
-            if state.topic_partition in found:
-                at = found[state.topic_partition]
-                state.seek(at.offset, at.leader_epoch)
-            else:
-                state.seek_by(self._config.auto_offset_reset)

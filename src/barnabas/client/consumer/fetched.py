@@ -8,25 +8,43 @@ in the data ends it (KIP-98).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from barnabas.errors import CorruptData
+from barnabas.records.alike import read_alike
 from barnabas.records.batch import BatchHeader, iterate_batches, verify_crc
 from barnabas.records.control_records import ABORT, read_marker
-from barnabas.records.record import Record, records_of
+from barnabas.records.record import Record, plain_records, records_of, walk_records
 from barnabas.types import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
+    """A record as a consumer returns it; key and value are bytes unless it has deserializers."""
+
     topic: str
     partition: int
     offset: int
     timestamp_ms: int  # -1: none
     timestamp_type: int  # 0: set by the producer, 1: by the broker
-    key: bytes | None
-    value: bytes | None
+    key: Any  # None: none
+    value: Any  # None: a tombstone
     headers: tuple[tuple[str, bytes | None], ...]
+
+    @property
+    def timestamp(self) -> int:
+        """`timestamp_ms`, under the name that other clients have for it."""
+        return self.timestamp_ms
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the record was read of."""
+        return TopicPartition(self.topic, self.partition)
+
+
+_new_record: Callable[[tuple[Any, ...]], ConsumerRecord] = partial(tuple.__new__, ConsumerRecord)
 
 
 class AbortedTransaction(NamedTuple):
@@ -84,14 +102,49 @@ class Chunk:
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
         """The records from `offset` on. Raises CorruptData, which names the place."""
+        for records in self.lists(check_crcs=check_crcs):
+            yield from records
+
+    def lists(self, *, check_crcs: bool) -> Iterator[list[ConsumerRecord]]:
+        """The records of each batch, from `offset` on. Raises CorruptData, as `iterate`, after the
+        records before the damaged one."""
         try:
             for position, header in self._committed(check_crcs):
                 self.epoch = header.partition_leader_epoch
-                for record in records_of(self.records, position, header):
-                    if record.offset >= self.offset:
-                        yield self._consumer_record(record)
+                found: list[ConsumerRecord] = []
+                try:
+                    self._read(position, header, found)
+                except CorruptData:
+                    yield found
+                    raise
+                if found:
+                    yield found
         except CorruptData as error:
             raise CorruptData(f"partition {self.topic_partition}: {error}") from error
+
+    def _read(self, position: int, header: BatchHeader, found: list[ConsumerRecord]) -> None:
+        """Append the records of one batch, those before a damaged one too."""
+        if header.magic != 2:
+            records = records_of(self.records, position, header)
+        else:
+            plain = plain_records(self.records, position, header)
+            alike = read_alike(header, plain)
+            if alike is not None:
+                kind = int(header.has_log_append_time)
+                rows = zip(
+                    *(repeat(self.topic_partition.topic), repeat(self.topic_partition.partition)),
+                    *(alike.offsets, alike.timestamps_ms, repeat(kind)),
+                    *(alike.keys, alike.values, repeat(())),
+                    strict=False,
+                )
+                found += map(_new_record, rows)
+                if header.base_offset < self.offset:
+                    del found[: self.offset - header.base_offset]
+                return
+            records = walk_records(header, plain)
+        for record in records:
+            if record.offset >= self.offset:
+                found.append(self._consumer_record(record))
 
     def _consumer_record(self, record: Record) -> ConsumerRecord:
         topic, partition = self.topic_partition

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import NamedTuple
 
 from barnabas.client.channel import BrokerAddress
@@ -143,13 +143,18 @@ class Fetcher:
         self._arrived.clear()
         return True
 
-    def next_chunk(self) -> tuple[AssignedPartition, Chunk] | None:
-        """The oldest buffered chunk that still counts, of a partition that is not paused."""
+    def next_chunk(
+        self, only: Container[TopicPartition] | None = None
+    ) -> tuple[AssignedPartition, Chunk] | None:
+        """The oldest buffered chunk that still counts, of a partition that is not paused.
+
+        `only`: of one of these partitions; None: of any.
+        """
         for _ in range(len(self._chunks)):
             state, generation, chunk = self._chunks.popleft()
             if not state.is_current(generation):
                 continue
-            if not state.paused:
+            if not state.paused and (only is None or state.topic_partition in only):
                 state.buffered -= 1
                 return state, chunk
             self._chunks.append((state, generation, chunk))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
@@ -10,12 +10,12 @@ from barnabas.client.admin.admin import (
     Admin,
     ClusterDescription,
     ConfigEntry,
-    ConfigOperation,
     ConfigResource,
     LogDirDescription,
     NewTopic,
     TopicDescription,
 )
+from barnabas.client.admin.admin_arguments import ConfigOperations, Names, Partitions
 from barnabas.client.admin.group_admin import GroupDescription, GroupListing
 from barnabas.client.admin.partition_admin import Reassignment
 from barnabas.client.admin.replica_admin import ReplicaEnd
@@ -27,6 +27,7 @@ from barnabas.client.admin.transaction_admin import (
 from barnabas.client.config import ClientOptions, Servers
 from barnabas.client.offsets import OffsetAndTimestamp
 from barnabas.client.sync.blocking import BlockingClient
+from barnabas.client.sync.documentation import documented_by
 from barnabas.errors import KafkaError
 from barnabas.types import TopicPartition
 
@@ -34,22 +35,31 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.committed import OffsetAndMetadata
 
 
+@documented_by(Admin)
 class SyncAdmin(BlockingClient[Admin]):
-    """An `Admin`, blocking."""
+    """An `Admin`, blocking: every method returns when it is done, and raises as there.
+
+    Several threads may share it.
+
+        with SyncAdmin("localhost:9092") as admin:
+            admin.create_topics([NewTopic("test", num_partitions=3)])
+    """
 
     def __init__(self, bootstrap_servers: Servers = None, **options: Unpack[ClientOptions]) -> None:
         super().__init__(Admin(bootstrap_servers, **options))
 
-    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> None:
+    def create_topics(
+        self, topics: NewTopic | str | Iterable[NewTopic | str], *, validate_only: bool = False
+    ) -> None:
         self._thread.run(self._client.create_topics(topics, validate_only=validate_only))
 
-    def delete_topics(self, names: Sequence[str]) -> None:
+    def delete_topics(self, names: Names) -> None:
         self._thread.run(self._client.delete_topics(names))
 
     def list_topics(self, *, include_internal: bool = True) -> list[str]:
         return self._thread.run(self._client.list_topics(include_internal=include_internal))
 
-    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+    def describe_topics(self, names: Names | None = None) -> list[TopicDescription]:
         return self._thread.run(self._client.describe_topics(names))
 
     def create_partitions(
@@ -70,7 +80,7 @@ class SyncAdmin(BlockingClient[Admin]):
     def describe_configs(
         self,
         resource: ConfigResource,
-        names: Sequence[str] | None = None,
+        names: Names | None = None,
         *,
         include_synonyms: bool = False,
         include_documentation: bool = False,
@@ -80,7 +90,7 @@ class SyncAdmin(BlockingClient[Admin]):
     def describe_configs(
         self,
         resource: list[ConfigResource],
-        names: Sequence[str] | None = None,
+        names: Names | None = None,
         *,
         include_synonyms: bool = False,
         include_documentation: bool = False,
@@ -89,7 +99,7 @@ class SyncAdmin(BlockingClient[Admin]):
     def describe_configs(
         self,
         resource: ConfigResource | list[ConfigResource],
-        names: Sequence[str] | None = None,
+        names: Names | None = None,
         *,
         include_synonyms: bool = False,
         include_documentation: bool = False,
@@ -107,7 +117,7 @@ class SyncAdmin(BlockingClient[Admin]):
     def alter_configs(
         self,
         resource: ConfigResource,
-        operations: Sequence[ConfigOperation],
+        operations: ConfigOperations,
         *,
         validate_only: bool = False,
     ) -> None:
@@ -124,7 +134,7 @@ class SyncAdmin(BlockingClient[Admin]):
     # ---- partitions ----
 
     def elect_leaders(
-        self, election_type: int, partitions: Collection[TopicPartition] | None = None
+        self, election_type: int, partitions: Partitions | None = None
     ) -> dict[TopicPartition, KafkaError | None]:
         return self._thread.run(self._client.elect_leaders(election_type, partitions))
 
@@ -134,7 +144,7 @@ class SyncAdmin(BlockingClient[Admin]):
         return self._thread.run(self._client.alter_partition_reassignments(replicas))
 
     def list_partition_reassignments(
-        self, partitions: Collection[TopicPartition] | None = None
+        self, partitions: Partitions | None = None
     ) -> dict[TopicPartition, Reassignment]:
         return self._thread.run(self._client.list_partition_reassignments(partitions))
 
@@ -157,23 +167,21 @@ class SyncAdmin(BlockingClient[Admin]):
 
     # ---- groups ----
 
-    def list_groups(
-        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
-    ) -> list[GroupListing]:
+    def list_groups(self, *, states: Names = (), types: Names = ()) -> list[GroupListing]:
         return self._thread.run(self._client.list_groups(states=states, types=types))
 
     def describe_groups(
-        self, group_ids: Iterable[str], *, include_events: bool = False
+        self, group_ids: Names, *, include_events: bool = False
     ) -> dict[str, GroupDescription]:
         return self._thread.run(
             self._client.describe_groups(group_ids, include_events=include_events)
         )
 
-    def delete_groups(self, group_ids: Iterable[str]) -> None:
+    def delete_groups(self, group_ids: Names) -> None:
         self._thread.run(self._client.delete_groups(group_ids))
 
     def remove_members(
-        self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
+        self, group_id: str, *, instance_ids: Names = (), member_ids: Names = ()
     ) -> None:
         self._thread.run(
             self._client.remove_members(group_id, instance_ids=instance_ids, member_ids=member_ids)
@@ -182,7 +190,7 @@ class SyncAdmin(BlockingClient[Admin]):
     def list_group_offsets(
         self,
         group_id: str,
-        partitions: Iterable[TopicPartition] | None = None,
+        partitions: Partitions | None = None,
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -195,7 +203,7 @@ class SyncAdmin(BlockingClient[Admin]):
     ) -> None:
         self._thread.run(self._client.alter_group_offsets(group_id, offsets))
 
-    def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+    def delete_group_offsets(self, group_id: str, partitions: Partitions) -> None:
         self._thread.run(self._client.delete_group_offsets(group_id, partitions))
 
     # ---- transactions ----
@@ -203,8 +211,8 @@ class SyncAdmin(BlockingClient[Admin]):
     def list_transactions(
         self,
         *,
-        states: Iterable[str] = (),
-        producer_ids: Iterable[int] = (),
+        states: Names = (),
+        producer_ids: int | Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
         return self._thread.run(
@@ -213,13 +221,11 @@ class SyncAdmin(BlockingClient[Admin]):
             )
         )
 
-    def describe_transactions(
-        self, transactional_ids: Iterable[str]
-    ) -> dict[str, TransactionDescription]:
+    def describe_transactions(self, transactional_ids: Names) -> dict[str, TransactionDescription]:
         return self._thread.run(self._client.describe_transactions(transactional_ids))
 
     def describe_producers(
-        self, partitions: Iterable[TopicPartition]
+        self, partitions: Partitions
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
         return self._thread.run(self._client.describe_producers(partitions))
 
@@ -236,5 +242,5 @@ class SyncAdmin(BlockingClient[Admin]):
             )
         )
 
-    def fence_producers(self, transactional_ids: Iterable[str]) -> None:
+    def fence_producers(self, transactional_ids: Names) -> None:
         self._thread.run(self._client.fence_producers(transactional_ids))

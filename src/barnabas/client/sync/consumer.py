@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from barnabas.client import arguments
-from barnabas.client.config import ConsumerOptions
+from barnabas.client.config import ConsumerOptions, Servers
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord, FetchedBytes
 from barnabas.client.consumer.subscription import RebalanceListener, checked_listener
@@ -23,6 +24,8 @@ from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
     from barnabas.client.consumer.commits import Offsets, WhenCommitted
     from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
 
@@ -51,20 +54,42 @@ def _alone(method: Method[P, T]) -> Method[P, T]:
 
 
 class SyncConsumer(BlockingClient[Consumer]):
-    """A `Consumer` for one thread, with blocking methods."""
+    """A `Consumer` for one thread, with blocking methods; arguments and errors are the same.
+
+        with SyncConsumer("localhost:9092", group_id="readers") as consumer:
+            consumer.subscribe(["test"])
+            for record in consumer:
+                print(record.value)
+
+    Only `close` may be called by another thread: it ends the poll or the iteration under way.
+    """
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str], **options: Unpack[ConsumerOptions]
+        self, bootstrap_servers: Servers = None, **options: Unpack[ConsumerOptions]
     ) -> None:
         super().__init__(Consumer(bootstrap_servers, **options))
         self._user = UserThread(self._thread)
         self._use = threading.RLock()
         self._finished: deque[Callable[[], None]] = deque()  # commits whose callbacks are due
 
-    @_alone
+    def __repr__(self) -> str:
+        return f"<Sync{repr(self._client).removeprefix('<')}"
+
     def close(self, *, autocommit: bool = True) -> None:
-        """As `Consumer.close`."""
+        """As `Consumer.close`; in another thread too, whose poll or iteration it ends."""
         arguments.flag(autocommit, "autocommit")
+        if not self._use.acquire(blocking=False):
+            with suppress(ClientClosed):
+                self._thread.run(self._client.interrupt())
+            self._use.acquire()
+        try:
+            self._close(autocommit=autocommit)
+        finally:
+            self._use.release()
+
+    stop = close  # as in other clients
+
+    def _close(self, *, autocommit: bool) -> None:
         try:
             if not autocommit:
                 self._thread.call(self._client.stop_auto_commit)
@@ -94,18 +119,24 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def unsubscribe(self) -> None:
+        """As `Consumer.unsubscribe`."""
         self._user.run(self._client.unsubscribe())
         self._call_back()
 
     @_alone
     def subscription(self) -> list[str]:
+        """As `Consumer.subscription`."""
         return self._thread.call(self._client.subscription)
+
+    # ---- the group ----
 
     @_alone
     def commit_sync(self, offsets: Offsets | None = None) -> None:
         """As `Consumer.commit_sync`."""
         self._thread.run(self._client.commit_sync(offsets))
         self._call_back()
+
+    commit = commit_sync  # as in other clients
 
     @_alone
     def commit_async(
@@ -119,12 +150,14 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def committed(
-        self, *topic_partitions: TopicPartition
+        self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """As `Consumer.committed`."""
         return self._thread.run(self._client.committed(*topic_partitions))
 
     @_alone
     def group_metadata(self) -> GroupMetadata:
+        """As `Consumer.group_metadata`."""
         return self._thread.call(self._client.group_metadata)
 
     def _note(
@@ -139,77 +172,176 @@ class SyncConsumer(BlockingClient[Consumer]):
         while self._finished:
             self._finished.popleft()()
 
+    # ---- positions ----
+
     @_alone
-    def assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        names = arguments.topic_partitions(topic_partitions)
-        self._thread.call(lambda: self._client.assign(names))
+    def assign(self, topic_partitions: arguments.Partitions) -> None:
+        """As `Consumer.assign`."""
+        self._thread.call(lambda: self._client.assign(topic_partitions))
 
     @_alone
     def assignment(self) -> list[TopicPartition]:
+        """As `Consumer.assignment`."""
         return self._thread.call(self._client.assignment)
 
     @_alone
-    def seek(self, topic_partition: TopicPartition, offset: int) -> None:
+    def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
+        """As `Consumer.seek`."""
         self._thread.call(lambda: self._client.seek(topic_partition, offset))
 
     @_alone
-    def seek_to_beginning(self, *topic_partitions: TopicPartition) -> None:
+    def seek_to_beginning(self, *topic_partitions: arguments.Partitions) -> None:
+        """As `Consumer.seek_to_beginning`."""
         self._thread.run(self._client.seek_to_beginning(*topic_partitions))
 
     @_alone
-    def seek_to_end(self, *topic_partitions: TopicPartition) -> None:
+    def seek_to_end(self, *topic_partitions: arguments.Partitions) -> None:
+        """As `Consumer.seek_to_end`."""
         self._thread.run(self._client.seek_to_end(*topic_partitions))
 
     @_alone
-    def position(self, topic_partition: TopicPartition) -> int:
+    def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
+        """As `Consumer.seek_to_committed`."""
+        self._thread.run(self._client.seek_to_committed(*topic_partitions))
+
+    @_alone
+    def position(self, topic_partition: tuple[str, int]) -> int:
+        """As `Consumer.position`."""
         return self._thread.run(self._client.position(topic_partition))
 
     @_alone
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """As `Consumer.positions`."""
         return self._thread.call(self._client.positions)
 
     @_alone
-    def pause(self, *topic_partitions: TopicPartition) -> None:
+    def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
+        """As `Consumer.lag`."""
+        return self._thread.run(self._client.lag(*topic_partitions))
+
+    @_alone
+    def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
+        """As `Consumer.current_lag`."""
+        return self._thread.call(lambda: self._client.current_lag(topic_partition))
+
+    @_alone
+    def highwater(self, topic_partition: tuple[str, int]) -> int | None:
+        """As `Consumer.highwater`."""
+        return self._thread.call(lambda: self._client.highwater(topic_partition))
+
+    @_alone
+    def pause(self, *topic_partitions: arguments.Partitions) -> None:
+        """As `Consumer.pause`."""
         self._thread.call(lambda: self._client.pause(*topic_partitions))
 
     @_alone
-    def resume(self, *topic_partitions: TopicPartition) -> None:
+    def resume(self, *topic_partitions: arguments.Partitions) -> None:
+        """As `Consumer.resume`."""
         self._thread.call(lambda: self._client.resume(*topic_partitions))
 
     @_alone
-    def poll(self, timeout_ms: int) -> list[ConsumerRecord]:
-        self._call_back()
-        return self._user.run(self._client.poll(timeout_ms))
+    def paused(self) -> set[TopicPartition]:
+        """As `Consumer.paused`."""
+        return self._thread.call(self._client.paused)
+
+    # ---- reading ----
 
     @_alone
-    def fetch_batches(self, timeout_ms: int) -> dict[TopicPartition, FetchedBytes]:
+    def poll(self, timeout_ms: float = 0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """As `Consumer.poll`."""
+        self._call_back()
+        return self._user.run(self._client.poll(timeout_ms, max_records))
+
+    @_alone
+    def getmany(
+        self,
+        *topic_partitions: arguments.Partitions,
+        timeout_ms: float = 0,
+        max_records: int | None = None,
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """As `Consumer.getmany`."""
+        self._call_back()
+        work = self._client.getmany(
+            *topic_partitions, timeout_ms=timeout_ms, max_records=max_records
+        )
+        return self._user.run(work)
+
+    @_alone
+    def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
+        """As `Consumer.getone`."""
+        self._call_back()
+        return self._user.run(self._client.getone(*topic_partitions))
+
+    def __iter__(self) -> Self:
+        """All records, one by one, until the consumer is closed: `for record in consumer`.
+
+        As the iteration of `Consumer`; another thread ends it by `close`.
+        """
+        return self
+
+    @_alone
+    def __next__(self) -> ConsumerRecord:
+        # The loop changes nothing of a chunk in use but inside of a poll, and there is none now.
+        record = self._client.next_buffered()
+        if record is not None:
+            return record
+        self._call_back()
+        try:
+            return self._user.run(self._client.getone())
+        except ClientClosed:
+            raise StopIteration from None
+
+    @_alone
+    def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
+        """As `Consumer.poll_arrow`."""
+        self._call_back()
+        return self._user.run(self._client.poll_arrow(timeout_ms, with_headers=with_headers))
+
+    @_alone
+    def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
+        """As `Consumer.fetch_batches`."""
         self._call_back()
         return self._user.run(self._client.fetch_batches(timeout_ms))
 
+    # ---- lookups ----
+
     @_alone
     def beginning_offsets(
-        self, topic_partitions: Iterable[TopicPartition]
+        self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
+        """As `Consumer.beginning_offsets`."""
         return self._thread.run(self._client.beginning_offsets(topic_partitions))
 
     @_alone
-    def end_offsets(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
+        """As `Consumer.end_offsets`."""
         return self._thread.run(self._client.end_offsets(topic_partitions))
 
     @_alone
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """As `Consumer.offsets_for_times`."""
         return self._thread.run(self._client.offsets_for_times(timestamps))
 
     @_alone
     def partitions_for(self, topic: str) -> list[int]:
+        """As `Consumer.partitions_for`."""
         return self._thread.run(self._client.partitions_for(topic))
+
+    partitions_for_topic = partitions_for  # as in other clients
+
+    @_alone
+    def topics(self) -> set[str]:
+        """As `Consumer.topics`."""
+        return self._thread.run(self._client.topics())
 
     @_alone
     def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
+        """As `Consumer.list_topics`."""
         return self._thread.run(self._client.list_topics(topics))
 
     @_alone
     def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        """As `Consumer.topic_ids`."""
         return self._thread.run(self._client.topic_ids(topics))

@@ -27,12 +27,28 @@ def test_arguments_in_any_order_and_the_later_wins() -> None:
 
 
 def test_nothing_at_all_is_a_broker_with_defaults() -> None:
-    assert parse([]) == (None, {}, False, False)
+    assert parse([]) == (None, {}, False, False, None)
 
 
 def test_daemon_stands_where_kafka_has_it() -> None:
     """UX-5: `kafka-server-start.sh -daemon server.properties`."""
-    assert parse(["-daemon", "server.properties"]) == ("server.properties", {}, False, True)
+    assert parse(["-daemon", "server.properties"]) == ("server.properties", {}, False, True, None)
+
+
+def test_a_profile_is_told_from_settings() -> None:
+    arguments = parse(["--profile", "kafka-2.3", "--override", "message.max.bytes=5"])
+    assert arguments.profile == "kafka-2.3"
+    assert arguments.settings == {"message.max.bytes": "5"}
+
+
+def test_an_unknown_profile_is_one_line_with_the_known_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """UX-4."""
+    assert start(["--profile", "kafka-0.8"]) == 1
+    assert capsys.readouterr().err == (
+        "barnabas server start: 'kafka-0.8' is no profile; there is kafka-2.3\n"
+    )
 
 
 @pytest.mark.parametrize(

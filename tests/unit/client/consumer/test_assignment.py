@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.client.consumer.assignment import AssignedPartition, Reading
+from barnabas.client.consumer.assignment import AssignedPartition
 from barnabas.client.consumer.fetched import Chunk, ConsumerRecord
+from barnabas.client.consumer.reading import Reading
 from barnabas.records.batch import assign_in_place
 from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition

@@ -1,0 +1,135 @@
+"""Checks the arguments of `Admin`'s methods; one name or partition stands for a list of one. Pure.
+
+Errors are those of `client.arguments`: a TypeError or ValueError that names the argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.client import arguments
+from barnabas.client.admin.configs import ConfigOperation, ConfigOperationType, ConfigResource
+from barnabas.types import TopicPartition
+
+Names = str | Iterable[str]
+"""One name or several: of topics, groups or transactions."""
+
+Partitions = TopicPartition | Iterable[TopicPartition]
+"""One partition or several."""
+
+ConfigText = str | int | float | bool | Sequence[str]
+"""A config's value: what is not text is converted; a sequence is a list of Kafka's."""
+
+ConfigOperations = ConfigOperation | Iterable[ConfigOperation] | Mapping[str, ConfigText | None]
+"""Changes of configs; a mapping sets each name to its value, None sets the default."""
+
+_PAIR = 2
+_INT32_MIN = -(2**31)
+
+
+def names(value: object, argument: str) -> list[str]:
+    """The names, one or several, in the given order."""
+    given = [value] if isinstance(value, str) else arguments.several(value, argument)
+    return [arguments.text(name, argument) for name in given]
+
+
+def partitions(value: object, argument: str = "partitions") -> list[TopicPartition]:
+    """The partitions, one or several; each a TopicPartition or another pair."""
+    if isinstance(value, tuple) and len(value) == _PAIR and isinstance(value[0], str):
+        return [arguments.topic_partition(value, argument)]
+    return arguments.topic_partitions(value, argument)
+
+
+def brokers(value: object, argument: str) -> list[int]:
+    """Ids of brokers."""
+    return [
+        arguments.whole_number(each, argument, most=arguments.INT32_MAX)
+        for each in arguments.several(value, argument)
+    ]
+
+
+def producer_ids(value: object) -> list[int]:
+    """Ids of producers, one or several."""
+    given = [value] if isinstance(value, int) else arguments.several(value, "producer_ids")
+    return [arguments.whole_number(each, "producer_ids") for each in given]
+
+
+def numbers_by_partition(value: object, argument: str, least: int) -> dict[TopicPartition, int]:
+    """A mapping of partitions to offsets or timestamps, from `least` on."""
+    return {
+        name: arguments.whole_number(number, argument, least=least)
+        for name, number in arguments.by_partition(value, argument).items()
+    }
+
+
+def brokers_by_partition(
+    value: object, argument: str = "replicas"
+) -> dict[TopicPartition, list[int]]:
+    """A mapping of partitions to the ids of brokers."""
+    return {
+        name: brokers(given, argument)
+        for name, given in arguments.by_partition(value, argument).items()
+    }
+
+
+def count(value: object, argument: str) -> int:
+    """A count, or -1 for the broker's default; the broker refuses an impossible one."""
+    return arguments.whole_number(value, argument, _INT32_MIN, arguments.INT32_MAX)
+
+
+def config_texts(configs: object, argument: str) -> dict[str, str]:
+    """Configs as texts; `True` is `true`, and a sequence has its items between commas."""
+    if not isinstance(configs, Mapping):
+        raise TypeError(f"{argument}: must be a mapping of names, not {type(configs).__name__}")
+    return {
+        arguments.text(name, argument): config_text(name, value, argument)
+        for name, value in configs.items()
+    }
+
+
+def config_text(name: str, value: object, argument: str) -> str:
+    """One config's value as text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    raise TypeError(
+        f"{argument}: the value of {name} must be text, a number, True, False or a list of texts, "
+        f"not {type(value).__name__}"
+    )
+
+
+def resource(value: object) -> ConfigResource:
+    """A resource that has configs."""
+    if not isinstance(value, ConfigResource):
+        raise TypeError(f"resource: must be a ConfigResource, not {type(value).__name__}")
+    return value
+
+
+def operations(value: object) -> list[ConfigOperation]:
+    """Operations on configs: one, several, or a mapping of names to values (None: the default)."""
+    argument = "operations"
+    if isinstance(value, Mapping):
+        return [
+            ConfigOperation(arguments.text(name, argument), ConfigOperationType.DELETE)
+            if given is None
+            else ConfigOperation(
+                arguments.text(name, argument), value=config_text(name, given, argument)
+            )
+            for name, given in value.items()
+        ]
+    given = [value] if isinstance(value, ConfigOperation) else arguments.several(value, argument)
+    return [_operation(each, argument) for each in given]
+
+
+def _operation(value: object, argument: str) -> ConfigOperation:
+    if not isinstance(value, ConfigOperation):
+        kind = type(value).__name__
+        raise TypeError(f"{argument}: each must be a ConfigOperation, not {kind}")
+    name, op, given = value
+    text = None if given is None else config_text(name, given, argument)
+    return ConfigOperation(arguments.text(name, argument), ConfigOperationType(op), text)

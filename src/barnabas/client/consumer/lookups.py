@@ -1,0 +1,132 @@
+"""Questions of a consumer to the brokers: offsets of partitions by end or by time, and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.client import arguments
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, OffsetFinder
+from barnabas.protocol.api import METADATA
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+
+
+class Lookups:
+    """Methods of `Consumer` that read no records and change no position."""
+
+    _cluster: Cluster
+    _offsets: OffsetFinder
+    _api_timeout_ms: int
+
+    # ---- offsets ----
+
+    async def beginning_offsets(
+        self, topic_partitions: arguments.Partitions
+    ) -> dict[TopicPartition, int]:
+        """The offset of each partition's first record (of its end, if it is empty).
+
+        Args:
+            topic_partitions: one or a list; they need not be assigned.
+
+        Raises:
+            UnknownTopicOrPartition, UnknownPartition: there is no such partition.
+            Unreachable, KafkaError: not answered within `default.api.timeout.ms`.
+        """
+        return await self._ends(topic_partitions, EARLIEST)
+
+    async def end_offsets(
+        self, topic_partitions: arguments.Partitions
+    ) -> dict[TopicPartition, int]:
+        """The offset after each partition's last record that this consumer may read.
+
+        With `read_committed` that is where the first open transaction begins. Arguments and errors
+        as of `beginning_offsets`.
+        """
+        return await self._ends(topic_partitions, LATEST)
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """For each partition its first record that is not older than the timestamp.
+
+        Args:
+            timestamps: ms since the epoch (UTC) by partition.
+
+        Returns the record's offset, timestamp and leader epoch; None if all records are older.
+        Errors as of `beginning_offsets`.
+        """
+        wanted = {
+            name: arguments.whole_number(timestamp_ms, "timestamps")
+            for name, timestamp_ms in arguments.by_partition(timestamps, "timestamps").items()
+        }
+        found = await self._offsets.find(wanted, self._api_timeout_ms)
+        return {name: None if at.offset < 0 else at for name, at in found.items()}
+
+    async def _ends(
+        self, topic_partitions: arguments.Partitions, which: int
+    ) -> dict[TopicPartition, int]:
+        timestamps = dict.fromkeys(arguments.partitions([topic_partitions]), which)
+        found = await self._offsets.find(timestamps, self._api_timeout_ms)
+        return {name: at.offset for name, at in found.items()}
+
+    # ---- topics ----
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions, as a broker has them now.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic, and it was not created on request.
+        """
+        self._cluster.metadata.forget(arguments.topic_name(topic))
+        return list((await self._cluster.metadata.topic(topic, self._api_timeout_ms)).partitions)
+
+    partitions_for_topic = partitions_for  # as in other clients
+
+    async def topics(self) -> set[str]:
+        """The names of all topics, internal ones too."""
+        return set(await self.list_topics())
+
+    async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
+        """Topics with the numbers of their partitions.
+
+        Args:
+            topics: of these the existing ones; None: every topic, internal ones too.
+        """
+        return {
+            topic.name or "": sorted(each.partition_index for each in topic.partitions)
+            for topic in await self._described(topics)
+        }
+
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        """The ids (KIP-516), 16 bytes each, of the existing topics that have one.
+
+        A topic that is deleted and created again has another id.
+        """
+        return {
+            topic.name or "": bytes(topic.topic_id)
+            for topic in await self._described(topics)
+            if any(topic.topic_id)
+        }
+
+    async def _described(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
+        wanted = None
+        if topics is not None:
+            names = dict.fromkeys(arguments.topic_names(topics))
+            wanted = [MetadataRequestTopic(name=name) for name in names]
+
+        async def attempt() -> list[MetadataResponseTopic]:
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            response = await self._cluster.call_any(METADATA, request, MetadataResponse)
+            described = [topic for topic in response.topics if not topic.error_code]
+            return sorted(described, key=lambda topic: topic.name or "")
+
+        return await self._cluster.persist(attempt, self._api_timeout_ms)

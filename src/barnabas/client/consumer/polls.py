@@ -1,0 +1,354 @@
+"""The polls of a consumer: what brings records to its user, in every form.
+
+    poll -> auto commit -> rebalance, if one is due -> buffered records, else fetch and wait
+
+One poll at a time. Records come from the chunks that the fetcher has buffered; `_reading` is the
+one in use, which an iteration takes records from without a poll for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Container
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from barnabas.client import arguments
+from barnabas.client.config import ConsumerConfig
+from barnabas.client.consumer.assignment import AssignedPartition, Assignment
+from barnabas.client.consumer.fetched import ConsumerRecord, FetchedBytes
+from barnabas.client.consumer.fetcher import Fetcher
+from barnabas.client.consumer.lookups import Lookups
+from barnabas.client.consumer.positions import Positions
+from barnabas.client.consumer.reading import Deserialize, Reading
+from barnabas.client.errors import ClientClosed, ConcurrentUse
+from barnabas.clock import Clock
+from barnabas.errors import CorruptData
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
+    from barnabas.client.consumer.commits import Commits
+    from barnabas.client.consumer.group import Group
+    from barnabas.client.interceptors import Interceptors
+
+T = TypeVar("T")
+
+_ITERATION_POLL_MS = 60_000  # how long one poll of an iteration waits before the next one
+
+
+class Polls(Lookups):
+    """Methods of `Consumer` that read records."""
+
+    _clock: Clock
+    _config: ConsumerConfig
+    _assignment: Assignment
+    _fetcher: Fetcher
+    _positions: Positions
+    _commits: Commits | None
+    _group: Group | None
+    _deserialize: Deserialize | None
+    _interceptors: Interceptors | None
+
+    def __init__(self) -> None:
+        self._locating: asyncio.Task[None] | None = None
+        self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
+        self._set_aside: list[Reading] = []  # begun chunks of partitions that were not asked for
+        self._poller: asyncio.Task[Any] | None = None  # the task inside of a poll
+        self._poll_over: asyncio.Future[None] | None = None
+        self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
+        self._credit = 0  # records that an iteration may take before its next poll
+        self._has_source = False  # subscribed or assigned, ever
+        self._is_closed = False
+
+    def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
+        """The partition's state. Raises TypeError, ValueError if it is not assigned."""
+        return self._assignment.of(arguments.topic_partition(topic_partition))
+
+    def _states(
+        self, topic_partitions: tuple[arguments.Partitions, ...]
+    ) -> list[AssignedPartition]:
+        return [self._assignment.of(name) for name in arguments.partitions(topic_partitions)]
+
+    # ---- reading ----
+
+    async def poll(
+        self, timeout_ms: float = 0, max_records: int | None = None
+    ) -> list[ConsumerRecord]:
+        """At most `max.poll.records` records; returns as soon as there is one, else empty.
+
+        Takes part in the group's rebalances; for auto commit, records of earlier polls count as
+        processed.
+
+        Args:
+            timeout_ms: how long to wait for the first record.
+            max_records: instead of `max.poll.records`.
+
+        Raises:
+            RecordDeserializationError: after the records before; the position stays there, so that
+                `seek` can skip the record.
+            CorruptData: in the same way.
+            NoOffsetForPartition: without a position (LogTruncated where a log lost records that
+                were read).
+            KafkaError: it ends a partition, or keeps this consumer out of its group.
+            ClientClosed: the consumer was closed, by another task or before.
+            ValueError: nothing was ever subscribed to or assigned.
+            Exception: whatever a rebalance listener raises.
+        """
+        return await self._take_polled(self._most(max_records), None, timeout_ms)
+
+    async def getmany(
+        self,
+        *topic_partitions: arguments.Partitions,
+        timeout_ms: float = 0,
+        max_records: int | None = None,
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """As `poll`, by partition; of these partitions only, if any are given."""
+        only = self._only(topic_partitions)
+        records = await self._take_polled(self._most(max_records), only, timeout_ms)
+        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for record in records:
+            found.setdefault(record.topic_partition, []).append(record)
+        return found
+
+    async def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
+        """The next record, as soon as there is one; of these partitions only, if any are given.
+
+        Errors as of `poll`. The position moves record by record.
+        """
+        only = self._only(topic_partitions)
+        while True:
+            records = await self._take_polled(1, only, _ITERATION_POLL_MS)
+            if records:
+                if only is None and self._interceptors is None:
+                    self._credit = self._config.max_poll_records - 1
+                return records[0]
+
+    def __aiter__(self) -> Self:
+        """All records, one by one, until the consumer is closed: `async for record in consumer`.
+
+        A record counts as processed, for auto commit, when the next one is asked for; so `break`
+        in the middle of its work leaves it unprocessed until the next poll or `close`. Errors as of
+        `poll`, after which the iteration may go on.
+        """
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        record = self.next_buffered()
+        if record is not None:
+            return record
+        try:
+            return await self.getone()
+        except ClientClosed:
+            if self._is_closed:
+                raise StopAsyncIteration from None
+            raise
+
+    def next_buffered(self) -> ConsumerRecord | None:
+        """The next record of an iteration if no poll is due for it, else None.
+
+        A poll is due after `max.poll.records` records. Needs no event loop.
+        """
+        if self._credit <= 0 or self._reading is None or self._poller is not None:
+            return None
+        record = self._reading.next_record()
+        self._credit = 0 if record is None else self._credit - 1
+        return record
+
+    def _most(self, max_records: int | None) -> int:
+        if max_records is None:
+            return self._config.max_poll_records
+        return arguments.whole_number(max_records, "max_records", least=1)
+
+    def _only(
+        self, topic_partitions: tuple[arguments.Partitions, ...]
+    ) -> frozenset[TopicPartition] | None:
+        """The partitions that were asked for. Raises ValueError if one is not assigned."""
+        if not topic_partitions:
+            return None
+        return frozenset(state.topic_partition for state in self._states(topic_partitions))
+
+    async def _take_polled(
+        self, most: int, only: Container[TopicPartition] | None, timeout_ms: float
+    ) -> list[ConsumerRecord]:
+        self._credit = 0
+        records = await self._polled(lambda: self._take(most, only), timeout_ms)
+        if records and self._interceptors is not None:
+            return self._interceptors.on_consume(records)
+        return records
+
+    async def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:
+        """Whole record batches as bytes, of each partition that has some; else empty.
+
+        Positions move past them, as with `poll`. The first batch may begin before the position:
+        skip records below `FetchedBytes.offset`. Checksums are not verified here.
+        """
+        return await self._polled(self._take_raw, timeout_ms)
+
+    async def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
+        """What has been fetched, as a `pyarrow.Table`; empty if there is nothing within the time.
+
+        Columns: topic, partition (int32), offset (int64), timestamp (ms, UTC), timestamp_type
+        (int32: 0 set by the producer, 1 by the broker, -1 none), key and value (binary), and with
+        `with_headers` headers, a list of structs of key and value. `.to_pandas()` makes a frame:
+
+            frame = (await consumer.poll_arrow(1_000)).to_pandas()
+
+        As `poll` it takes part in rebalances and commits, and positions move past the table's
+        records. Takes whole fetches, however many records they have (`max.partition.fetch.bytes`
+        of each partition), as bytes: deserializers and interceptors are not used.
+
+        Raises:
+            MissingLibrary: pyarrow or numpy is not installed.
+            CorruptData: the positions stay where they were; `poll` gives the records before.
+        """
+        from barnabas.client.consumer.tables import require_arrow, table_of
+
+        arguments.flag(with_headers, "with_headers")
+        require_arrow()
+        self._credit = 0
+        fetched = await self._polled(self._take_raw, timeout_ms)
+        check_crcs = self._config.check_crcs
+        try:
+            return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
+        except CorruptData:
+            for name, chunk in fetched.items():
+                self._state(name).seek(chunk.offset)
+            raise
+
+    async def _polled(self, take: Callable[[], T], timeout_ms: float) -> T:
+        """The result of `take`, once there is one or time is up."""
+        arguments.duration(timeout_ms, "timeout_ms")
+        if self._poller is not None:
+            raise ConcurrentUse("another task is polling with this consumer: one at a time")
+        if self._is_closed:
+            raise ClientClosed("the consumer is closed: make a new one")
+        if not self._has_source:
+            raise ValueError("nothing to read: subscribe to topics or assign partitions first")
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        self._poller = task
+        self._poll_over = asyncio.get_running_loop().create_future()
+        try:
+            return await self._attended(take, self._clock.monotonic_ms() + int(timeout_ms))
+        except asyncio.CancelledError:
+            if self._is_closed and not task.uncancel():
+                raise ClientClosed("the consumer was closed during the poll") from None
+            raise
+        finally:
+            self._poller = None
+            self._poll_over.set_result(None)
+
+    async def _attended(self, take: Callable[[], T], deadline_ms: int) -> T:
+        """A poll's work; the group knows of it, and of when it is over."""
+        if self._commits is not None:
+            self._commits.auto_commit()
+        if self._group is None or not self._group.is_subscribed:
+            return await self._taken(take, deadline_ms)
+        self._group.poll_began()
+        try:
+            return await self._taken(take, deadline_ms)
+        finally:
+            self._group.poll_ended()
+
+    async def _taken(self, take: Callable[[], T], deadline_ms: int) -> T:
+        while True:
+            self._cluster.tasks.check()
+            if not await self._is_settled(deadline_ms):
+                return take()
+            self._fetcher.follow_leaders()
+            found = take()
+            if found:
+                self._fetcher.send_fetches(ahead=True)
+                return found
+            if not await self._advance(deadline_ms):
+                return take()
+
+    async def _is_settled(self, deadline_ms: int) -> bool:
+        """Whether the partitions may be read: assigned by hand, or no rebalance is under way."""
+        if self._group is None or not self._group.is_subscribed:
+            return True
+        return await self._group.poll(deadline_ms)
+
+    async def _advance(self, deadline_ms: int) -> bool:
+        """Look up missing positions, fetch, and wait for news; False when time is up."""
+        if not await self._locate(deadline_ms):
+            return False
+        self._fetcher.send_fetches()
+        try:
+            async with asyncio.timeout(None) as self._nap:
+                return await self._fetcher.wait(deadline_ms)
+        except TimeoutError:
+            return True  # the group has something to do
+        finally:
+            self._nap = None
+
+    def _wake(self) -> None:
+        """End the wait for records: the group needs this consumer."""
+        if self._nap is not None and not self._nap.expired():
+            self._nap.reschedule(asyncio.get_running_loop().time())
+
+    async def _locate(self, deadline_ms: int) -> bool:
+        """Look up missing positions; False when time is up (it goes on: see `poll(0)`)."""
+        if self._locating is None:
+            missing = [state for state in self._assignment if state.reset is not None]
+            if not missing:
+                return True
+            work = self._positions.find(missing)
+            self._locating = asyncio.get_running_loop().create_task(work)
+        try:
+            async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
+                await asyncio.shield(self._locating)
+        except TimeoutError:
+            return False
+        finally:
+            if self._locating.done():
+                self._locating = None
+        return True
+
+    def _take(
+        self, most: int, only: Container[TopicPartition] | None = None
+    ) -> list[ConsumerRecord]:
+        """Up to `most` buffered records; raises a pending error only if there are none."""
+        records: list[ConsumerRecord] = []
+        while len(records) < most:
+            reading = self._next_reading(only)
+            if reading is None:
+                break
+            self._reading = reading if reading.take_into(records, most) else None
+        if not records:
+            self._fetcher.raise_error()
+        return records
+
+    def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
+        """A chunk to read on or to begin with, of one of these partitions."""
+        if self._reading is not None:
+            if only is None or self._reading.state.topic_partition in only:
+                return self._reading
+            self._set_aside.append(self._reading)
+            self._reading = None
+        for reading in self._set_aside:
+            if only is None or reading.state.topic_partition in only:
+                self._set_aside.remove(reading)
+                return reading
+        following = self._fetcher.next_chunk(only)
+        if following is None:
+            return None
+        state, chunk = following
+        return Reading(
+            state, chunk, check_crcs=self._config.check_crcs, deserialize=self._deserialize
+        )
+
+    def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
+        """One fetched chunk of each partition; raises a pending error only if there is none."""
+        for reading in (*self._set_aside, *filter(None, [self._reading])):
+            reading.give_back()
+        self._reading = None
+        self._set_aside.clear()
+        fetched: dict[TopicPartition, FetchedBytes] = {}
+        for state, chunk in self._fetcher.next_chunks():
+            state.advance(chunk.next_offset, chunk.last_epoch)
+            fetched[state.topic_partition] = state.describe(chunk)
+        if not fetched:
+            self._fetcher.raise_error()
+        return fetched

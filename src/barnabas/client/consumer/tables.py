@@ -1,0 +1,95 @@
+"""Fetched records as an Arrow table, decoded by column and without a step of Python per record.
+
+Needs pyarrow and numpy, which are imported here only, by the first `poll_arrow`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.consumer.fetched import FetchedBytes
+from barnabas.client.errors import MissingLibrary
+from barnabas.errors import CorruptData
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
+_NEEDED = ("numpy", "pyarrow")
+
+
+def require_arrow() -> None:
+    """Import what tables need. Raises MissingLibrary, which says how to install it."""
+    for name in _NEEDED:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise MissingLibrary(
+                f"poll_arrow needs {name}, which is not installed: "
+                f"pip install {' '.join(_NEEDED)} (pandas too, for to_pandas)"
+            ) from error
+
+
+def table_of(
+    fetched: Mapping[TopicPartition, FetchedBytes], *, with_headers: bool, check_crcs: bool
+) -> pa.Table:
+    """The records of these chunks, partition after partition. Raises CorruptData."""
+    import pyarrow as pa
+
+    schema = _schema(pa, with_headers=with_headers)
+    batches: list[Any] = []
+    for name, chunk in fetched.items():
+        try:
+            batches += _batches(name, chunk, schema, check_crcs=check_crcs)
+        except CorruptData as error:
+            raise CorruptData(f"partition {name}: {error}") from error
+    return pa.Table.from_batches(batches, schema)
+
+
+def _batches(
+    name: TopicPartition, chunk: FetchedBytes, schema: pa.Schema, *, check_crcs: bool
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    from barnabas.records.columns import ALL_OFFSETS, iterate_columns
+
+    with_headers = "headers" in schema.names
+    found = iterate_columns(
+        chunk.records,
+        range(chunk.offset, ALL_OFFSETS.stop),
+        aborted=chunk.aborted,
+        with_headers=with_headers,
+        check_crc=check_crcs,
+    )
+    for columns in found:
+        count = len(columns.offsets)
+        arrays = [
+            pa.repeat(pa.scalar(name.topic), count),
+            pa.repeat(pa.scalar(name.partition, pa.int32()), count),
+            columns.offsets,
+            columns.timestamps.cast(schema.field("timestamp").type),
+            columns.timestamp_types,
+            columns.keys,
+            columns.values,
+        ]
+        if with_headers:
+            arrays.append(columns.headers)
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _schema(pa: Any, *, with_headers: bool) -> Any:
+    fields = [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", "UTC")),
+        ("timestamp_type", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+    if with_headers:
+        header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+        fields.append(("headers", pa.list_(header)))
+    return pa.schema(fields)

@@ -1,0 +1,27 @@
+"""Options with which our clients behave as those of Kafka 2.3 do by default.
+
+    from barnabas.client import SyncProducer, kafka_2_3
+
+    producer = SyncProducer("localhost:9092", **kafka_2_3.PRODUCER)
+
+Options of your own go on top: `**{**kafka_2_3.PRODUCER, "acks": "all"}`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.client.config import ConsumerOptions, ProducerOptions
+
+PRODUCER: Final[ProducerOptions] = {
+    "acks": 1,
+    "enable_idempotence": False,
+    "partitioner": "round-robin",  # for records without a key
+    "retry_backoff_max_ms": 100,  # the pause before a retry does not grow
+}
+
+CONSUMER: Final[ConsumerOptions] = {
+    "session_timeout_ms": 10_000,
+    "partition_assignment_strategy": "range",
+    "retry_backoff_max_ms": 100,
+}

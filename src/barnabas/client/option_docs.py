@@ -1,0 +1,145 @@
+"""A unit and a sentence for each option of the clients, for the page of client options. Pure.
+
+Beside the options of `client.config` and in their order; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class OptionDoc(NamedTuple):
+    """What a user has to know of an option."""
+
+    unit: str  # "ms", "bytes"; "": none
+    sentence: str
+
+
+BOOTSTRAP_SERVERS: Final = OptionDoc(
+    "", "Brokers to ask first, `HOST:PORT,...`; the others are found through any of them."
+)
+
+OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
+    {
+        # of every client
+        "client_id": OptionDoc("", "The client's name in the brokers' logs and metrics."),
+        "request_timeout_ms": OptionDoc(
+            "ms", "How long a request waits for its answer before the connection is given up."
+        ),
+        "default_api_timeout_ms": OptionDoc(
+            "ms", "How long a method goes on retrying before it raises the last error."
+        ),
+        "metadata_max_age_ms": OptionDoc(
+            "ms", "After this time brokers, topics and leaders are asked for again."
+        ),
+        "reconnect_backoff_ms": OptionDoc(
+            "ms", "The pause before a broker is connected to again; it doubles each time."
+        ),
+        "reconnect_backoff_max_ms": OptionDoc("ms", "The longest such pause."),
+        "retry_backoff_ms": OptionDoc(
+            "ms", "The pause before a failed request is repeated; it doubles each time."
+        ),
+        "retry_backoff_max_ms": OptionDoc("ms", "The longest such pause."),
+        "socket_connection_setup_timeout_ms": OptionDoc(
+            "ms", "How long a connection may take to come about."
+        ),
+        # of the producer
+        "acks": OptionDoc(
+            "",
+            "Who must have a record before it is acknowledged: `all` in-sync replicas, the leader "
+            "(1), or nobody (0).",
+        ),
+        "batch_size": OptionDoc(
+            "bytes", "A partition's records go together until their batch is this large."
+        ),
+        "linger_ms": OptionDoc("ms", "How long a batch waits for more records."),
+        "compression_type": OptionDoc("", "The codec of batches: none, gzip, snappy, lz4 or zstd."),
+        "enable_idempotence": OptionDoc(
+            "", "Whether retries write no record twice and keep the order; needs `acks=all`."
+        ),
+        "max_in_flight_requests_per_connection": OptionDoc(
+            "", "Requests to a broker without an answer yet; with idempotence at most 5."
+        ),
+        "max_request_size": OptionDoc("bytes", "The largest request, and so the largest record."),
+        "buffer_memory": OptionDoc(
+            "bytes", "All records that are not acknowledged yet; a `send` beyond it waits."
+        ),
+        "max_block_ms": OptionDoc(
+            "ms", "How long a `send` waits for room or for a topic's metadata."
+        ),
+        "delivery_timeout_ms": OptionDoc(
+            "ms", "A record without an acknowledgement after this time fails, retries included."
+        ),
+        "retries": OptionDoc(
+            "", "How often a batch is repeated; better limited by `delivery.timeout.ms`."
+        ),
+        "partitioner": OptionDoc(
+            "",
+            "Where records without a key go: sticky (a batch to one partition), round-robin, "
+            "random-until-refresh, or a callable `(topic, key, partitions) -> partition`.",
+        ),
+        "allow_auto_create_topics": OptionDoc(
+            "", "Whether an unknown topic may be created, if the brokers allow it as well."
+        ),
+        "transactional_id": OptionDoc(
+            "", "The name of a producer of transactions, the same after a restart; empty: none."
+        ),
+        "transaction_timeout_ms": OptionDoc(
+            "ms", "A transaction that is open for longer is aborted by its coordinator."
+        ),
+        "key_serializer": OptionDoc(
+            "", "Makes bytes of keys: a name such as `string` or `json`, or a callable."
+        ),
+        "value_serializer": OptionDoc("", "The same for values."),
+        "interceptor_classes": OptionDoc(
+            "", "Objects that see each record and its outcome, or the names of their classes."
+        ),
+        # of the consumer
+        "fetch_min_bytes": OptionDoc("bytes", "A broker waits until it has this much."),
+        "fetch_max_wait_ms": OptionDoc("ms", "... or this time has passed."),
+        "fetch_max_bytes": OptionDoc("bytes", "The most that one answer should have."),
+        "max_partition_fetch_bytes": OptionDoc("bytes", "The most of one partition in an answer."),
+        "max_poll_records": OptionDoc("", "The most records that `poll` returns."),
+        "auto_offset_reset": OptionDoc(
+            "",
+            "Where reading begins without a committed offset, or with one that is gone: earliest, "
+            "latest, or none (an error).",
+        ),
+        "isolation_level": OptionDoc(
+            "", "read_committed leaves out what transactions have not committed."
+        ),
+        "check_crcs": OptionDoc("", "Whether the checksum of each batch is verified."),
+        "client_rack": OptionDoc(
+            "", "Where the consumer is, to read from a replica there (`replica.selector.class`)."
+        ),
+        "group_id": OptionDoc(
+            "", "The group that shares the partitions and keeps the offsets; empty: none."
+        ),
+        "group_instance_id": OptionDoc(
+            "", "The name of a static member, which keeps its partitions over a restart."
+        ),
+        "session_timeout_ms": OptionDoc(
+            "ms", "A member without a heartbeat for this time is removed from the group."
+        ),
+        "heartbeat_interval_ms": OptionDoc("ms", "The time between heartbeats."),
+        "max_poll_interval_ms": OptionDoc(
+            "ms", "A member that does not poll for this time leaves the group."
+        ),
+        "partition_assignment_strategy": OptionDoc(
+            "", "Strategies by preference: range, roundrobin, sticky, cooperative-sticky."
+        ),
+        "enable_auto_commit": OptionDoc(
+            "", "Whether positions are committed from time to time, and at `close`."
+        ),
+        "auto_commit_interval_ms": OptionDoc("ms", "The time between those commits."),
+        "exclude_internal_topics": OptionDoc(
+            "", "Whether a subscription by pattern leaves out internal topics."
+        ),
+        "key_deserializer": OptionDoc(
+            "", "Makes values of keys' bytes: a name such as `string` or `json`, or a callable."
+        ),
+        "value_deserializer": OptionDoc("", "The same for values' bytes."),
+    }
+)

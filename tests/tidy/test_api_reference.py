@@ -1,0 +1,60 @@
+"""The pages that are made from the source agree with it, and say something about everything."""
+
+from __future__ import annotations
+
+import re
+
+import barnabas
+import barnabas.client
+from tests.tidy import api_reference, client_options
+from tests.tidy.source import sources
+
+LINK = re.compile(r"\]\((?:([a-z_]+\.md))?#([a-z0-9_.-]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def test_the_api_reference_is_true() -> None:
+    written = {
+        path.name: path.read_text(encoding="utf-8") for path in api_reference.DIRECTORY.iterdir()
+    }
+    assert written == api_reference.pages(), f"{api_reference.COMMAND} writes it"
+
+
+def test_the_page_of_client_options_is_true() -> None:
+    written = client_options.DOCUMENT.read_text(encoding="utf-8")
+    assert written == client_options.page(), f"{client_options.COMMAND} writes it"
+
+
+def test_links_to_methods_lead_to_their_headings() -> None:
+    pages = api_reference.pages()
+    anchors = {name: _anchors(text) for name, text in pages.items()}
+    links = [
+        (target or name, anchor)
+        for name, text in pages.items()
+        for target, anchor in LINK.findall(text)
+    ]
+    assert links
+    assert [link for link in links if link[1] not in anchors[link[0]]] == []
+
+
+def _anchors(text: str) -> set[str]:
+    """As on GitHub: in lower case, without other signs than `_` and `-`."""
+    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in HEADING.findall(text)}
+
+
+def test_every_public_name_has_a_place() -> None:
+    shown = {item.name for page in api_reference.PAGES for item in page.items}
+    public = {*barnabas.client.__all__, *barnabas.__all__} - {"__version__", "TopicPartition"}
+    assert public - shown == set()
+
+
+def test_every_method_of_the_admin_clients_has_a_docstring() -> None:
+    files = {file.path.removeprefix("src/barnabas/"): file for file in sources("src/barnabas")}
+    admin = next(page for page in api_reference.PAGES if page.stem == "admin")
+    text = api_reference.pages()["admin.md"]
+    for item in admin.items:
+        found = api_reference.class_of(files[item.module], item.name)
+        for function in api_reference.public_functions(found):
+            heading = f"### {item.shown_as or item.name}.{function.name}\n"
+            after = text.partition(heading)[2].partition("\n#")[0]
+            assert after.rpartition("```")[2].strip(), f"{heading.strip()} says nothing"

@@ -44,6 +44,7 @@ from barnabas.broker.network.listeners import (
     Listener,
     advertised_endpoints,
 )
+from barnabas.broker.network.request_faults import RequestFaults
 from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
@@ -247,6 +248,11 @@ class NetworkParts:
             for each, router in zip(bound, self.routers, strict=True)
         ]
         self.idle_connections = IdleConnections(config, clock, self.routers)
+
+    def inject(self, faults: RequestFaults | None) -> None:
+        """Ask `faults` about every request, of any listener; None: about none."""
+        for router in self.routers:
+            router.inject(faults)
 
 
 def _obey_config(

@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.broker.embedded.life import DEFAULTS, EmbeddedLife, Setting, texts
 from barnabas.broker.server import Server
 from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.testing.faults.broker_faults import BrokerFaults
 
 
 class Broker(EmbeddedLife):
@@ -47,6 +52,18 @@ class Broker(EmbeddedLife):
         self._server: Server | None = None
         self._stopping: asyncio.Event | None = None
         self._ended: asyncio.Task[None] | None = None
+        self._faults: BrokerFaults | None = None
+
+    @property
+    def faults(self) -> BrokerFaults:
+        """What is to go wrong in this broker, by rule: see `barnabas.testing.faults`."""
+        if self._faults is None:
+            # Testing stands above the broker, so only whoever asks for it loads it.
+            module = import_module("barnabas.testing.faults.broker_faults")
+            self._faults = module.BrokerFaults(self)
+            if self._server is not None:
+                self._faults.attach(self._server)
+        return self._faults
 
     @property
     def bootstrap_servers(self) -> str:
@@ -82,8 +99,12 @@ class Broker(EmbeddedLife):
         self._server = server
         self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
+        if self._faults is not None:
+            self._faults.attach(server)
 
     async def _stop(self) -> None:
+        if self._faults is not None:
+            self._faults.detach()
         server, self._server = self._server, None
         if server is None:
             return  # its start failed, and it holds nothing

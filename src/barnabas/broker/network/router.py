@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +39,7 @@ from barnabas.protocol.frame import RequestHeader, decode_request_header
 
 if TYPE_CHECKING:
     from barnabas.broker.network.repeated_produce import RepeatedProduce
+    from barnabas.broker.network.request_faults import RequestFaults
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +71,15 @@ class Router:
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
+        self._faults: RequestFaults | None = None
+
+    def inject(self, faults: RequestFaults | None) -> None:
+        """Ask `faults` about every request from here on, on open connections too; None: about none.
+
+        While there are faults no Produce request is answered as a repetition, without its message.
+        """
+        self._faults = faults
+        self._repeated.clear()
 
     def accept(self, address: Address) -> Connection:
         """The protocol for a new connection from this address."""
@@ -168,18 +179,20 @@ class Router:
         size = len(frame)
         if size > api.max_bytes:
             raise CorruptData(f"{api.name} request of {size} bytes: the limit is {api.max_bytes}")
+        begin = self._begin if self._faults is None else self._begin_under_faults
         if api.keeps_buffer:
             request, _ = route.decode(body)
-            outcome = self._begin(route, context, request)
+            outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
-            self._learn(queue, context, frame, request)
+            if self._faults is None:
+                self._learn(queue, context, frame, request)
             return
         body = memoryview(bytes(body))
         if size > LARGE_BYTES:
             outcome = Hold(self._begin_large(route, context, body))
         else:
             request, _ = route.decode(body)
-            outcome = self._begin(route, context, request)
+            outcome = begin(route, context, request)
         queue.answer(api, header.correlation_id, version, outcome, size)
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
@@ -187,6 +200,11 @@ class Router:
         if route.api.reads_logs and self._node.replicas.has_staged:
             self._node.replicas.write_staged()
         return route.handle(context, request)
+
+    def _begin_under_faults(self, route: Route, context: Context, request: Message) -> Outcome:
+        if self._faults is None:  # until now, while the request was decoded
+            return self._begin(route, context, request)
+        return self._faults.handle(context, request, partial(self._begin, route))
 
     async def _begin_large(
         self, route: Route, context: Context, body: memoryview
@@ -196,7 +214,7 @@ class Router:
         async with self._large_requests:
             loop = asyncio.get_running_loop()
             request, _ = await loop.run_in_executor(None, route.decode, body)
-            outcome = self._begin(route, context, request)
+            outcome = self._begin_under_faults(route, context, request)
             return await outcome.until if isinstance(outcome, Hold) else outcome
 
     def _learn(

@@ -1,0 +1,1 @@
+"""Testing with a broker; see `docs/testing-faults.md` for its faults."""

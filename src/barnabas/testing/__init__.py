@@ -1,1 +1,57 @@
-"""Testing with a broker; see `docs/testing-faults.md` for its faults."""
+"""Testing with a broker: fixtures for pytest, waits, snapshots; see `docs/testing.md`.
+
+    def test_orders(barnabas_broker):
+        orders = barnabas_broker.topic("orders")
+        orders.send(b"one")
+        assert orders.values() == [b"one"]
+
+The names below are the public ones; they are loaded on first use, since every run of pytest loads
+this package where it is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded.broker import Broker
+    from barnabas.broker.embedded.cluster import Cluster
+    from barnabas.broker.embedded.group import Group
+    from barnabas.broker.embedded.handle import BrokerHandle
+    from barnabas.broker.embedded.snapshot import Snapshot
+    from barnabas.broker.embedded.topic import Topic
+    from barnabas.broker.embedded.waiting import WaitTimeout
+    from barnabas.testing.remote_broker import RemoteBroker
+
+__all__ = [
+    "Broker",
+    "BrokerHandle",
+    "Cluster",
+    "Group",
+    "RemoteBroker",
+    "Snapshot",
+    "Topic",
+    "WaitTimeout",
+]
+
+_HOMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Broker": "barnabas.broker.embedded.broker",
+        "BrokerHandle": "barnabas.broker.embedded.handle",
+        "Cluster": "barnabas.broker.embedded.cluster",
+        "Group": "barnabas.broker.embedded.group",
+        "RemoteBroker": "barnabas.testing.remote_broker",
+        "Snapshot": "barnabas.broker.embedded.snapshot",
+        "Topic": "barnabas.broker.embedded.topic",
+        "WaitTimeout": "barnabas.broker.embedded.waiting",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

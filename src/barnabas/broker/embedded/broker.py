@@ -1,10 +1,13 @@
-"""A broker inside this process: for tests, notebooks and programs that need no server.
+"""A broker inside this process, or beside it: for tests, notebooks, programs without a server.
 
     with barnabas.Broker() as broker:
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        orders = broker.topic("orders")
+        orders.send(b"one")
+        assert orders.values() == [b"one"]
 
-`async with` works, too. The broker has a thread and an event loop of its own; several brokers may
-run side by side. Nothing at module level is shared and no signal handler is set.
+`async with` works, too. The broker has a thread and an event loop of its own, or with
+`process=True` a process; several brokers may run side by side. Nothing at module level is shared
+and no signal handler is set.
 """
 
 from __future__ import annotations
@@ -13,27 +16,36 @@ import asyncio
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
-from barnabas.broker.embedded.life import DEFAULTS, EmbeddedLife, Setting, texts
+from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
+from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
 from barnabas.broker.server import Server
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
+    from barnabas.broker.embedded.snapshot import SnapshotKind
     from barnabas.testing.faults.broker_faults import BrokerFaults
 
 
 class Broker(EmbeddedLife):
     """A one-node broker on 127.0.0.1.
 
-    `data_dir`: the log directory; None makes a temporary one that is removed at `stop`, unless
-    `config` has `log.dirs`.
+    `data_dir`: the log directory; None makes a temporary one that is removed at `close` and at the
+    end of the `with` block, unless `config` has `log.dirs`.
     `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names, as texts, numbers
-    or booleans. `group.initial.rebalance.delay.ms` is 0 by default.
+    or booleans.
+    `production_defaults`: Kafka's defaults and the whole log. Without it the defaults suit tests:
+    no wait before a group's first rebalance, one partition for each internal topic, no log below
+    WARNING.
+    `process`: in a process of its own, for tests that keep a core busy, and for `kill`; it ends
+    with this process, however that ends.
+    `snapshot`: begin with a copy of this state (see `snapshot`).
 
     `start` raises ConfigError or OSError with one line that says what to do. A stopped broker may
-    be started again, on the same port, and on the same directory unless that was temporary. A
-    broker that cannot go on stops by itself, and `stop` raises OSError with the reason.
+    be started again, on the same port and the same data; after `close` a temporary directory is
+    gone, and the next start begins empty. A broker that cannot go on stops by itself, and `stop`
+    raises OSError with the reason.
     """
 
     def __init__(
@@ -41,13 +53,16 @@ class Broker(EmbeddedLife):
         data_dir: str | Path | None = None,
         port: int = 0,
         config: Mapping[str, Setting] | None = None,
+        **options: Unpack[LifeOptions],
     ) -> None:
         self._config = texts(config)
-        log_dirs = self._config.get("log.dirs", "")
-        if data_dir is not None and log_dirs:
-            raise ConfigError(f"data_dir={data_dir} and log.dirs={log_dirs}: give one of the two")
-        given = data_dir or log_dirs.split(",")[0].strip()
-        super().__init__("broker", Path(given) if given else None)
+        self._log_dirs = self._config.get("log.dirs", "")
+        if data_dir is not None and self._log_dirs:
+            raise ConfigError(
+                f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
+            )
+        given = data_dir or self._log_dirs.split(",")[0].strip()
+        super().__init__("broker", Path(given) if given else None, **options)
         self._port = port
         self._server: Server | None = None
         self._stopping: asyncio.Event | None = None
@@ -65,6 +80,10 @@ class Broker(EmbeddedLife):
                 self._faults.attach(self._server)
         return self._faults
 
+    def __repr__(self) -> str:
+        where = self.bootstrap_servers if self.is_running else "not running"
+        return f"<Broker {where}>"
+
     @property
     def bootstrap_servers(self) -> str:
         """`127.0.0.1:PORT`, for any Kafka client."""
@@ -72,7 +91,9 @@ class Broker(EmbeddedLife):
 
     @property
     def port(self) -> int:
-        return self.server.port
+        if not self.is_running or not self._port:
+            raise self._is_not_running()
+        return self._port
 
     @property
     def server(self) -> Server:
@@ -81,6 +102,29 @@ class Broker(EmbeddedLife):
             raise self._is_not_running()
         return self._server
 
+    # ---- its parts ----
+
+    @property
+    def _kind(self) -> SnapshotKind:
+        from barnabas.broker.embedded.snapshot import SnapshotKind
+
+        return SnapshotKind("broker", 1)
+
+    def _one_directory(self, what: str) -> Path:
+        if "," in self._log_dirs:
+            raise ConfigError(f"{what}: the data is in several directories: {self._log_dirs}")
+        return self.data_dir
+
+    def _arguments(self) -> dict[str, Any]:
+        directory = None if self._log_dirs else str(self.data_dir)
+        return {"data_dir": directory, "port": self._port, "config": self._config}
+
+    def _ports_taken(self) -> int:
+        return self._port
+
+    def _take_ports(self, ports: int) -> None:
+        self._port = ports
+
     # ---- on its loop ----
 
     async def _start(self) -> None:
@@ -88,7 +132,7 @@ class Broker(EmbeddedLife):
             "broker.id": "0",
             "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
             "log.dirs": str(self.data_dir),
-            **DEFAULTS,
+            **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
         server = Server(self._config_of(properties))

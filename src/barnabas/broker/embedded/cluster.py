@@ -10,14 +10,19 @@ not how fast: for that, and for `kill -9`, start processes (`barnabas cluster st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
-from barnabas.broker.embedded.life import DEFAULTS, EmbeddedLife, Setting, texts
+from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
+from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
 from barnabas.broker.server import Server
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.config.metrics_ports import metrics_port
 from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded.snapshot import SnapshotKind
 
 _METADATA = "metadata"
 
@@ -26,13 +31,15 @@ class Cluster(EmbeddedLife):
     """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
 
     `data_dir`: has a directory for each broker and one for the metadata; None makes a temporary one
-    that is removed at `stop`. `config`: Kafka's broker configs by their names, for all brokers, as
-    texts, numbers or booleans (`group.initial.rebalance.delay.ms` is 0 by default);
+    that is removed at `close` and at the end of the `with` block. `config`: Kafka's broker configs
+    by their names, for all brokers, as texts, numbers or booleans;
     `broker_config`: for single brokers, by broker id, on top (`{1: {"broker.rack": "east"}}`).
     With `barnabas.metrics.port` in `config` broker 1 takes that port, the others the next ones.
+    `production_defaults`, `process` (one for all brokers) and `snapshot` as for a `Broker`; an
+    internal topic has a partition for each broker unless `production_defaults` is true.
 
     `start` raises ConfigError or OSError with one line that says what to do. A stopped cluster may
-    be started again, on the same ports, and on the same data unless that was temporary.
+    be started again, on the same ports and the same data, until `close`.
     """
 
     def __init__(
@@ -41,6 +48,7 @@ class Cluster(EmbeddedLife):
         data_dir: str | Path | None = None,
         config: Mapping[str, Setting] | None = None,
         broker_config: Mapping[int, Mapping[str, Setting]] | None = None,
+        **options: Unpack[LifeOptions],
     ) -> None:
         if brokers < 1:
             raise ConfigError(f"brokers={brokers}: at least one is needed")
@@ -54,33 +62,53 @@ class Cluster(EmbeddedLife):
             raise ConfigError(
                 f"broker_config names broker {strangers[0]}: the cluster has 1 to {brokers}"
             )
-        super().__init__("cluster", None if data_dir is None else Path(data_dir))
+        super().__init__("cluster", None if data_dir is None else Path(data_dir), **options)
         self._store: EmbeddedStore | None = None
         self._servers: dict[int, Server] = {}
         self._ports: dict[int, int] = {}
+        self._running: list[int] = []  # broker ids
+
+    def __repr__(self) -> str:
+        where = self.bootstrap_servers if self.is_running else "not running"
+        return f"<Cluster {where}>"
 
     # ---- life ----
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop one broker cleanly: it hands over its leaderships first (RE-13)."""
-        server = self.server(broker_id)
-        del self._servers[broker_id]
-        self.thread.run(server.stop())
+        with self._life:
+            if broker_id not in self._running:
+                raise ConfigError(f"broker {broker_id} is not running")
+            if self._child is not None:
+                self._take_ports(self._child.call("stop_broker", broker_id))
+            else:
+                self.thread.run(self._stop_broker(broker_id))
 
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped broker, on its old port and its old data."""
-        if broker_id in self._servers or broker_id not in self.broker_ids:
-            raise ConfigError(f"broker {broker_id} is running, or does not belong to this cluster")
-        self.thread.run(self._start_broker(broker_id))
+        with self._life:
+            if broker_id in self._running or broker_id not in self.broker_ids:
+                raise ConfigError(
+                    f"broker {broker_id} is running, or does not belong to this cluster"
+                )
+            if self._child is not None:
+                self._take_ports(self._child.call("start_broker", broker_id))
+            else:
+                self.thread.run(self._start_broker(broker_id))
 
     # ---- while it runs ----
 
     @property
     def bootstrap_servers(self) -> str:
         """`127.0.0.1:PORT,...` of the running brokers, for any Kafka client."""
-        if self._thread is None:
+        if not self.is_running:
             raise self._is_not_running()
-        return ",".join(f"127.0.0.1:{self._ports[broker_id]}" for broker_id in self._servers)
+        return ",".join(f"127.0.0.1:{self._ports[broker_id]}" for broker_id in self._running)
+
+    @property
+    def running_broker_ids(self) -> list[int]:
+        """The brokers that run, in the order of their starts."""
+        return list(self._running)
 
     @property
     def store(self) -> EmbeddedStore:
@@ -101,14 +129,44 @@ class Cluster(EmbeddedLife):
             raise ConfigError(f"broker {broker_id} is not running")
         return server
 
+    # ---- its parts ----
+
+    @property
+    def _kind(self) -> SnapshotKind:
+        from barnabas.broker.embedded.snapshot import SnapshotKind
+
+        return SnapshotKind("cluster", len(self.broker_ids))
+
+    def _arguments(self) -> dict[str, Any]:
+        own = {
+            broker_id: {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+            for broker_id, port in self._ports.items()
+        }
+        for broker_id, config in self._broker_config.items():
+            own[broker_id] = {**own.get(broker_id, {}), **config}
+        return {
+            "brokers": len(self.broker_ids),
+            "data_dir": str(self.data_dir),
+            "config": self._config,
+            "broker_config": own,
+        }
+
+    def _ports_taken(self) -> list[tuple[int, int]]:
+        """Of the brokers that run, by broker id, in the order of their starts."""
+        return [(broker_id, self._ports[broker_id]) for broker_id in self._running]
+
+    def _take_ports(self, ports: Sequence[tuple[int, int]]) -> None:
+        self._running = [broker_id for broker_id, _ in ports]
+        self._ports.update(dict(ports))
+
     # ---- on its loop ----
 
     async def _start(self) -> None:
         """Return when every broker serves, and knows all the others."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
-        # Temporary metadata need not survive this process, so it is not written to a disk.
-        self._store = EmbeddedStore() if self._temporary_dir else EmbeddedStore.open(directory)
+        self._running = []
+        self._store = EmbeddedStore.open(directory)
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)
         for server in self._servers.values():
@@ -121,6 +179,11 @@ class Cluster(EmbeddedLife):
         await server.start()
         self._servers[broker_id] = server
         self._ports[broker_id] = server.port
+        self._running.append(broker_id)
+
+    async def _stop_broker(self, broker_id: int) -> None:
+        self._running.remove(broker_id)
+        await self._servers.pop(broker_id).stop()
 
     def _properties(self, broker_id: int) -> dict[str, str]:
         size = len(self.broker_ids)
@@ -131,7 +194,7 @@ class Cluster(EmbeddedLife):
             "offsets.topic.replication.factor": str(min(3, size)),
             "transaction.state.log.replication.factor": str(min(3, size)),
             "transaction.state.log.min.isr": str(min(2, size)),
-            **DEFAULTS,
+            **({} if self._production_defaults else defaults_for_tests(size)),
             **self._config,
             **metrics_port(self._config, broker_id),
             **self._broker_config.get(broker_id, {}),
@@ -143,6 +206,7 @@ class Cluster(EmbeddedLife):
         for broker_id in reversed(self.broker_ids):
             server = self._servers.pop(broker_id, None)
             if server is not None:
+                self._running.remove(broker_id)
                 await server.stop(gives_away=False)  # all of them stop
         if self._store is not None:
             await self._store.close()

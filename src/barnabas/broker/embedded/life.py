@@ -1,97 +1,139 @@
-"""The life cycle of the embedded `Broker` and `Cluster`: a directory, a loop in a thread, start and
-stop.
+"""The life cycle of the embedded `Broker` and `Cluster`: a directory, a loop in a thread or a
+process, start and stop.
 
-Invariant: the thread and the temporary directory, if there is one, exist from `start` to `stop` and
-at no other time, even if either fails.
+    start -> stop -> start -> ... -> close
+
+Port and data survive `stop`. `close`, which a `with` block calls at its end, also removes a
+temporary directory and closes the clients that were handed out; a later start begins anew.
+
+Invariant: the thread or the process exists from `start` to `stop` and at no other time, even if
+either fails.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 
+from barnabas.broker.embedded.data_directory import DataDirectory
+from barnabas.broker.embedded.handle import BrokerHandle
+from barnabas.broker.embedded.quiet import QuietLog
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 
-_PATIENCE_S = 60.0
+if TYPE_CHECKING:
+    from barnabas.broker.embedded.child_process import ChildProcess
+    from barnabas.broker.embedded.snapshot import Snapshot, SnapshotKind
+
+T = TypeVar("T")
+
+_PATIENCE_S: Final = 60.0
 
 
-Setting = str | int | float | bool | os.PathLike[str]
-"""A broker config's value as a program writes it."""
+class LifeOptions(TypedDict, total=False):
+    """Options of every embedded broker and cluster.
 
-DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0"}
-"""Defaults that differ from Kafka's: a test does not wait for a group's other members."""
-
-
-def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
-    """Configs as in a properties file. Raises ConfigError for a value that no file could have."""
-    return {name: _text(name, value) for name, value in (config or {}).items()}
-
-
-def _text(name: str, value: Setting) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return str(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    raise ConfigError(f"{name}: {value!r} is not a text, a number, a path, True or False")
-
-
-class EmbeddedLife(ABC):
-    """Starts and stops what a subclass runs.
-
-    `noun`: its name in messages. `directory`: None makes a temporary one.
+    `production_defaults`: Kafka's defaults and the whole log, instead of what suits tests.
+    `process`: in a process of its own, which ends with this one.
+    `snapshot`: begin with a copy of this state, or of the one at a path.
     """
 
-    def __init__(self, noun: str, directory: Path | None) -> None:
+    production_defaults: bool
+    process: bool
+    snapshot: Snapshot | str | os.PathLike[str] | None
+
+
+class EmbeddedLife(BrokerHandle):
+    """Starts and stops what a subclass runs.
+
+    `noun`: its name in messages. `given_dir`: None makes a temporary one. May be started and
+    stopped by any thread.
+    """
+
+    def __init__(self, noun: str, given_dir: Path | None, **options: Unpack[LifeOptions]) -> None:
+        super().__init__()
+        for name in options.keys() - LifeOptions.__annotations__.keys():
+            raise TypeError(f"{name}: {type(self).__name__} has no such argument")
         self._noun = noun
-        self._given_dir = directory
-        self._temporary_dir: Path | None = None
+        self._directory = DataDirectory(given_dir)
+        self._production_defaults = options.get("production_defaults", False)
+        self._is_process = options.get("process", False)
+        self._first_state = options.get("snapshot")
+        self._life = threading.RLock()
+        self._quiet = QuietLog()
         self._thread: LoopThread | None = None
+        self._child: ChildProcess | None = None
+
+    # ---- life ----
 
     def start(self) -> Self:
         """Start, and return when it serves."""
-        thread = self._begin()
-        try:
-            thread.run(self._in_time(self._start(), "start"))
-        except BaseException:
-            self.stop()
-            raise
+        with self._life:
+            if self.is_running:
+                raise ConfigError(f"this {self._noun} is already running")
+            is_new = self._directory.path is None
+            try:
+                self._begin_data()
+                if self._is_process:
+                    self._start_process()
+                else:
+                    self._start_thread()
+            except BaseException:
+                self._end()
+                if is_new:
+                    self._directory.remove()
+                raise
         return self
 
     def stop(self) -> None:
-        """Stop cleanly; do nothing if it is not running."""
-        if self._thread is None:
-            return
-        try:
-            self._thread.run(self._in_time(self._stop(), "stop"))
-        finally:
-            self._end()
+        """Stop cleanly; do nothing if it is not running. Port and data stay for the next start.
 
-    def _begin(self) -> LoopThread:
-        if self._thread is not None:
-            raise ConfigError(f"this {self._noun} is already running")
-        if self._given_dir is None:
-            self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
-        self._thread = LoopThread(f"barnabas-{self._noun}")
-        return self._thread
+        Raises OSError if it could not go on, with the reason.
+        """
+        with self._life:
+            if not self.is_running:
+                return
+            try:
+                self._hang_up()
+                if self._child is not None:
+                    self._child.call("stop")
+                else:
+                    self.thread.run(self._in_time(self._stop(), "stop"))
+            finally:
+                self._end()
 
-    def _end(self) -> None:
-        assert self._thread is not None
-        self._thread.stop()
-        self._thread = None
-        if self._temporary_dir is not None:
-            shutil.rmtree(self._temporary_dir, ignore_errors=True)
-            self._temporary_dir = None
+    def close(self) -> None:
+        """Stop, close the clients that were handed out, remove a temporary directory."""
+        with self._life:
+            try:
+                if self.is_running:
+                    self._close_handed_out()
+                self.stop()
+            finally:
+                self._directory.remove()
+
+    def kill(self) -> None:
+        """End its process as `kill -9` does; a start recovers what was written.
+
+        Raises ConfigError unless it runs in a process of its own.
+        """
+        with self._life:
+            if self._child is None:
+                raise ConfigError(
+                    f"kill: this {self._noun} has no running process of its own: make it with "
+                    "process=True"
+                )
+            self._hang_up()
+            child, self._child = self._child, None
+            child.kill()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -102,15 +144,14 @@ class EmbeddedLife(ABC):
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self.close()
 
     async def __aenter__(self) -> Self:
         """As `with`, without blocking the caller's loop."""
-        thread = self._begin()
         try:
-            await asyncio.wrap_future(thread.submit(self._in_time(self._start(), "start")))
-        except BaseException:
-            await self.__aexit__(None, None, None)
+            await _in_a_thread(self.start)
+        except asyncio.CancelledError:
+            await _in_a_thread(self.close)
             raise
         return self
 
@@ -120,25 +161,49 @@ class EmbeddedLife(ABC):
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._thread is None:
-            return
-        stopped = asyncio.wrap_future(self._thread.submit(self._in_time(self._stop(), "stop")))
-        try:
-            await asyncio.shield(stopped)
-        except asyncio.CancelledError:
-            # A caller that is cancelled here must not leave half a broker behind.
-            await asyncio.gather(stopped, return_exceptions=True)
-            raise
-        finally:
-            self._end()
+        await _in_a_thread(self.close)
+
+    # ---- state ----
+
+    def snapshot(self, path: str | os.PathLike[str] | None = None) -> Snapshot:
+        """Save the whole state: records, offsets, groups, transactions, topics, configs.
+
+        `path`: a new directory to keep it in; None: a temporary one. What runs is stopped for the
+        copy and started again on its port, some 30 ms: clients connect again by themselves. Raises
+        ConfigError, OSError.
+        """
+        from barnabas.broker.embedded.snapshot import Snapshot
+
+        where = None if path is None else Path(path)
+        with self._life:
+            source = self._one_directory("snapshot")
+            return self._while_stopped(lambda: Snapshot.take(source, self._kind, where))
+
+    def restore(self, snapshot: Snapshot | str | os.PathLike[str]) -> None:
+        """Replace the whole state by a snapshot's; what runs is stopped and started again.
+
+        Raises ConfigError for a snapshot of something else; then all is as before.
+        """
+        from barnabas.broker.embedded.snapshot import opened
+
+        with self._life:
+            source = opened(snapshot)
+            target = self._one_directory("restore")
+            self._while_stopped(lambda: source.restore_to(target, self._kind))
+
+    # ---- while it runs ----
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None or self._child is not None
 
     @property
     def data_dir(self) -> Path:
         """The directory with the data."""
-        directory = self._given_dir or self._temporary_dir
+        directory = self._directory.path
         if directory is None:
             raise ConfigError(
-                f"the {self._noun} is not running, and its directory is a temporary one"
+                f"the {self._noun} was not started, and its directory is a temporary one"
             )
         return directory
 
@@ -149,27 +214,90 @@ class EmbeddedLife(ABC):
             raise self._is_not_running()
         return self._thread
 
+    @property
+    def pid(self) -> int:
+        """The process that it runs in: this one, or with `process=True` another."""
+        if self._child is not None:
+            return self._child.pid
+        if self._thread is None:
+            raise self._is_not_running()
+        return os.getpid()
+
     def _is_not_running(self) -> ConfigError:
+        if self._child is not None:
+            return ConfigError(
+                f"the {self._noun} runs in process {self._child.pid}: its inside is not here"
+            )
         return ConfigError(
             f"the {self._noun} is not running: use it in a with block, or call start()"
         )
 
-    # ---- on its loop ----
+    # ---- its parts ----
 
-    @abstractmethod
-    async def _start(self) -> None:
-        """Return when it serves; after a failure `_stop` ends what was begun."""
+    def _begin_data(self) -> None:
+        """The directory, with the snapshot in it that it is to begin with."""
+        if self._first_state is None:
+            self._directory.make()
+            return
+        from barnabas.broker.embedded.snapshot import opened
 
-    @abstractmethod
-    async def _stop(self) -> None:
-        """End what `_start` has begun."""
+        is_new = self._directory.path is None
+        directory = self._directory.make()
+        if not is_new and directory.is_dir() and any(directory.iterdir()):
+            if self._directory.is_temporary:
+                return  # a later start goes on with what it has
+            raise ConfigError(
+                f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
+            )
+        opened(self._first_state).restore_to(directory, self._kind)
+        if not self._directory.is_temporary:
+            self._first_state = None
 
-    def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
-        config = BrokerConfig(properties)
-        if self._temporary_dir is not None:
-            # The caller chose a temporary directory: no need to warn of it.
-            config.warnings = [w for w in config.warnings if str(self._temporary_dir) not in w]
-        return config
+    def _start_thread(self) -> None:
+        if not self._production_defaults:
+            self._quiet.begin()
+        self._thread = LoopThread(f"barnabas-{self._noun}")
+        try:
+            self._thread.run(self._in_time(self._start(), "start"))
+        except BaseException:
+            # What failed says more than what then fails at the stop.
+            with suppress(OSError):
+                self._thread.run(self._in_time(self._stop(), "stop"))
+            raise
+
+    def _start_process(self) -> None:
+        from barnabas.broker.embedded.child_process import ChildProcess
+
+        arguments = {**self._arguments(), "production_defaults": self._production_defaults}
+        self._child = ChildProcess(type(self).__name__, arguments, _PATIENCE_S)
+        self._take_ports(self._child.call("start"))
+
+    def _end(self) -> None:
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+        self._quiet.end()
+
+    def answer(self, method: str, *arguments: Any) -> Any:
+        """For `process=True`: what the parent asks of the broker in this process."""
+        getattr(self, method)(*arguments)
+        return self._ports_taken()
+
+    def _while_stopped(self, work: Callable[[], T]) -> T:
+        was_running = self.is_running
+        self.stop()
+        try:
+            return work()
+        finally:
+            if was_running:
+                self.start()
+
+    def _one_directory(self, what: str) -> Path:
+        """The directory that holds the whole state. Raises ConfigError unless there is one."""
+        return self.data_dir
 
     async def _in_time(self, work: Coroutine[Any, Any, None], what: str) -> None:
         try:
@@ -181,3 +309,53 @@ class EmbeddedLife(ABC):
             raise TimeoutError(
                 f"the {self._noun} did not {what} within {_PATIENCE_S:g} s"
             ) from None
+
+    def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
+        config = BrokerConfig(properties)
+        if self._directory.is_temporary or not self._production_defaults:
+            # The caller chose the directory: no need to warn of a temporary one.
+            config.warnings = [w for w in config.warnings if str(self._directory.path) not in w]
+        return config
+
+    # ---- what a subclass runs ----
+
+    @property
+    @abstractmethod
+    def _kind(self) -> SnapshotKind:
+        """What its snapshots are of."""
+
+    @abstractmethod
+    def _arguments(self) -> dict[str, Any]:
+        """The arguments for the same in another process, on this directory and these ports."""
+
+    @abstractmethod
+    def _ports_taken(self) -> Any:
+        """The ports, as the parent takes them over."""
+
+    @abstractmethod
+    def _take_ports(self, ports: Any) -> None:
+        """Take over the ports of a child process, from `_ports_taken`."""
+
+    @abstractmethod
+    async def _start(self) -> None:
+        """Return when it serves; after a failure `_stop` ends what was begun. On its loop."""
+
+    @abstractmethod
+    async def _stop(self) -> None:
+        """End what `_start` has begun. On its loop."""
+
+
+async def _in_a_thread(call: Callable[[], object]) -> None:
+    """Call it without blocking this loop; who is cancelled meanwhile waits for it all the same."""
+    work = asyncio.ensure_future(asyncio.to_thread(call))
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.gather(asyncio.shield(work), return_exceptions=True)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    failure = work.exception()
+    if cancelled is not None:
+        raise cancelled
+    if failure is not None:
+        raise failure

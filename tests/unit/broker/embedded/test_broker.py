@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker, Cluster
-from barnabas.broker.embedded.life import Setting
+from barnabas.broker.embedded.settings import Setting
 from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord

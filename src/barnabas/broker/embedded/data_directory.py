@@ -1,0 +1,52 @@
+"""The directory of an embedded broker's data: a given one, or a temporary one.
+
+A temporary directory is removed by `remove`, and otherwise when its owner is collected or the
+process ends, so that a broker which nobody closed leaves nothing behind. A forked process never
+removes the directory of its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+
+class DataDirectory:
+    """`given`: where the data is kept, and stays; None: in a temporary directory."""
+
+    def __init__(self, given: Path | None) -> None:
+        self._given = given
+        self._temporary: Path | None = None
+        self._removal: weakref.finalize[[Path, int], DataDirectory] | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """None: temporary, and not made yet, or removed."""
+        return self._given or self._temporary
+
+    @property
+    def is_temporary(self) -> bool:
+        return self._given is None
+
+    def make(self) -> Path:
+        """The directory; a temporary one is made unless it exists."""
+        if self._given is not None:
+            return self._given
+        if self._temporary is None:
+            self._temporary = Path(tempfile.mkdtemp(prefix="barnabas-"))
+            self._removal = weakref.finalize(self, _remove, self._temporary, os.getpid())
+        return self._temporary
+
+    def remove(self) -> None:
+        """Remove a temporary directory; do nothing to another one."""
+        if self._removal is not None:
+            self._removal()
+            self._removal = self._temporary = None
+
+
+def _remove(directory: Path, process_id: int) -> None:
+    if os.getpid() == process_id:
+        shutil.rmtree(directory, ignore_errors=True)

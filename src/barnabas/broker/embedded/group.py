@@ -1,0 +1,106 @@
+"""A consumer group as a test sees it: offsets, lag, state.
+
+group = broker.group("billing")
+group.wait_for(state="Stable")
+assert group.lag() == 0
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.embedded.client_thread import ClientThread
+from barnabas.broker.embedded.waiting import TIMEOUT_S, Sight
+from barnabas.client.offsets import LATEST
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.group_admin import GroupDescription
+
+STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
+
+
+class Group:
+    """A group of a broker that runs; what `broker.group(name)` returns. It need not exist.
+
+    Every method blocks, at most `timeout_s` seconds, and may be called by any thread.
+    """
+
+    def __init__(self, name: str, clients: ClientThread) -> None:
+        self.name = name
+        self._clients = clients
+
+    def __repr__(self) -> str:
+        return f"Group({self.name!r}, at {self._clients.bootstrap_servers()})"
+
+    def describe(self, timeout_s: float = TIMEOUT_S) -> GroupDescription:
+        """Its state, assignor, coordinator and members; state "Dead": there is no such group."""
+        return self._clients.run(self._describe(), f"describing group {self.name!r}", timeout_s)
+
+    def state(self, timeout_s: float = TIMEOUT_S) -> str:
+        """ "Stable", "PreparingRebalance", "CompletingRebalance", "Empty" or "Dead"."""
+        return self.describe(timeout_s).state
+
+    def offsets(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
+        """The committed offsets (of the next record to read), sorted by partition."""
+        return self._clients.run(self._offsets(), f"offsets of group {self.name!r}", timeout_s)
+
+    def lag(self, timeout_s: float = TIMEOUT_S) -> int:
+        """How many records it has not committed yet, in all partitions of its offsets."""
+        return sum(self.lag_by_partition(timeout_s).values())
+
+    def lag_by_partition(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
+        """As `lag`, of each partition in which it has an offset."""
+        return self._clients.run(self._lag(), f"lag of group {self.name!r}", timeout_s)
+
+    def wait_for(
+        self,
+        *,
+        state: str | None = None,
+        members: int | None = None,
+        lag: int | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> GroupDescription:
+        """Its description, once all that is given is true at the same time, or WaitTimeout.
+
+        `state`: one of Kafka's, as "Stable"; `members`: how many; `lag`: this or less, and at least
+        one offset is committed.
+        """
+        if state is not None and state not in STATES:
+            raise ValueError(f"state: {state!r} is not one of {', '.join(STATES)}")
+        if state is None and members is None and lag is None:
+            raise ValueError("wait_for: name what to wait for: state, members or lag")
+
+        async def look() -> Sight[GroupDescription]:
+            described = await self._describe()
+            holds = state is None or described.state == state
+            holds &= members is None or len(described.members) == members
+            seen = f"state {described.state}, {len(described.members)} members"
+            if lag is not None:
+                lags = await self._lag()
+                holds &= bool(lags) and sum(lags.values()) <= lag
+                seen += f", lag {sum(lags.values())}" if lags else ", no committed offsets"
+            return Sight(described, holds, seen)
+
+        wanted = {"state": state, "members": members, "lag": lag}
+        conditions = " and ".join(
+            f"{name} {each}" for name, each in wanted.items() if each is not None
+        )
+        return self._clients.wait(look, f"group {self.name!r} with {conditions}", timeout_s)
+
+    # ---- on the clients' loop ----
+
+    async def _describe(self) -> GroupDescription:
+        admin = await self._clients.admin()
+        return (await admin.describe_groups([self.name]))[self.name]
+
+    async def _offsets(self) -> dict[TopicPartition, int]:
+        admin = await self._clients.admin()
+        committed = await admin.list_group_offsets(self.name)
+        return {name: each.offset for name, each in committed.items()}
+
+    async def _lag(self) -> dict[TopicPartition, int]:
+        offsets = await self._offsets()
+        admin = await self._clients.admin()
+        ends = await admin.list_offsets(dict.fromkeys(offsets, LATEST))
+        return {name: max(ends[name].offset - offset, 0) for name, offset in offsets.items()}

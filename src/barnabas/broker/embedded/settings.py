@@ -1,0 +1,36 @@
+"""Broker configs as a program writes them, and the defaults of embedded brokers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from barnabas.errors import ConfigError
+
+Setting = str | int | float | bool | os.PathLike[str]
+"""A broker config's value as a program writes it."""
+
+
+def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
+    """Configs as in a properties file. Raises ConfigError for a value that no file could have."""
+    return {name: _text(name, value) for name, value in (config or {}).items()}
+
+
+def defaults_for_tests(brokers: int) -> dict[str, str]:
+    """Defaults that differ from Kafka's: a test does not wait for a group's other members, and has
+    few groups and transactions (fifty partitions for each cost twenty milliseconds)."""
+    return {
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": str(brokers),
+        "transaction.state.log.num.partitions": str(brokers),
+    }
+
+
+def _text(name: str, value: Setting) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise ConfigError(f"{name}: {value!r} is not a text, a number, a path, True or False")

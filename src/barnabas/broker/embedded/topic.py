@@ -1,0 +1,277 @@
+"""A topic in the hands of a test: written, read and waited for in a line.
+
+orders = broker.topic("orders", partitions=3)
+orders.send(b"one", key=b"anna")
+assert orders.values() == [b"one"]
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Unpack
+
+from barnabas.broker.embedded.client_thread import ClientThread
+from barnabas.broker.embedded.waiting import TIMEOUT_S, Sight
+from barnabas.client import arguments
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import TopicDescription
+    from barnabas.client.consumer.fetched import ConsumerRecord
+    from barnabas.client.producer.batch import RecordOptions
+    from barnabas.client.producer.delivery import RecordMetadata
+    from barnabas.client.view import PartitionView
+
+READ_COMMITTED: Final = "read_committed"
+READ_UNCOMMITTED: Final = "read_uncommitted"
+
+_MOST_RECORDS: Final = 1_000_000
+_POLL_MS: Final = 100
+_SHOWN_BYTES: Final = 60
+
+
+class Topic:
+    """A topic of a broker that runs; what `broker.topic(name)` returns.
+
+    Every method blocks, at most `timeout_s` seconds, and may be called by any thread.
+    """
+
+    def __init__(self, name: str, clients: ClientThread) -> None:
+        self.name = name
+        self._clients = clients
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, at {self._clients.bootstrap_servers()})"
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of its partitions. Raises UnknownTopicOrPartition."""
+        return [each.partition for each in self.describe().partitions]
+
+    def describe(self, timeout_s: float = TIMEOUT_S) -> TopicDescription:
+        """Its partitions with leader, replicas and ISR. Raises UnknownTopicOrPartition."""
+        return self._clients.run(self._describe(), f"describing {self.name!r}", timeout_s)
+
+    # ---- records ----
+
+    def send(
+        self,
+        value: bytes | str | None,
+        key: bytes | str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        **rest: Unpack[RecordOptions],
+    ) -> RecordMetadata:
+        """Append a record, and return its place once all in-sync replicas have it.
+
+        Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` as in `SyncProducer.send`.
+        Raises as that, and TimeoutError.
+        """
+        (place,) = self.send_many([(key, value)], timeout_s=timeout_s, **rest)
+        return place
+
+    def send_many(
+        self,
+        records: Iterable[bytes | str | tuple[bytes | str | None, bytes | str | None]],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        **rest: Unpack[RecordOptions],
+    ) -> list[RecordMetadata]:
+        """As `send`, for many values at once, or pairs of key and value."""
+        pairs = [
+            (_data(key, "key"), _data(value, "value"))
+            for key, value in (
+                each if isinstance(each, tuple) else (None, each)
+                for each in arguments.walked(records, "records")
+            )
+        ]
+        what = f"sending {len(pairs)} records to {self.name!r}"
+        return self._clients.run(self._send(pairs, rest), what, timeout_s)
+
+    def records(
+        self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
+    ) -> list[ConsumerRecord]:
+        """All records that it has now, by partition and offset.
+
+        `isolation_level`: with "read_committed" only those up to the first open transaction, and
+        none that was aborted. Raises UnknownTopicOrPartition, TimeoutError, and ValueError for
+        more than a million records: use a consumer for those.
+        """
+        work = self._records(isolation_level)
+        return self._clients.run(work, f"reading {self.name!r}", timeout_s)
+
+    def values(
+        self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
+    ) -> list[bytes | None]:
+        """The values of `records`."""
+        found = self.records(isolation_level=isolation_level, timeout_s=timeout_s)
+        return [record.value for record in found]
+
+    def wait_for_records(
+        self,
+        count: int,
+        *,
+        isolation_level: str = READ_UNCOMMITTED,
+        timeout_s: float = TIMEOUT_S,
+    ) -> list[ConsumerRecord]:
+        """`records` once there are at least `count` of them, or WaitTimeout."""
+        arguments.whole_number(count, "count")
+
+        async def look() -> Sight[list[ConsumerRecord]]:
+            records = await self._records(isolation_level)
+            return Sight(records, len(records) >= count, _seen(records))
+
+        wanted = f"{count} records in topic {self.name!r}"
+        return self._clients.wait(look, wanted, timeout_s)
+
+    # ---- replicas ----
+
+    def wait_for_leader(
+        self,
+        partition: int = 0,
+        leader: int | None = None,
+        *,
+        other_than: int | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> int:
+        """The id of the broker that leads the partition, once there is one, or WaitTimeout.
+
+        `leader`: this broker and no other; `other_than`: any but this one, such as the one that was
+        stopped.
+        """
+
+        async def look() -> Sight[int]:
+            view = await self._partition(partition)
+            is_wanted = view.leader == leader if leader is not None else view.leader >= 0
+            return Sight(view.leader, is_wanted and view.leader != other_than, _replicas(view))
+
+        wanted = "a leader" if leader is None else f"broker {leader} as the leader"
+        if other_than is not None:
+            wanted += f" other than broker {other_than}"
+        wanted += f" of partition {partition} of topic {self.name!r}"
+        return self._clients.wait(look, wanted, timeout_s)
+
+    def wait_for_isr(
+        self, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """Return once exactly these brokers are in sync, in any order, or raise WaitTimeout."""
+        members = sorted(arguments.walked(isr, "isr"))
+
+        async def look() -> Sight[None]:
+            view = await self._partition(partition)
+            return Sight(None, sorted(view.isr) == members, _replicas(view))
+
+        wanted = f"ISR {members} in partition {partition} of topic {self.name!r}"
+        self._clients.wait(look, wanted, timeout_s)
+
+    def delete(self, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Delete it with all its records. Raises UnknownTopicOrPartition."""
+
+        async def delete() -> None:
+            admin = await self._clients.admin()
+            await admin.delete_topics([self.name])
+
+        self._clients.run(delete(), f"deleting {self.name!r}", timeout_s)
+
+    # ---- on the clients' loop ----
+
+    async def _describe(self) -> TopicDescription:
+        admin = await self._clients.admin()
+        (described,) = await admin.describe_topics([self.name])
+        return described
+
+    async def _partition(self, number: int) -> PartitionView:
+        described = await self._describe()
+        for each in described.partitions:
+            if each.partition == number:
+                return each
+        raise ValueError(
+            f"partition: topic {self.name!r} has {len(described.partitions)} partitions, "
+            f"and none of the number {number}"
+        )
+
+    async def _send(
+        self, pairs: Sequence[tuple[bytes | None, bytes | None]], rest: RecordOptions
+    ) -> list[RecordMetadata]:
+        producer = await self._clients.producer()
+        deliveries = [await producer.send(self.name, value, key, **rest) for key, value in pairs]
+        return [await delivery for delivery in deliveries]
+
+    async def _records(self, isolation_level: str) -> list[ConsumerRecord]:
+        begins, ends = await self._range(isolation_level)
+        count = sum(ends[name] - begins[name] for name in ends)
+        if count > _MOST_RECORDS:
+            raise ValueError(
+                f"topic {self.name!r} has {count} records, more than {_MOST_RECORDS}: read them "
+                "with a consumer"
+            )
+        unread = {name: end for name, end in ends.items() if end > begins[name]}
+        found: list[ConsumerRecord] = []
+        async with Consumer(
+            self._clients.bootstrap_servers(), isolation_level=isolation_level
+        ) as consumer:
+            consumer.assign(unread)
+            for name in unread:
+                consumer.seek(name, begins[name])
+            while unread:
+                for record in await consumer.poll(_POLL_MS):
+                    if record.offset < ends[TopicPartition(record.topic, record.partition)]:
+                        found.append(record)
+                # By position, since offsets of markers and of compacted records have no record.
+                for name in list(unread):
+                    if await consumer.position(name) >= unread[name]:
+                        del unread[name]
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+    async def _range(
+        self, isolation_level: str
+    ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
+        """The first offset and the end of each partition."""
+        described = await self._describe()
+        names = [TopicPartition(self.name, each.partition) for each in described.partitions]
+        admin = await self._clients.admin()
+        begins, ends = await asyncio.gather(
+            admin.list_offsets(dict.fromkeys(names, EARLIEST)),
+            admin.list_offsets(
+                dict.fromkeys(names, LATEST), read_committed=isolation_level == READ_COMMITTED
+            ),
+        )
+        return (
+            {name: found.offset for name, found in begins.items()},
+            {name: found.offset for name, found in ends.items()},
+        )
+
+
+def _data(value: bytes | str | None, argument: str) -> bytes | None:
+    if isinstance(value, str):
+        return arguments.text(value, argument, arguments.INT32_MAX).encode()
+    return arguments.data(value, argument)
+
+
+def _seen(records: Sequence[ConsumerRecord]) -> str:
+    """How many there are, where, and what the last one is."""
+    if not records:
+        return "no records"
+    counts: dict[int, int] = {}
+    for record in records:
+        counts[record.partition] = counts.get(record.partition, 0) + 1
+    by_partition = ", ".join(f"{count} in partition {number}" for number, count in counts.items())
+    last = records[-1]
+    return (
+        f"{len(records)} records ({by_partition}; the last one: offset {last.offset}, "
+        f"key {_shown(last.key)}, value {_shown(last.value)})"
+    )
+
+
+def _shown(data: bytes | None) -> str:
+    if data is None or len(data) <= _SHOWN_BYTES:
+        return repr(data)
+    return f"{data[:_SHOWN_BYTES]!r}... of {len(data)} bytes"
+
+
+def _replicas(view: PartitionView) -> str:
+    leader = "no leader" if view.leader < 0 else f"leader {view.leader}"
+    return f"{leader}, ISR {sorted(view.isr)}, replicas {list(view.replicas)}"

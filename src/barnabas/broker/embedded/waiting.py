@@ -1,0 +1,60 @@
+"""Waiting for a state of a broker: looks again and again until it is there, or time is up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from barnabas.client.errors import Unreachable
+from barnabas.errors import KafkaError
+
+T = TypeVar("T")
+
+TIMEOUT_S: Final = 10.0
+"""How long a wait lasts unless it is told."""
+
+_FIRST_PAUSE_S = 0.005
+_LONGEST_PAUSE_S = 0.1
+
+
+class WaitTimeout(AssertionError):
+    """What was waited for did not come in time; the message says what was seen instead."""
+
+
+class Sight(NamedTuple, Generic[T]):
+    """What one look has found."""
+
+    value: T
+    holds: bool  # it is what was waited for
+    seen: str  # for the message, if it is not
+
+
+async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
+    """The value of the first look that holds.
+
+    `wanted` is what is waited for, as in "topic 't' with 3 records". A broker that cannot be
+    reached, or that answers with a transient error, is asked again. Raises WaitTimeout after
+    `timeout_s`, and any other error at once.
+    """
+    seen = "no answer"
+    pause_s = _FIRST_PAUSE_S
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            while True:
+                try:
+                    sight = await look()
+                except (Unreachable, KafkaError) as error:
+                    if isinstance(error, KafkaError) and not error.retriable:
+                        raise
+                    seen = str(error)
+                else:
+                    if sight.holds:
+                        return sight.value
+                    seen = sight.seen
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise WaitTimeout(f"waited {timeout_s:g} s for {wanted}, and saw instead: {seen}") from None

@@ -1,0 +1,157 @@
+"""Fixtures for pytest: a broker, a cluster, a topic, a producer, a consumer.
+
+    def test_orders(barnabas_producer, barnabas_topic):
+        barnabas_producer.send(barnabas_topic.name, b"one")
+        barnabas_topic.wait_for_records(1)
+
+A broker is made for each test that asks for one, which takes a few milliseconds; the ini option
+`barnabas_scope`, or the fixtures with a scope in their name, share one. Every worker of
+pytest-xdist has its own. Nothing but pytest is imported before a fixture is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import pytest
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded.broker import Broker
+    from barnabas.broker.embedded.cluster import Cluster
+    from barnabas.broker.embedded.topic import Topic
+    from barnabas.client.sync.producer import SyncConsumer, SyncProducer
+
+Scope: TypeAlias = Literal["function", "class", "module", "package", "session"]
+
+_SCOPES: tuple[Scope, ...] = ("function", "class", "module", "package", "session")
+_MARKER = (
+    "barnabas(**arguments): arguments of the test's barnabas.Broker or barnabas.Cluster, such as "
+    "config={...}, brokers=5 or process=True"
+)
+_NAME_LIMIT = 200
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini(
+        "barnabas_scope",
+        "the scope of the fixtures barnabas_broker and barnabas_cluster: function, class, module, "
+        "package or session",
+        default="function",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _MARKER)
+    _scope("barnabas_broker", config)
+
+
+def _scope(fixture_name: str, config: pytest.Config) -> Scope:
+    given = config.getini("barnabas_scope")
+    for scope in _SCOPES:
+        if given == scope:
+            return scope
+    raise pytest.UsageError(f"barnabas_scope: {given!r} is not one of {', '.join(_SCOPES)}")
+
+
+@pytest.fixture(scope="session")
+def barnabas_config() -> Mapping[str, Any]:
+    """Broker configs for every fixture; override it in a conftest.py to set some."""
+    return {}
+
+
+@pytest.fixture(scope=_scope)
+def barnabas_broker(
+    request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
+) -> Iterator[Broker]:
+    """A `barnabas.Broker` that runs, for each test or as `barnabas_scope` has it."""
+    yield from _broker(request, barnabas_config)
+
+
+@pytest.fixture(scope="module")
+def barnabas_module_broker(
+    request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
+) -> Iterator[Broker]:
+    """One for all tests of a module."""
+    yield from _broker(request, barnabas_config)
+
+
+@pytest.fixture(scope="session")
+def barnabas_session_broker(
+    request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
+) -> Iterator[Broker]:
+    """One for all tests."""
+    yield from _broker(request, barnabas_config)
+
+
+@pytest.fixture(scope=_scope)
+def barnabas_cluster(
+    request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
+) -> Iterator[Cluster]:
+    """A `barnabas.Cluster` of three, for each test or as `barnabas_scope` has it."""
+    yield from _cluster(request, barnabas_config)
+
+
+@pytest.fixture(scope="module")
+def barnabas_module_cluster(
+    request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
+) -> Iterator[Cluster]:
+    """One for all tests of a module."""
+    yield from _cluster(request, barnabas_config)
+
+
+@pytest.fixture(scope="session")
+def barnabas_session_cluster(
+    request: pytest.FixtureRequest, barnabas_config: Mapping[str, Any]
+) -> Iterator[Cluster]:
+    """One for all tests."""
+    yield from _cluster(request, barnabas_config)
+
+
+@pytest.fixture
+def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Topic:
+    """A topic of one partition that is the test's own, called after it."""
+    wanted = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-.")[:_NAME_LIMIT]
+    taken = barnabas_broker.topics()
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}-{count}"
+    return barnabas_broker.topic(name, partitions=1)
+
+
+@pytest.fixture
+def barnabas_producer(barnabas_broker: Broker) -> Iterator[SyncProducer]:
+    """A `SyncProducer` of `barnabas_broker`."""
+    with barnabas_broker.producer() as producer:
+        yield producer
+
+
+@pytest.fixture
+def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterator[SyncConsumer]:
+    """A `SyncConsumer` of `barnabas_topic`, from its first record, in a group of its name."""
+    topic = barnabas_topic.name
+    with barnabas_broker.consumer(topic, group_id=topic) as consumer:
+        yield consumer
+
+
+def _broker(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Iterator[Broker]:
+    from barnabas.broker.embedded.broker import Broker
+
+    with Broker(**_arguments(request, config)) as broker:
+        yield broker
+
+
+def _cluster(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Iterator[Cluster]:
+    from barnabas.broker.embedded.cluster import Cluster
+
+    with Cluster(**_arguments(request, config)) as cluster:
+        yield cluster
+
+
+def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the marker that is nearest to the test, module or session of the fixture."""
+    marker = request.node.get_closest_marker("barnabas")
+    arguments = {} if marker is None else dict(marker.kwargs)
+    return {**arguments, "config": {**config, **(arguments.get("config") or {})}}

@@ -1,0 +1,48 @@
+"""A broker or cluster that runs elsewhere, read, written and waited for as an embedded one.
+
+with RemoteBroker("localhost:9092") as broker:
+    broker.topic("orders").wait_for_records(3)
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from barnabas.broker.embedded.handle import BrokerHandle
+from barnabas.client.config import parse_servers
+
+
+class RemoteBroker(BrokerHandle):
+    """Barnabas or Kafka at `bootstrap_servers`; nothing connects before the first use.
+
+    Raises ConfigError for an address that is none.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__()
+        parse_servers(bootstrap_servers)
+        self._bootstrap_servers = bootstrap_servers
+
+    def __repr__(self) -> str:
+        return f"RemoteBroker({self._bootstrap_servers!r})"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._bootstrap_servers
+
+    def close(self) -> None:
+        """Close the clients; the broker goes on."""
+        self._close_handed_out()
+        self._hang_up()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -253,6 +253,11 @@ class NetworkParts:
         """Ask `faults` about every request, of any listener; None: about none."""
         for router in self.routers:
             router.inject(faults)
+
+    def abort(self, is_meant: Callable[[str | None], bool]) -> None:
+        """Close connections by the client id of their last request."""
+        for router in self.routers:
+            router.abort(is_meant)
 
 
 def _obey_config(

@@ -47,6 +47,14 @@ def system_seams() -> Seams:
     return Seams(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
 
 
+def interposed_seams() -> Seams:
+    """Those of this process, with a disk and a clock that a test can spoil while they are used."""
+    from barnabas.broker.runtime.interposed_clock import InterposedClock
+    from barnabas.broker.runtime.interposed_files import InterposedFiles
+
+    return system_seams()._replace(clock=InterposedClock(), files=InterposedFiles())
+
+
 def _boot_id() -> bytes:
     try:
         return OsFiles().read(_BOOT_ID)

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
 from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
+from barnabas.broker.seams import interposed_seams
 from barnabas.broker.server import Server
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.snapshot import SnapshotKind
-    from barnabas.testing.faults.broker_faults import BrokerFaults
+    from barnabas.testing.faults.injected import Faults
 
 
 class Broker(EmbeddedLife):
@@ -67,15 +68,16 @@ class Broker(EmbeddedLife):
         self._server: Server | None = None
         self._stopping: asyncio.Event | None = None
         self._ended: asyncio.Task[None] | None = None
-        self._faults: BrokerFaults | None = None
+        self._faults: Faults | None = None
 
     @property
-    def faults(self) -> BrokerFaults:
+    def faults(self) -> Faults:
         """What is to go wrong in this broker, by rule: see `barnabas.testing.faults`."""
         if self._faults is None:
+            self._check_is_here("faults")
             # Testing stands above the broker, so only whoever asks for it loads it.
-            module = import_module("barnabas.testing.faults.broker_faults")
-            self._faults = module.BrokerFaults(self)
+            module = import_module("barnabas.testing.faults.injected")
+            self._faults = module.Faults(lambda work: self.thread.call(work))
             if self._server is not None:
                 self._faults.attach(self._server)
         return self._faults
@@ -135,7 +137,7 @@ class Broker(EmbeddedLife):
             **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
-        server = Server(self._config_of(properties))
+        server = Server(self._config_of(properties), interposed_seams())
         await server.start()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()
@@ -147,11 +149,11 @@ class Broker(EmbeddedLife):
             self._faults.attach(server)
 
     async def _stop(self) -> None:
-        if self._faults is not None:
-            self._faults.detach()
         server, self._server = self._server, None
         if server is None:
             return  # its start failed, and it holds nothing
+        if self._faults is not None:
+            self._faults.detach(server.broker_id)
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended

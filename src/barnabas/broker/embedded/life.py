@@ -223,6 +223,14 @@ class EmbeddedLife(BrokerHandle):
             raise self._is_not_running()
         return os.getpid()
 
+    def _check_is_here(self, what: str) -> None:
+        """Raise ConfigError with `process=True`: then its inside is out of reach."""
+        if self._is_process:
+            raise ConfigError(
+                f"{what}: this {self._noun} has a process of its own: make it without "
+                "process=True, or use barnabas server start --test-control PORT"
+            )
+
     def _is_not_running(self) -> ConfigError:
         if self._child is not None:
             return ConfigError(

@@ -123,6 +123,11 @@ class ResponseQueue:
         return context
 
     @property
+    def client_id(self) -> str | None:
+        """As the last request had it."""
+        return None if self._context is None else self._context.client_id
+
+    @property
     def has_unanswered(self) -> bool:
         """Whether the client waits for an answer."""
         return bool(self._slots)

@@ -99,6 +99,14 @@ class Router:
                 queue.cancel()
             connection.abort()
 
+    def abort(self, is_meant: Callable[[str | None], bool]) -> None:
+        """Close connections by the client id of their last request, and give up what is under way;
+        those without a request stay."""
+        for connection, queue in list(self._queues.items()):
+            if queue is not None and is_meant(queue.client_id):
+                queue.cancel()
+                connection.abort()
+
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
         """Close the connections on which nothing was sent or received for `idle_ms`.
 

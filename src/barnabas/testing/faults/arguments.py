@@ -85,7 +85,7 @@ def checked(
     if match.listener is not None and listeners and match.listener not in listeners:
         raise ConfigError(
             f"listener={match.listener!r} never matches"
-            f"{_nearest(match.listener, listeners)}; the listeners are {_listed(listeners)}"
+            f"{nearest(match.listener, listeners)}; the listeners are {_listed(listeners)}"
         )
     if match.replicas and api.name not in _FOLLOWERS_APIS:
         raise ConfigError(f"replicas=True: followers do not send {api.name}, leave it out")
@@ -97,7 +97,7 @@ def _check_type(name: str, value: Any) -> None:
     wanted = _TYPES.get(name)
     if wanted is None:
         raise ConfigError(
-            f"{name}: a fault rule has no such argument{_nearest(name, ARGUMENTS)}; "
+            f"{name}: a fault rule has no such argument{nearest(name, ARGUMENTS)}; "
             f"the arguments are {_listed(ARGUMENTS)}"
         )
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
@@ -112,7 +112,7 @@ def _api(name: str) -> Api:
     apis = {api.name: api for api in APIS.values()}
     api = apis.get(name)
     if api is None:
-        raise ConfigError(f"api={name!r}: no API of Kafka has this name{_nearest(name, apis)}")
+        raise ConfigError(f"api={name!r}: no API of Kafka has this name{nearest(name, apis)}")
     return api
 
 
@@ -139,7 +139,7 @@ def _check_error(api: Api, error: str) -> None:
     known = {each.name for each in KafkaError.__subclasses__()}
     if error not in known:
         raise ConfigError(
-            f"error={error!r}: Kafka's protocol has no such error{_nearest(error, known)}"
+            f"error={error!r}: Kafka's protocol has no such error{nearest(error, known)}"
         )
     possible = answerable(api.name)
     if error not in possible:
@@ -175,7 +175,7 @@ def _limits(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
     return arguments.get("after", 0), count
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
     """A suggestion for a misspelt name, if there is a similar one."""
     folded = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), folded, n=1)

@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
-from barnabas.errors import BarnabasError, ConfigError, FetchSessionIdNotFound, KafkaError
+from barnabas.errors import ConfigError, FetchSessionIdNotFound, KafkaError
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import encode_response
 from barnabas.protocol.messages.fetch import FetchRequest
@@ -21,7 +21,7 @@ from barnabas.testing.faults.arguments import checked
 from barnabas.testing.faults.changed_outcome import changed
 from barnabas.testing.faults.metadata_errors import put_errors
 from barnabas.testing.faults.refusal import merge, refusal
-from barnabas.testing.faults.rule import Rule
+from barnabas.testing.faults.rule import ConnectionCut, Rule
 from barnabas.testing.faults.selection import Narrowed, select
 from barnabas.types import FileSlice
 
@@ -34,17 +34,13 @@ _FULL_WITHOUT_SESSION = -1
 _CODES = MappingProxyType({each.name: each.code for each in KafkaError.__subclasses__()})
 
 
-class ConnectionCut(BarnabasError):
-    """A rule closes the connection."""
-
-
 class RequestRules:
     """Rules in the order in which they were added: the first that matches a request is applied.
 
-    `changed` is called after each change with whether there are rules.
+    `changed` is called after each change.
     """
 
-    def __init__(self, changed: Callable[[bool], None]) -> None:
+    def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._lock = Lock()
         self._ids = count(1)
@@ -67,20 +63,20 @@ class RequestRules:
                 raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
             rule = Rule(next(self._ids), match, action, limits, self.remove)
             self._rules = (*self._rules, rule)
-        self._changed(True)
+        self._changed()
         return rule
 
     def remove(self, rule: Rule) -> None:
         """Apply it no more; do nothing if it was removed."""
         with self._lock:
             self._rules = tuple(each for each in self._rules if each is not rule)
-        self._changed(bool(self._rules))
+        self._changed()
 
     def clear(self) -> None:
         """Remove all rules."""
         with self._lock:
             self._rules = ()
-        self._changed(False)
+        self._changed()
 
     # ---- on the broker's loop (broker.network.request_faults) ----
 

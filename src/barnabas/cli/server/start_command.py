@@ -9,10 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cli.server.pid_file import claim, release
+
+if TYPE_CHECKING:
+    from barnabas.broker.main import Companion
 
 HELP = """\
 Usage: barnabas server start [-daemon] [server.properties] [options]
@@ -25,6 +29,8 @@ Options:
   --port PORT           listen on this port of all interfaces (0: any free one)
   --data-dir DIR        keep the log here (log.dirs)
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
+  --test-control PORT   take faults over HTTP on 127.0.0.1:PORT (0: any free one), for tests of
+                        applications: docs/testing-faults.md; never where data matters
   --help                this text
 
 The environment (KAFKA_LOG_DIRS is log.dirs) overrides the properties file, and the command line
@@ -44,6 +50,7 @@ Examples:
 
 
 _DAEMON = "-daemon"
+_TEST_CONTROL = "--test-control"
 
 
 class UsageError(Exception):
@@ -55,6 +62,7 @@ class StartArguments(NamedTuple):
     settings: dict[str, str]  # of the command line; later ones have replaced earlier ones
     wants_help: bool
     as_daemon: bool = False
+    test_control_port: int | None = None
 
 
 def start(words: Sequence[str]) -> int:
@@ -87,10 +95,19 @@ def start(words: Sequence[str]) -> int:
         return _start_daemon(words, first_directory)
     is_ours = claim(first_directory, config.str("listeners"))
     try:
-        return run(config, began_at_s)
+        return run(config, began_at_s, _companion(arguments.test_control_port))
     finally:
         if is_ours:
             release(first_directory)
+
+
+def _companion(port: int | None) -> Companion | None:
+    """What takes faults over HTTP, if that is wanted; only then is anything loaded for it."""
+    if port is None:
+        return None
+    control = import_module("barnabas.testing.faults.control")
+    companion: Companion = control.FaultControl(port)
+    return companion
 
 
 def _start_daemon(words: Sequence[str], first_directory: Path) -> int:
@@ -108,6 +125,7 @@ def parse(words: Sequence[str]) -> StartArguments:
     file: str | None = None
     settings: dict[str, str] = {}
     as_daemon = False
+    test_control_port: int | None = None
     left = list(words)
     while left:
         word = left.pop(0)
@@ -122,22 +140,23 @@ def parse(words: Sequence[str]) -> StartArguments:
             file = word
             continue
         option, equals, value = word.partition("=")
-        if option not in ("--port", "--data-dir", "--override"):
+        if option not in ("--port", "--data-dir", "--override", _TEST_CONTROL):
             raise UsageError(f"no such option: {word}")
         if not equals:
             if not left:
                 raise UsageError(f"{option} needs a value")
             value = left.pop(0)
-        settings.update([_setting(option, value)])
-    return StartArguments(file, settings, False, as_daemon)
+        if option == _TEST_CONTROL:
+            test_control_port = _port(option, value)
+        else:
+            settings.update([_setting(option, value)])
+    return StartArguments(file, settings, False, as_daemon, test_control_port)
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:
     """The broker config that an option stands for."""
     if option == "--port":
-        if not value.isdecimal() or int(value) > 65_535:
-            raise UsageError(f"--port {value}: not a port, 0 to 65535")
-        return "listeners", f"PLAINTEXT://:{value}"
+        return "listeners", f"PLAINTEXT://:{_port(option, value)}"
     if option == "--data-dir":
         if not value:
             raise UsageError("--data-dir needs a directory")
@@ -146,6 +165,12 @@ def _setting(option: str, value: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise UsageError(f"--override {value}: not KEY=VALUE, such as num.partitions=3")
     return key.strip(), setting.strip()
+
+
+def _port(option: str, value: str) -> int:
+    if not value.isdecimal() or int(value) > 65_535:
+        raise UsageError(f"{option} {value}: not a port, 0 to 65535")
+    return int(value)
 
 
 def _one_line(error: Exception) -> str:

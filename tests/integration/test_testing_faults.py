@@ -15,7 +15,10 @@ import pytest
 
 from barnabas import Broker
 from barnabas.errors import ConfigError
+from barnabas.protocol.api import PRODUCE
 from barnabas.testing.faults.rule import RuleNotHit
+from tests.kit.broker.produces import produce_request
+from tests.kit.raw_client import RawClient, batch
 
 RETRIES = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "linger.ms": 0, "log_level": 0}
 
@@ -176,13 +179,13 @@ def test_tk_4_a_rule_is_narrowed_to_a_client(broker: Broker) -> None:
 
 
 def test_tk_4_produce_without_answers_loses_its_connection(broker: Broker) -> None:
-    rule = broker.faults.add(api="Produce", topic="acks0", error="KAFKA_STORAGE_ERROR", count=1)
-    producer = confluent(broker, acks=0, **{"enable.idempotence": False})
-    sent(producer, "acks0", b"lost")
-    rule.wait()
-    assert sent(producer, "acks0", b"kept") == [None]
-    broker.topic("acks0").wait_for_records(1)
-    assert broker.topic("acks0").values() == [b"kept"]
+    topic = broker.topic("acks0")
+    request = produce_request("acks0", {0: batch(b"refused")}, acks=0)
+    broker.faults.add(api="Produce", topic="acks0", error="KAFKA_STORAGE_ERROR")
+    with RawClient(broker.bootstrap_servers) as client:
+        client.send(PRODUCE, 9, request)
+        assert client.is_closed_by_peer()
+    assert topic.values() == []
 
 
 def test_tk_4_rules_outlive_a_restart() -> None:

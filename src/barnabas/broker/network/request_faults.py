@@ -7,7 +7,12 @@ from typing import Any, Protocol
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.errors import BarnabasError
 from barnabas.protocol.codec import Message
+
+
+class ConnectionCut(BarnabasError):
+    """A connection is closed on purpose, so its log line warns nobody."""
 
 
 class RequestFaults(Protocol):
@@ -18,6 +23,6 @@ class RequestFaults(Protocol):
     ) -> Outcome:
         """Stage one of a request: what the handler returns, or something else.
 
-        A BarnabasError, raised here or by what is awaited later, closes the connection.
+        ConnectionCut, raised here or by what is awaited later, closes the connection.
         """
         ...

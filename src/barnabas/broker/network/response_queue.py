@@ -14,6 +14,7 @@ from functools import partial
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
+from barnabas.broker.network.request_faults import ConnectionCut
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import (
     Hold,
@@ -256,8 +257,13 @@ class ResponseQueue:
         """Close the connection: a request failed, and without its answer no later one may leave."""
         host, port = self._connection.peer_address
         if isinstance(error, BarnabasError):
-            _log.warning(
-                "connection from %s:%d closed: %s failed: %s", host, port, slot.api.name, error
+            _log.log(
+                logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING,
+                "connection from %s:%d closed: %s failed: %s",
+                host,
+                port,
+                slot.api.name,
+                error,
             )
             self._connection.close()
         else:

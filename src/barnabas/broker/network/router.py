@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.connections import Connections
+from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
@@ -39,7 +40,6 @@ from barnabas.protocol.frame import RequestHeader, decode_request_header
 
 if TYPE_CHECKING:
     from barnabas.broker.network.repeated_produce import RepeatedProduce
-    from barnabas.broker.network.request_faults import RequestFaults
 
 _log = logging.getLogger(__name__)
 
@@ -145,6 +145,9 @@ class Router:
             repeated = self._repeated.get(queue)
             if repeated is None or not repeated.append(queue, frame):
                 self._dispatch(queue, frame)
+        except ConnectionCut as cut:
+            _log.info("connection from %s:%d closed: %s", *connection.peer_address, cut)
+            connection.close()
         except BarnabasError as error:
             host, port = connection.peer_address
             _log.warning("connection from %s:%d closed: %s", host, port, error)

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from barnabas.broker.context import Context
-from barnabas.testing.faults.rule import ConnectionCut
+from barnabas.broker.network.request_faults import ConnectionCut
 
 _OF_A_BROKER = re.compile(r"broker-(\d+)-")  # see broker.inter_broker.peers
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from barnabas.broker.context import Context
+from barnabas.broker.network.request_faults import ConnectionCut
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.errors import ConfigError, FetchSessionIdNotFound, KafkaError
 from barnabas.protocol.codec import Message
@@ -21,7 +22,7 @@ from barnabas.testing.faults.arguments import checked
 from barnabas.testing.faults.changed_outcome import changed
 from barnabas.testing.faults.metadata_errors import put_errors
 from barnabas.testing.faults.refusal import merge, refusal
-from barnabas.testing.faults.rule import ConnectionCut, Rule
+from barnabas.testing.faults.rule import Rule
 from barnabas.testing.faults.selection import Narrowed, select
 from barnabas.types import FileSlice
 

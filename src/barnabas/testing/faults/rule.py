@@ -16,10 +16,6 @@ class RuleNotHit(BarnabasError, AssertionError):
     """A rule was not hit in time; a test fails with the number of hits."""
 
 
-class ConnectionCut(BarnabasError):
-    """A fault closes the connection."""
-
-
 class Match(NamedTuple):
     """The requests that a rule is about; None: any."""
 

@@ -16,7 +16,7 @@ import pytest
 from barnabas import Broker
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import PRODUCE
-from barnabas.testing.faults.rule import RuleNotHit
+from barnabas.testing.faults import RuleNotHit
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import RawClient, batch
 
@@ -146,6 +146,28 @@ def test_tk_4_a_consumer_reads_on_behind_errors_of_its_topic_alone(broker: Broke
     values.append(read(consumer))
     consumer.close()
     assert values == [b"good", b"bad"]
+
+
+def test_tk_4_a_rule_for_a_topic_is_hit_in_spite_of_a_fetch_session(broker: Broker) -> None:
+    topic = broker.topic("session")
+    topic.send(b"one")
+    with broker.consumer("session", auto_offset_reset="earliest") as consumer:
+        assert [record.value for record in polled(consumer)] == [b"one"]
+        with broker.faults.add(
+            api="Fetch", topic="session", partition=0, error="KAFKA_STORAGE_ERROR", count=2
+        ) as rule:
+            topic.send(b"two")
+            assert [record.value for record in polled(consumer)] == [b"two"]
+            assert rule.hits == 2
+
+
+def polled(consumer: Any) -> list[Any]:
+    ends_at_s = time.monotonic() + 20
+    while time.monotonic() < ends_at_s:
+        records: list[Any] = list(consumer.poll(timeout_ms=200))
+        if records:
+            return records
+    raise AssertionError("no record within 20 s")
 
 
 def read(consumer: confluent_kafka.Consumer) -> bytes | None:

@@ -11,9 +11,10 @@ class InterposedClock(SystemClock):
     Both may be set at any time, in any thread. The monotonic clock is the machine's.
     """
 
-    __slots__ = ("offset_ms", "stands_at_ms")
+    __slots__ = ("_machine_ms", "offset_ms", "stands_at_ms")
 
     def __init__(self) -> None:
+        self._machine_ms = super().wall_ms
         self.offset_ms = 0
         self.stands_at_ms: int | None = None
 
@@ -21,4 +22,4 @@ class InterposedClock(SystemClock):
         stands_at_ms = self.stands_at_ms
         if stands_at_ms is not None:
             return stands_at_ms
-        return super().wall_ms() + self.offset_ms
+        return self._machine_ms() + self.offset_ms

@@ -6,3 +6,9 @@
 `Broker.faults` and `Cluster.faults` are the way in; `docs/testing-faults.md` has the rules. The
 modules here look at requests by the names of their fields, so a rule works for every API.
 """
+
+from __future__ import annotations
+
+from barnabas.testing.faults.rule import Rule, RuleNotHit
+
+__all__ = ["Rule", "RuleNotHit"]

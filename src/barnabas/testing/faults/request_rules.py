@@ -138,7 +138,7 @@ def _without_session(context: Context, request: Any) -> Outcome | None:
     if request.session_id != _NO_SESSION and request.session_epoch > 0:
         code = FetchSessionIdNotFound.code
         return refusal(context.api, context.version, request, code, whole=True)
-    request.session_id, request.session_epoch = _NO_SESSION, _FULL_WITHOUT_SESSION
+    request.session_epoch = _FULL_WITHOUT_SESSION
     return None
 
 

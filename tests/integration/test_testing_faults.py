@@ -14,9 +14,11 @@ import kafka
 import pytest
 
 from barnabas import Broker
-from barnabas.errors import ConfigError
-from barnabas.protocol.api import PRODUCE
+from barnabas.errors import ConfigError, FetchSessionIdNotFound, KafkaStorageError
+from barnabas.protocol.api import FETCH, PRODUCE
+from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.testing.faults import RuleNotHit
+from tests.kit.broker.fetches import fetch_request, only
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import RawClient, batch
 
@@ -149,25 +151,25 @@ def test_tk_4_a_consumer_reads_on_behind_errors_of_its_topic_alone(broker: Broke
 
 
 def test_tk_4_a_rule_for_a_topic_is_hit_in_spite_of_a_fetch_session(broker: Broker) -> None:
-    topic = broker.topic("session")
-    topic.send(b"one")
-    with broker.consumer("session", auto_offset_reset="earliest") as consumer:
-        assert [record.value for record in polled(consumer)] == [b"one"]
-        with broker.faults.add(
-            api="Fetch", topic="session", partition=0, error="KAFKA_STORAGE_ERROR", count=2
-        ) as rule:
-            topic.send(b"two")
-            assert [record.value for record in polled(consumer)] == [b"two"]
-            assert rule.hits == 2
+    broker.topic("session").send(b"one")
+    begin = copy_of(fetch_request("session"), session_epoch=0)
+    with RawClient(broker.bootstrap_servers) as client:
+        session_id = client.call(FETCH, 12, begin).session_id
+        assert session_id > 0
+        rule = broker.faults.add(api="Fetch", topic="session", error="KAFKA_STORAGE_ERROR")
+        # It names no partition, so nobody knows whether the rule is about it.
+        again = copy_of(begin, session_id=session_id, session_epoch=1, topics=[])
+        assert client.call(FETCH, 12, again).error_code == FetchSessionIdNotFound.code
+        assert rule.hits == 0
+        answer = client.call(FETCH, 12, begin)
+        assert (answer.session_id, only(answer).error_code) == (0, KafkaStorageError.code)
+        rule.remove()
+        assert client.call(FETCH, 12, begin).session_id > 0
 
 
-def polled(consumer: Any) -> list[Any]:
-    ends_at_s = time.monotonic() + 20
-    while time.monotonic() < ends_at_s:
-        records: list[Any] = list(consumer.poll(timeout_ms=200))
-        if records:
-            return records
-    raise AssertionError("no record within 20 s")
+def copy_of(request: FetchRequest, **changed: Any) -> FetchRequest:
+    values = {made.name: getattr(request, made.name) for made in request.fields}
+    return FetchRequest(**(values | changed))
 
 
 def read(consumer: confluent_kafka.Consumer) -> bytes | None:

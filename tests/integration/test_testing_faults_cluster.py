@@ -10,6 +10,9 @@ import pytest
 
 from barnabas import Cluster
 from barnabas.errors import ConfigError
+from barnabas.protocol.api import FETCH
+from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.raw_client import RawClient
 from tests.kit.waiting import wait_until
 
 CONFIG = {"min.insync.replicas": 2, "replica.lag.time.max.ms": 1500}
@@ -67,6 +70,7 @@ def test_tk_4_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster) -> No
     sender.send(b"before")
     cluster.faults.kill(leader)
     assert leader not in cluster.running_broker_ids
+    assert not (cluster.data_dir / f"broker-{leader}" / ".kafka_cleanshutdown").exists()
     sender.send(b"while it is away")
     cluster.topic("killed").wait_for_leader(other_than=leader)
     cluster.start_broker(leader)
@@ -89,6 +93,19 @@ def test_tk_4_an_isolated_leader_is_replaced_and_heals(cluster: Cluster) -> None
     assert sender.acknowledged == [b"before", b"while it is cut off", b"after"]
 
 
+def test_tk_4_what_is_under_way_at_a_broker_is_lost_when_it_is_isolated(cluster: Cluster) -> None:
+    leader = leader_of(cluster, "waiting")
+    with RawClient(f"127.0.0.1:{cluster.server(leader).port}") as client:
+        client.send(FETCH, 12, fetch_request("waiting", max_wait_ms=60_000))
+        with cluster.faults.isolate(leader, outbound=False):
+            assert client.is_closed_by_peer()
+            with RawClient(f"127.0.0.1:{cluster.server(leader).port}") as another:
+                another.send(FETCH, 12, fetch_request("waiting"))
+                assert another.is_closed_by_peer()
+    with RawClient(f"127.0.0.1:{cluster.server(leader).port}") as healed:
+        assert only(healed.call(FETCH, 12, fetch_request("waiting"))).error_code == 0
+
+
 def test_tk_4_a_mute_follower_falls_behind_and_still_serves(cluster: Cluster) -> None:
     leader = leader_of(cluster, "mute")
     follower = next(each for each in cluster.broker_ids if each != leader)
@@ -98,8 +115,16 @@ def test_tk_4_a_mute_follower_falls_behind_and_still_serves(cluster: Cluster) ->
         sender.send(b"one")
         others = [each for each in cluster.broker_ids if each != follower]
         cluster.topic("mute").wait_for_isr(0, others)
+        sender.send(b"two")
+        assert log_end_offset(cluster, follower, "mute") == 1
     cluster.topic("mute").wait_for_isr(0, cluster.broker_ids)
-    assert cluster.topic("mute").values() == [b"before", b"one"]
+    assert cluster.topic("mute").values() == [b"before", b"one", b"two"]
+    wait_until(lambda: log_end_offset(cluster, follower, "mute") == 3)
+
+
+def log_end_offset(cluster: Cluster, broker_id: int, topic: str) -> int:
+    replicas = cluster.server(broker_id).node.replicas
+    return cluster.thread.call(lambda: replicas.hosted((topic, 0)).log.log_end_offset)
 
 
 def test_tk_4_a_rule_is_narrowed_to_one_broker(cluster: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -140,3 +141,18 @@ def test_tk_4_it_is_off_by_default_and_warns_when_it_is_on(
     taken = BrokerProcess(tmp_path)
     taken.words = broker.words
     assert f"--test-control {broker.words[1]}: the port cannot be bound" in taken.refuse()
+
+
+def test_tk_4_a_stop_waits_for_nobody_who_waits_for_hits(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.words = ("--test-control", str(free_port()))
+    broker.start()
+    control = Control(int(broker.words[1]))
+    assert control.ask("POST", "/faults", {"api": "Produce", "cut": True})[0] == 201
+    with socket.create_connection(("127.0.0.1", control.port), timeout=20) as waiting:
+        waiting.sendall(b"GET /faults/1?hits=1&timeout_ms=600000 HTTP/1.1\r\n\r\n")
+        assert control.ask("GET", "/faults")[0] == 200
+        assert broker.stop() == 0
+        with contextlib.suppress(ConnectionResetError):
+            assert waiting.recv(1) == b""
+    assert "Traceback" not in broker.log.read_text()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.foreign import CHECKOUT, require_java
+from tests.kit.processes.pytest_process import run_pytest
 
 EXAMPLES = CHECKOUT / "examples"
 
@@ -25,6 +26,19 @@ def test_tk_4_an_application_is_tested_with_faults(tmp_path: Path) -> None:
     printed = run(EXAMPLES / "testing_faults.py", tmp_path)
     assert "refused three times, placed: ['tea']" in printed
     assert "in the topic, each once: ['tea', 'coffee']" in printed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "testing_with_fixtures.py",
+        "testing_confluent_kafka.py",
+        "testing_aiokafka.py",
+        "testing_kafka_python.py",
+    ],
+)
+def test_tk_2_a_suite_of_tests(name: str, tmp_path: Path) -> None:
+    assert " passed" in run_pytest(tmp_path, "--rootdir", str(tmp_path), str(EXAMPLES / name))
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,8 +23,9 @@ from tests.kit.waiting import wait_until
 
 
 @pytest.fixture
-def client() -> Iterator[tuple[Broker, RawClient]]:
-    with Broker() as broker, RawClient(broker.bootstrap_servers) as raw:
+def client(tmp_path: Path) -> Iterator[tuple[Broker, RawClient]]:
+    """Of a broker whose data is to stay: the disk does not matter for temporary data."""
+    with Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as raw:
         yield broker, raw
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
 from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
-from barnabas.broker.seams import interposed_seams
 from barnabas.broker.server import Server
 from barnabas.errors import ConfigError
 
@@ -137,7 +136,7 @@ class Broker(EmbeddedLife):
             **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
-        server = Server(self._config_of(properties), interposed_seams())
+        server = Server(self._config_of(properties), self._seams())
         await server.start()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()

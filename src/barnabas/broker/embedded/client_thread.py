@@ -12,11 +12,13 @@ from barnabas.client import arguments
 from barnabas.client.admin.admin import Admin
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.producer.producer import Producer
+from barnabas.errors import UnknownTopicOrPartition
 
 T = TypeVar("T")
 
 _CLIENT_ID: Final = "barnabas-testing"
 _GRACE_S: Final = 1.0
+_ATTEMPT_MS: Final = 500
 
 
 class ClientThread:
@@ -33,8 +35,25 @@ class ClientThread:
         self._producer: Producer | None = None
         self._starting = asyncio.Lock()
 
-    def run(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
-        """The result of `work`, or TimeoutError, which says what was not done in time."""
+    def run(self, work: Callable[[], Awaitable[T]], what: str, timeout_s: float) -> T:
+        """The result of `work`, which is repeated after transient errors, or WaitTimeout.
+
+        A topic that is unknown is an error at once: whoever expects one waits for it.
+        """
+
+        async def look() -> Sight[T | UnknownTopicOrPartition]:
+            try:
+                return Sight(await work(), True, "")
+            except UnknownTopicOrPartition as error:
+                return Sight(error, True, "")
+
+        result = self.wait(look, what, timeout_s)
+        if isinstance(result, UnknownTopicOrPartition):
+            raise result
+        return result
+
+    def run_once(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
+        """The result of `work`, which must not be repeated, or TimeoutError."""
         return self._opened().run(_in_time(work, what, timeout_s))
 
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
@@ -66,7 +85,12 @@ class ClientThread:
         """Raises NoBrokersAvailable; then the next call tries again."""
         async with self._starting:
             if self._admin is None:
-                admin = Admin(self.bootstrap_servers(), client_id=_CLIENT_ID)
+                admin = Admin(
+                    self.bootstrap_servers(),
+                    client_id=_CLIENT_ID,
+                    # Who waits tries again, and can then say what went wrong.
+                    default_api_timeout_ms=_ATTEMPT_MS,
+                )
                 await admin.start()
                 self._admin = admin
             return self._admin

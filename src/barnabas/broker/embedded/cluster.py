@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
 from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
-from barnabas.broker.seams import interposed_seams
 from barnabas.broker.server import Server
 from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.journal import Journal
+from barnabas.cluster.node_bytes import tree_to_bytes
 from barnabas.config.metrics_ports import metrics_port
 from barnabas.errors import ConfigError
 
@@ -68,6 +69,7 @@ class Cluster(EmbeddedLife):
             )
         super().__init__("cluster", None if data_dir is None else Path(data_dir), **options)
         self._store: EmbeddedStore | None = None
+        self._unwritten: Path | None = None  # where the metadata goes, which is in memory alone
         self._servers: dict[int, Server] = {}
         self._ports: dict[int, int] = {}
         self._running: list[int] = []  # broker ids
@@ -82,36 +84,32 @@ class Cluster(EmbeddedLife):
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop one broker cleanly: it hands over its leaderships first (RE-13)."""
-        with self._life:
-            if broker_id not in self._running:
-                raise ConfigError(f"broker {broker_id} is not running")
-            if self._child is not None:
-                self._take_ports(self._child.call("stop_broker", broker_id))
-            else:
-                self.thread.run(self._stop_broker(broker_id))
+        self._change("stop_broker", broker_id)
 
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped broker, on its old port and its old data."""
+        self._change("start_broker", broker_id)
+
+    def _change(self, method: str, broker_id: int) -> None:
+        """In the thread without the lock: what stops may wait for another one's stop."""
+        if self._child is None:
+            stops = method == "stop_broker"
+            work = self._stop_broker if stops else self._start_stopped_broker
+            self.thread.run(work(broker_id))
+            return
         with self._life:
-            if broker_id in self._running or broker_id not in self.broker_ids:
-                raise ConfigError(
-                    f"broker {broker_id} is running, or does not belong to this cluster"
-                )
-            if self._child is not None:
-                self._take_ports(self._child.call("start_broker", broker_id))
-            else:
-                self.thread.run(self._start_broker(broker_id))
+            child = self._child
+            if child is None:
+                raise self._is_not_running()
+            self._take_ports(child.call(method, broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
         """Stop one broker as `kill -9` does: nothing is handed over, and its next start recovers.
 
         Brokers of `process=True` share a process, so none of them can be killed alone.
         """
-        with self._life:
-            self._check_is_here("kill_broker")
-            if broker_id not in self._running:
-                raise ConfigError(f"broker {broker_id} is not running")
-            self.thread.run(self._kill_broker(broker_id))
+        self._check_is_here("kill_broker")
+        self.thread.run(self._kill_broker(broker_id))
 
     # ---- while it runs ----
 
@@ -200,7 +198,10 @@ class Cluster(EmbeddedLife):
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         self._running = []
-        self._store = EmbeddedStore.open(directory)
+        # Temporary metadata need not survive this process: it is written when it is stopped.
+        is_new = self._directory.is_temporary and not any(directory.iterdir())
+        self._unwritten = directory if is_new else None
+        self._store = EmbeddedStore() if is_new else EmbeddedStore.open(directory)
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)
         for server in self._servers.values():
@@ -210,7 +211,7 @@ class Cluster(EmbeddedLife):
         assert self._store is not None
         config = self._config_of(self._properties(broker_id))
         session = self._store.session()
-        server = Server(config, interposed_seams(), session)
+        server = Server(config, self._seams(), session)
         await server.start()
         self._sessions[broker_id] = session
         self._servers[broker_id] = server
@@ -219,6 +220,11 @@ class Cluster(EmbeddedLife):
         self._ports[broker_id] = server.port
         self._running.append(broker_id)
 
+    async def _start_stopped_broker(self, broker_id: int) -> None:
+        if broker_id in self._running or broker_id not in self.broker_ids:
+            raise ConfigError(f"broker {broker_id} is running, or does not belong to this cluster")
+        await self._start_broker(broker_id)
+
     async def _stop_broker(self, broker_id: int) -> None:
         await self._taken_out(broker_id).stop()
 
@@ -226,7 +232,9 @@ class Cluster(EmbeddedLife):
         await self._taken_out(broker_id).abandon()
 
     def _taken_out(self, broker_id: int) -> Server:
-        """A broker that is to stop."""
+        """A broker that is to stop. Raises ConfigError if it is not running."""
+        if broker_id not in self._running:
+            raise ConfigError(f"broker {broker_id} is not running")
         self._running.remove(broker_id)
         if self._faults is not None:
             self._faults.detach(broker_id)
@@ -255,4 +263,14 @@ class Cluster(EmbeddedLife):
                 await self._taken_out(broker_id).stop(gives_away=False)  # all of them stop
         if self._store is not None:
             await self._store.close()
+            if self._unwritten is not None and not self._is_closing:
+                _write(self._store, self._unwritten)
             self._store = None
+
+
+def _write(store: EmbeddedStore, directory: Path) -> None:
+    journal = Journal(directory)
+    try:
+        journal.replace(tree_to_bytes(store.tree))
+    finally:
+        journal.close()

@@ -35,7 +35,7 @@ class Group:
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> GroupDescription:
         """Its state, assignor, coordinator and members; state "Dead": there is no such group."""
-        return self._clients.run(self._describe(), f"describing group {self.name!r}", timeout_s)
+        return self._clients.run(self._describe, f"group {self.name!r}", timeout_s)
 
     def state(self, timeout_s: float = TIMEOUT_S) -> str:
         """ "Stable", "PreparingRebalance", "CompletingRebalance", "Empty" or "Dead"."""
@@ -43,7 +43,7 @@ class Group:
 
     def offsets(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
         """The committed offsets (of the next record to read), sorted by partition."""
-        return self._clients.run(self._offsets(), f"offsets of group {self.name!r}", timeout_s)
+        return self._clients.run(self._offsets, f"the offsets of group {self.name!r}", timeout_s)
 
     def lag(self, timeout_s: float = TIMEOUT_S) -> int:
         """How many records it has not committed yet, in all partitions of its offsets."""
@@ -51,7 +51,7 @@ class Group:
 
     def lag_by_partition(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
         """As `lag`, of each partition in which it has an offset."""
-        return self._clients.run(self._lag(), f"lag of group {self.name!r}", timeout_s)
+        return self._clients.run(self._lag, f"the lag of group {self.name!r}", timeout_s)
 
     def wait_for(
         self,

@@ -13,7 +13,10 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.client_thread import ClientThread
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_CLOSING_S = 5.0
+_HEARTBEAT_MS = 250
 _TIMEOUT_S = 10.0  # as `waiting.TIMEOUT_S`, which would load the clients
 
 
@@ -59,7 +64,7 @@ class BrokerHandle(ABC):
 
         `partitions` and `replication_factor` are the broker's defaults unless given; a topic that
         exists with other numbers is a ValueError. `config`: of a new topic, by Kafka's names.
-        Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig, TimeoutError.
+        Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig, WaitTimeout.
         """
         from barnabas.broker.embedded.topic_creation import WantedTopic, open_topic
 
@@ -73,7 +78,7 @@ class BrokerHandle(ABC):
         async def list_topics() -> list[str]:
             return await (await clients.admin()).list_topics(include_internal=False)
 
-        return clients.run(list_topics(), "listing topics", timeout_s)
+        return clients.run(list_topics, "the list of topics", timeout_s)
 
     def group(self, name: str) -> Group:
         """The consumer group of this name; nothing is created."""
@@ -93,13 +98,17 @@ class BrokerHandle(ABC):
         """A consumer of these topics, from their first record unless `auto_offset_reset` is given.
 
         With `group_id` it subscribes to them; else it is assigned all their partitions of this
-        moment. Close it, or the broker's `close` does.
+        moment. Unless a session or heartbeat time is given, it notices within a quarter of a second
+        that another member has joined. Close it, or the broker's `close` does.
         """
         from barnabas.client.sync.producer import SyncConsumer
         from barnabas.types import TopicPartition
 
-        if not {"auto_offset_reset", "auto.offset.reset"} & options.keys():
+        given = {name.replace(".", "_") for name in options}
+        if "auto_offset_reset" not in given:
             options["auto_offset_reset"] = "earliest"
+        if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
+            options["heartbeat_interval_ms"] = _HEARTBEAT_MS
         consumer = self._noted(SyncConsumer(self.bootstrap_servers, **options))
         if not topics:
             return consumer
@@ -196,16 +205,27 @@ class BrokerHandle(ABC):
                 self._client_thread.close()
 
     def _close_handed_out(self) -> None:
-        """Close the clients that were handed out and are open still."""
-        from barnabas.client.errors import ConcurrentUse
+        """Close the clients that were handed out and are open still; a few seconds at most.
 
+        Records that no broker takes keep a producer open until `delivery.timeout.ms`.
+        """
+        threads = []
         while self._handed_out:
-            client = self._handed_out.pop()
-            try:
-                client.close()
-            except ConcurrentUse as error:
-                _log.warning("a client outlives its broker: %s", error)
+            close = partial(_close, self._handed_out.pop())
+            threads.append(threading.Thread(target=close, name="barnabas-close", daemon=True))
+            threads[-1].start()
+        for thread in threads:
+            thread.join(_CLOSING_S)
+            if thread.is_alive():
+                _log.warning("a client outlives its broker: it still has records to send")
 
     def _noted(self, client: C) -> C:
         self._handed_out.add(client)
         return client
+
+
+def _close(client: SyncProducer | SyncConsumer | SyncAdmin) -> None:
+    try:
+        client.close()
+    except BarnabasError as error:  # such as ConcurrentUse: a thread reads with it
+        _log.warning("a client outlives its broker: %s", error)

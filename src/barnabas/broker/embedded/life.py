@@ -25,9 +25,12 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.broker.embedded.handle import BrokerHandle
 from barnabas.broker.embedded.quiet import QuietLog
+from barnabas.broker.embedded.unsynced_files import UnsyncedFiles
+from barnabas.broker.seams import Seams, interposed_seams
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.storage.files import OsFiles
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.child_process import ChildProcess
@@ -69,6 +72,7 @@ class EmbeddedLife(BrokerHandle):
         self._first_state = options.get("snapshot")
         self._life = threading.RLock()
         self._quiet = QuietLog()
+        self._is_closing = False  # so what is temporary need not be kept
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
 
@@ -113,11 +117,13 @@ class EmbeddedLife(BrokerHandle):
     def close(self) -> None:
         """Stop, close the clients that were handed out, remove a temporary directory."""
         with self._life:
+            self._is_closing = True
             try:
                 if self.is_running:
                     self._close_handed_out()
                 self.stop()
             finally:
+                self._is_closing = False
                 self._directory.remove()
 
     def kill(self) -> None:
@@ -317,6 +323,12 @@ class EmbeddedLife(BrokerHandle):
             raise TimeoutError(
                 f"the {self._noun} did not {what} within {_PATIENCE_S:g} s"
             ) from None
+
+    def _seams(self) -> Seams:
+        """The system's, but for what would keep temporary data after a power cut; `faults` may
+        spoil them."""
+        is_short_lived = self._directory.is_temporary and not self._production_defaults
+        return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())
 
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)

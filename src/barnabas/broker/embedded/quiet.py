@@ -1,9 +1,9 @@
 """The log of embedded brokers: warnings and errors, nothing below.
 
 Loggers are the whole process's, so only those of the broker's parts are touched, and only where the
-program has set no level: `logging.getLogger("barnabas.broker").setLevel("INFO")` before the start
-has the last word. The levels are taken back by whoever set them. Of several brokers side by side
-that is the first, and the others may be heard for as long as they outlive it.
+program has set no level: `logging.getLogger("barnabas").setLevel("INFO")` before the start has the
+last word. The levels are taken back by whoever set them. Of several brokers side by side that is
+the first, and the others may be heard for as long as they outlive it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class QuietLog:
         self._changed: list[logging.Logger] = []
 
     def begin(self) -> None:
+        if logging.getLogger("barnabas").level != logging.NOTSET:
+            return
         for logger in map(logging.getLogger, LOGGERS):
             if logger.level == logging.NOTSET:
                 logger.setLevel(logging.WARNING)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
 from barnabas.broker.embedded.client_thread import ClientThread
@@ -32,6 +33,9 @@ _MOST_RECORDS: Final = 1_000_000
 _POLL_MS: Final = 100
 _SHOWN_BYTES: Final = 60
 
+Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
+"""The first offset of each partition, and its end."""
+
 
 class Topic:
     """A topic of a broker that runs; what `broker.topic(name)` returns.
@@ -53,7 +57,7 @@ class Topic:
 
     def describe(self, timeout_s: float = TIMEOUT_S) -> TopicDescription:
         """Its partitions with leader, replicas and ISR. Raises UnknownTopicOrPartition."""
-        return self._clients.run(self._describe(), f"describing {self.name!r}", timeout_s)
+        return self._clients.run(self._describe, f"topic {self.name!r}", timeout_s)
 
     # ---- records ----
 
@@ -89,7 +93,7 @@ class Topic:
             )
         ]
         what = f"sending {len(pairs)} records to {self.name!r}"
-        return self._clients.run(self._send(pairs, rest), what, timeout_s)
+        return self._clients.run_once(self._send(pairs, rest), what, timeout_s)
 
     def records(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
@@ -97,11 +101,11 @@ class Topic:
         """All records that it has now, by partition and offset.
 
         `isolation_level`: with "read_committed" only those up to the first open transaction, and
-        none that was aborted. Raises UnknownTopicOrPartition, TimeoutError, and ValueError for
+        none that was aborted. Raises UnknownTopicOrPartition, WaitTimeout, and ValueError for
         more than a million records: use a consumer for those.
         """
-        work = self._records(isolation_level)
-        return self._clients.run(work, f"reading {self.name!r}", timeout_s)
+        work = partial(self._records, isolation_level)
+        return self._clients.run(work, f"the records of topic {self.name!r}", timeout_s)
 
     def values(
         self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
@@ -119,8 +123,14 @@ class Topic:
     ) -> list[ConsumerRecord]:
         """`records` once there are at least `count` of them, or WaitTimeout."""
         arguments.whole_number(count, "count")
+        looked: list[Range] = []
 
         async def look() -> Sight[list[ConsumerRecord]]:
+            between = await self._range(isolation_level)
+            # Read once there may be enough, or nothing more comes: not again and again meanwhile.
+            if _length(between) < count and looked != [between]:
+                looked[:] = [between]
+                return Sight([], False, f"{_length(between)} records")
             records = await self._records(isolation_level)
             return Sight(records, len(records) >= count, _seen(records))
 
@@ -174,7 +184,7 @@ class Topic:
             admin = await self._clients.admin()
             await admin.delete_topics([self.name])
 
-        self._clients.run(delete(), f"deleting {self.name!r}", timeout_s)
+        self._clients.run(delete, f"the end of topic {self.name!r}", timeout_s)
 
     # ---- on the clients' loop ----
 
@@ -201,11 +211,11 @@ class Topic:
         return [await delivery for delivery in deliveries]
 
     async def _records(self, isolation_level: str) -> list[ConsumerRecord]:
-        begins, ends = await self._range(isolation_level)
-        count = sum(ends[name] - begins[name] for name in ends)
-        if count > _MOST_RECORDS:
+        between = begins, ends = await self._range(isolation_level)
+        length = _length(between)
+        if length > _MOST_RECORDS:
             raise ValueError(
-                f"topic {self.name!r} has {count} records, more than {_MOST_RECORDS}: read them "
+                f"topic {self.name!r} has {length} records, more than {_MOST_RECORDS}: read them "
                 "with a consumer"
             )
         unread = {name: end for name, end in ends.items() if end > begins[name]}
@@ -226,9 +236,7 @@ class Topic:
                         del unread[name]
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
-    async def _range(
-        self, isolation_level: str
-    ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
+    async def _range(self, isolation_level: str) -> Range:
         """The first offset and the end of each partition."""
         described = await self._describe()
         names = [TopicPartition(self.name, each.partition) for each in described.partitions]
@@ -243,6 +251,11 @@ class Topic:
             {name: found.offset for name, found in begins.items()},
             {name: found.offset for name, found in ends.items()},
         )
+
+
+def _length(between: Range) -> int:
+    begins, ends = between
+    return sum(ends[name] - begins[name] for name in ends)
 
 
 def _data(value: bytes | str | None, argument: str) -> bytes | None:

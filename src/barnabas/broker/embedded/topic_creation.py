@@ -35,7 +35,7 @@ def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> 
             (found,) = await admin.describe_topics([wanted.name])
             _compare(wanted, found)
 
-    clients.run(open_it(), f"creating topic {wanted.name!r}", timeout_s)
+    clients.run(open_it, f"the creation of topic {wanted.name!r}", timeout_s)
     return wait_for_topic(wanted.name, None, clients, timeout_s)
 
 

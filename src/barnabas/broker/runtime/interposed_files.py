@@ -20,9 +20,11 @@ class InterposedFiles(OsFiles):
     Both may be set while the files are used, in any thread.
     """
 
-    __slots__ = ("before", "is_full")
+    __slots__ = ("_files", "before", "is_full")
 
-    def __init__(self) -> None:
+    def __init__(self, files: OsFiles) -> None:
+        """`files`: writes small files and syncs."""
+        self._files = files
         self.before: Before | None = None
         self.is_full = False
 
@@ -33,7 +35,7 @@ class InterposedFiles(OsFiles):
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
         self._write_to(path)
-        super().write(path, data, sync=sync)
+        self._files.write(path, data, sync=sync)
 
     def make_directory(self, path: Path) -> None:
         self._write_to(path)
@@ -41,7 +43,7 @@ class InterposedFiles(OsFiles):
 
     def sync(self, path: Path) -> None:
         self._write_to(path)
-        super().sync(path)
+        self._files.sync(path)
 
     def space(self, path: Path) -> Space:
         found = super().space(path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,13 @@ from barnabas.broker.embedded.settings import Setting
 from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
+from barnabas.client.consumer.subscription import RebalanceListener
+from barnabas.client.errors import ClientClosed
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import FETCH
+from barnabas.types import TopicPartition
 from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.produces import fill
 from tests.kit.broker.topics import create
@@ -152,6 +157,135 @@ def test_settings_may_be_numbers_and_booleans(kind: type[Broker | Cluster], tmp_
     }
     with pytest.raises(ConfigError, match=r"^num\.partitions: \[3\] is not a text"):
         kind(config={"num.partitions": [3]})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(("kind", "size"), [(Broker, 1), (Cluster, 3)])
+def test_tk_1_defaults_suit_tests_and_kafkas_are_had_by_one_argument(
+    kind: type[Broker | Cluster], size: int
+) -> None:
+    names = (
+        "group.initial.rebalance.delay.ms",
+        "offsets.topic.num.partitions",
+        "transaction.state.log.num.partitions",
+        "replica.fetch.backoff.ms",
+    )
+    with kind() as running:
+        few = configs(running, *names)
+    with kind(production_defaults=True) as running:
+        many = configs(running, *names)
+    assert list(few.values()) == ["0", str(size), str(size), "50"]
+    assert list(many.values()) == ["3000", "50", "50", "1000"]
+
+
+def test_tk_1_the_log_is_quiet_unless_somebody_asks(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    def lines(**options: bool) -> int:
+        caplog.clear()
+        with Broker(**options) as broker:  # type: ignore[arg-type]
+            broker.topic("t")
+            broker.group("g").state()
+        return len([each for each in caplog.records if each.levelno < logging.WARNING])
+
+    assert lines() == 0
+    assert lines(production_defaults=True) > 0
+    caplog.set_level("INFO", "barnabas")
+    assert lines() > 0
+
+
+def test_tk_1_port_and_data_survive_a_stop_and_end_with_close() -> None:
+    broker = Broker().start()
+    port, directory = broker.port, broker.data_dir
+    broker.topic("kept").send(b"a")
+    broker.stop()
+    broker.stop()
+    broker.start()
+    assert (broker.port, broker.topic("kept").values()) == (port, [b"a"])
+    broker.close()
+    broker.close()
+    assert not directory.exists()
+    with broker:
+        assert (broker.port, broker.topics()) == (port, [])
+
+
+def test_tk_1_clients_that_were_handed_out_survive_a_stop_and_end_with_close() -> None:
+    before = broker_threads()
+    with Broker() as broker:
+        broker.topic("t")
+        producer, consumer = broker.producer(), broker.consumer("t")
+        producer.send("t", b"before").result()
+        broker.stop()
+        broker.start()
+        producer.send("t", b"after").result()
+        received = 0
+        while received < 2:
+            received += len(consumer.poll(1000))
+    assert broker_threads() == before
+    with pytest.raises(ClientClosed):
+        producer.send("t", b"too late")
+
+
+class Held(RebalanceListener):
+    """Keeps its consumer inside `poll` until it is released."""
+
+    def __init__(self) -> None:
+        self.is_inside = threading.Event()
+        self.released = threading.Event()
+
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.is_inside.set()
+        self.released.wait(PATIENCE_S)
+
+
+def test_tk_1_a_client_in_use_does_not_keep_the_broker(caplog: pytest.LogCaptureFixture) -> None:
+    held = Held()
+    with Broker() as broker:
+        broker.topic("t")
+        consumer = broker.consumer(group_id="g", enable_auto_commit=False)
+        consumer.subscribe(["t"], held)
+
+        def read() -> None:
+            while not held.is_inside.is_set():
+                consumer.poll(100)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        assert held.is_inside.wait(PATIENCE_S)
+        stopped = broker.data_dir
+    assert "a client outlives its broker: close: another thread is using this" in caplog.text
+    assert not stopped.exists()
+    held.released.set()
+    thread.join(PATIENCE_S)
+    consumer.close()
+
+
+def test_tk_1_any_thread_may_start_and_stop() -> None:
+    """One of those that start at once does it, the others are told; a stop is for all."""
+    before = broker_threads()
+    broker = Broker()
+    outcomes: list[str] = []
+
+    def start() -> None:
+        try:
+            broker.start()
+            outcomes.append("started")
+        except ConfigError as error:
+            outcomes.append(str(error))
+
+    for call in (start, broker.stop):
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+    assert sorted(outcomes) == ["started", *["this broker is already running"] * 3]
+    assert broker_threads() == before
+    broker.close()
+
+
+def test_tk_1_an_argument_that_is_none_is_refused() -> None:
+    with pytest.raises(TypeError, match="prodution_defaults: Broker has no such argument"):
+        Broker(prodution_defaults=True)  # type: ignore[call-arg]
 
 
 def test_kafkas_rebalance_delay_is_had_by_asking_for_it() -> None:

@@ -64,7 +64,7 @@ def test_its_partitions_have_other_leaders_when_it_is_gone(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     """RE-13: and its death, which follows, costs no partition its leader."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "barnabas.broker")
     make(cluster, NewTopic("t", assignment={0: [3, 1], 1: [3, 2], 2: [2, 3]}))
     cluster.stop_broker(3)
     assert "this broker leads no partition any more" in caplog.text
@@ -79,7 +79,7 @@ def test_the_controller_itself_leaves_in_the_same_way(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     """RE-13, ZK-3"""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "barnabas.broker")
     make(cluster, NewTopic("t", assignment={0: [1, 3], 1: [1, 2]}))
     assert cluster.server(1).node.controller.is_active
     cluster.stop_broker(1)
@@ -107,7 +107,7 @@ def test_no_wait_for_a_broker_that_could_not_take_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """RE-13: two brokers stop, a third one stays that has no replica of what they lead."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "barnabas.broker")
     with Cluster(3, config={"controlled.shutdown.retry.backoff.ms": "3600000"}) as cluster:
         make(cluster, NewTopic("t", assignment={0: [2, 3], 1: [3, 2]}))
         stopping = [threading.Thread(target=cluster.stop_broker, args=[each]) for each in (2, 3)]
@@ -135,7 +135,7 @@ def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluste
 
 def test_the_last_broker_does_not_wait(caplog: pytest.LogCaptureFixture) -> None:
     """RE-13: while it waits to ask again, the last broker that could take over goes, too."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "barnabas.broker")
     config = {"controlled.shutdown.retry.backoff.ms": "3600000", "replica.lag.time.max.ms": "500"}
     with Cluster(3, config=config) as cluster:
         make_alone(cluster, leader=3, outsider=1)

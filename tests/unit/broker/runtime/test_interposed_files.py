@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.runtime.interposed_files import InterposedFiles
+from barnabas.storage.files import OsFiles
 
 
 def refuse(path: Path) -> None:
@@ -16,7 +17,7 @@ def refuse(path: Path) -> None:
 
 
 def test_tk_4_every_way_to_write_can_be_refused(tmp_path: Path) -> None:
-    files = InterposedFiles()
+    files = InterposedFiles(OsFiles())
     path = tmp_path / "log"
     file = files.open(path, create=True)
     file.write(0, b"kept")
@@ -41,7 +42,7 @@ def test_tk_4_every_way_to_write_can_be_refused(tmp_path: Path) -> None:
 
 
 def test_tk_4_a_full_disk_has_no_space(tmp_path: Path) -> None:
-    files = InterposedFiles()
+    files = InterposedFiles(OsFiles())
     before = files.space(tmp_path)
     files.is_full = True
     assert files.space(tmp_path).usable_bytes == 0

@@ -1,0 +1,64 @@
+"""Waiting ends by what was seen, by a deadline, or by an error that waiting cannot change."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from barnabas.broker.embedded.waiting import Sight, WaitTimeout, wait_until
+from barnabas.client.errors import ConnectionLost
+from barnabas.errors import GroupAuthorizationFailed, KafkaError, NotLeaderOrFollower
+
+
+def test_tk_3_the_first_look_that_holds_ends_it() -> None:
+    counted = iter(range(10))
+
+    async def look() -> Sight[int]:
+        count = next(counted)
+        return Sight(count, count == 3, f"{count}")
+
+    assert asyncio.run(wait_until(look, "a three", 60)) == 3
+
+
+def test_tk_3_time_up_says_what_was_wanted_and_what_was_seen() -> None:
+    async def look() -> Sight[None]:
+        return Sight(None, False, "two of them")
+
+    with pytest.raises(WaitTimeout, match=r"^waited 0\.02 s for three, and saw .*: two of them$"):
+        asyncio.run(wait_until(look, "three", 0.02))
+
+
+def test_tk_3_a_look_that_never_ends_is_over_in_time() -> None:
+    async def look() -> Sight[None]:
+        await asyncio.Event().wait()
+        raise AssertionError("it ended")
+
+    with pytest.raises(WaitTimeout, match="saw instead: no answer"):
+        asyncio.run(wait_until(look, "three", 0.02))
+
+
+@pytest.mark.parametrize("error", [ConnectionLost("gone"), NotLeaderOrFollower("elsewhere")])
+def test_tk_3_what_may_pass_is_waited_for_and_shown(error: Exception) -> None:
+    left = [error, error]
+
+    async def look() -> Sight[str]:
+        if left:
+            raise left.pop()
+        return Sight("there", True, "")
+
+    assert asyncio.run(wait_until(look, "it", 60)) == "there"
+
+    async def fails() -> Sight[str]:
+        raise error
+
+    with pytest.raises(WaitTimeout, match=f"saw instead: .*{error}"):
+        asyncio.run(wait_until(fails, "it", 0.02))
+
+
+def test_tk_3_what_waiting_cannot_change_is_raised_at_once() -> None:
+    async def look() -> Sight[None]:
+        raise GroupAuthorizationFailed("not yours")
+
+    with pytest.raises(KafkaError, match="not yours"):
+        asyncio.run(wait_until(look, "it", 60))

@@ -12,6 +12,7 @@ import aiokafka
 import confluent_kafka
 import kafka
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from barnabas import Broker
 from barnabas.errors import ConfigError, FetchSessionIdNotFound, KafkaStorageError
@@ -192,6 +193,63 @@ def test_tk_4_a_group_survives_a_coordinator_that_moves(broker: Broker) -> None:
         consumer.commit_sync()
     assert (moved.hits, beats.hits) == (2, 1)
     assert broker.group("moved").offsets()
+
+
+TRANSIENT = {
+    "FindCoordinator": "COORDINATOR_NOT_AVAILABLE",
+    "InitProducerId": "COORDINATOR_LOAD_IN_PROGRESS",
+    "Metadata": "LEADER_NOT_AVAILABLE",
+    "AddPartitionsToTxn": "CONCURRENT_TRANSACTIONS",
+    "Produce": "KAFKA_STORAGE_ERROR",
+    "AddOffsetsToTxn": "COORDINATOR_LOAD_IN_PROGRESS",
+    "TxnOffsetCommit": "COORDINATOR_LOAD_IN_PROGRESS",
+    "EndTxn": "NOT_COORDINATOR",
+}
+
+
+def test_tk_4_each_step_of_a_transaction_is_tried_again(broker: Broker) -> None:
+    topic = broker.topic("transaction")
+    rules = {
+        api: broker.faults.add(api=api, error=error, count=1) for api, error in TRANSIENT.items()
+    }
+    producer = confluent(broker, **{"transactional.id": "retried", "acks": "all"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("transaction", b"one", partition=0)
+    group = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "txn", "log_level": 0}
+    )
+    place = confluent_kafka.TopicPartition("transaction", 0, 7)
+    producer.send_offsets_to_transaction([place], group.consumer_group_metadata(), 30)
+    producer.commit_transaction(30)
+    group.close()
+    assert {api: rule.hits for api, rule in rules.items()} == dict.fromkeys(TRANSIENT, 1)
+    broker.faults.clear()
+    assert topic.values(isolation_level="read_committed") == [b"one"]
+
+
+def test_tk_4_administrators_get_the_errors_that_rules_say(broker: Broker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    add = broker.faults.add
+    add(api="CreateTopics", topic="refused-topic", error="TOPIC_AUTHORIZATION_FAILED")
+    add(api="DescribeConfigs", topic="configured", error="TOPIC_AUTHORIZATION_FAILED")
+    add(api="ListGroups", error="COORDINATOR_LOAD_IN_PROGRESS")
+    broker.topic("configured")
+    wanted = [NewTopic("refused-topic", 1, 1), NewTopic("made-topic", 1, 1)]
+    made = admin.create_topics(wanted)
+    made["made-topic"].result(20)
+    described = admin.describe_configs([ConfigResource("topic", "configured")])
+    groups = admin.list_consumer_groups().result(20)
+    assert code_of(made["refused-topic"]) == "TOPIC_AUTHORIZATION_FAILED"
+    assert [code_of(each) for each in described.values()] == ["TOPIC_AUTHORIZATION_FAILED"]
+    assert [each.name() for each in groups.errors] == ["COORDINATOR_LOAD_IN_PROGRESS"]
+
+
+def code_of(outcome: Any) -> str:
+    with pytest.raises(confluent_kafka.KafkaException) as raised:
+        outcome.result(20)
+    name: str = raised.value.args[0].name()
+    return name
 
 
 def test_tk_4_a_rule_is_narrowed_to_a_client(broker: Broker) -> None:

@@ -23,6 +23,12 @@ def test_a_broker_inside_a_program(name: str, tmp_path: Path) -> None:
         assert printed.count(greeting) == 1
 
 
+def test_tk_4_an_application_is_tested_with_faults(tmp_path: Path) -> None:
+    printed = run(EXAMPLES / "testing_faults.py", tmp_path)
+    assert "refused three times, placed: ['tea']" in printed
+    assert "in the topic, each once: ['tea', 'coffee']" in printed
+
+
 @pytest.mark.parametrize(
     "name",
     [

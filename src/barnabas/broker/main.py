@@ -12,9 +12,10 @@ import logging
 import signal
 import sys
 import time
+from typing import Protocol
 
 from barnabas.broker.runtime.descriptors import allow_many
-from barnabas.broker.seams import system_seams
+from barnabas.broker.seams import interposed_seams, system_seams
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
@@ -24,6 +25,18 @@ from barnabas.storage.loading import LoadingStopped
 _log = logging.getLogger("barnabas.broker")
 
 _YOUNG_OBJECTS = 5_000
+
+
+class Companion(Protocol):
+    """What runs beside a broker and spoils it for tests: its seams can be spoilt, too."""
+
+    async def start(self, broker: Server) -> None:
+        """Called when the broker serves. Raises ConfigError: then it is stopped."""
+        ...
+
+    def close(self) -> None:
+        """The broker is about to stop."""
+        ...
 
 
 class _LineFormatter(logging.Formatter):
@@ -37,7 +50,11 @@ class _LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
 
-def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
+def run(
+    config: BrokerConfig,
+    started_at_s: float | None = None,
+    companion: Companion | None = None,
+) -> int:
     """Serve until a signal comes. Returns the exit code.
 
     `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
@@ -49,7 +66,7 @@ def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
     began_at_s = time.monotonic() if started_at_s is None else started_at_s
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(config, began_at_s))
+            return runner.run(_serve(config, began_at_s, companion))
     except (BarnabasError, OSError) as error:
         sys.stderr.write(f"barnabas: {error}\n")
         return 1
@@ -60,10 +77,13 @@ def _keep_objects() -> None:
     gc.freeze()
 
 
-async def _serve(config: BrokerConfig, began_at_s: float) -> int:
+async def _serve(
+    config: BrokerConfig, began_at_s: float, companion: Companion | None = None
+) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    server = Server(config, system_seams()._replace(keep_objects=_keep_objects))
+    seams = system_seams() if companion is None else interposed_seams()
+    server = Server(config, seams._replace(keep_objects=_keep_objects))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
         # The loop does not run while logs are recovered, so it would handle the signal too late.
@@ -73,6 +93,12 @@ async def _serve(config: BrokerConfig, began_at_s: float) -> int:
     except LoadingStopped as reason:
         _log.info("%s broker=%d", reason, server.broker_id)
         return 0
+    if companion is not None:
+        try:
+            await companion.start(server)
+        except BaseException:
+            await server.stop()
+            raise
     _keep_objects()
     # A request makes some thirty objects, so at the default threshold the collector would run after
     # every twenty requests, and find nothing.
@@ -87,6 +113,8 @@ async def _serve(config: BrokerConfig, began_at_s: float) -> int:
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
     await stopping.wait()
+    if companion is not None:
+        companion.close()
     _log.info("stopping broker=%d", server.broker_id)
     await server.stop()
     if server.failure.done():

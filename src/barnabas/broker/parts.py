@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ from barnabas.broker.network.listeners import (
     Listener,
     advertised_endpoints,
 )
+from barnabas.broker.network.request_faults import RequestFaults
 from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
@@ -247,6 +248,16 @@ class NetworkParts:
             for each, router in zip(bound, self.routers, strict=True)
         ]
         self.idle_connections = IdleConnections(config, clock, self.routers)
+
+    def inject(self, faults: RequestFaults | None) -> None:
+        """Ask `faults` about every request, of any listener; None: about none."""
+        for router in self.routers:
+            router.inject(faults)
+
+    def abort(self, is_meant: Callable[[str | None], bool]) -> None:
+        """Close connections by the client id of their last request."""
+        for router in self.routers:
+            router.abort(is_meant)
 
 
 def _obey_config(

@@ -47,6 +47,19 @@ def system_seams() -> Seams:
     return Seams(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
 
 
+def interposed_seams(files: OsFiles | None = None) -> Seams:
+    """Those of this process, with a disk and a clock that a test can spoil while they are used.
+
+    `files`: the disk; None: as it is.
+    """
+    from barnabas.broker.runtime.interposed_clock import InterposedClock
+    from barnabas.broker.runtime.interposed_files import InterposedFiles
+
+    return system_seams()._replace(
+        clock=InterposedClock(), files=InterposedFiles(files or OsFiles())
+    )
+
+
 def _boot_id() -> bytes:
     try:
         return OsFiles().read(_BOOT_ID)

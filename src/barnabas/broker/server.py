@@ -86,6 +86,11 @@ class Server:
         return self.listeners[0].port
 
     @property
+    def seams(self) -> Seams:
+        """The machine that it runs on."""
+        return self._seams
+
+    @property
     def parts(self) -> Parts:
         assert self._parts is not None, "the server has not been started"
         return self._parts
@@ -273,6 +278,21 @@ class Server:
                 parts.partitions.threads.close()
             if self._store is not None:
                 await self._store.close()
+
+    async def abandon(self) -> None:
+        """Stop as a process that is killed: nothing is handed over, checkpointed or marked clean,
+        and no request under way is answered. What was written stays, and the next start recovers.
+        """
+        parts = self.parts
+        if self._metrics is not None:
+            self._metrics.close()
+        await self._stop_serving(parts)
+        await asyncio.sleep(0)
+        await self._leave_cluster(parts)
+        self._logs.release()
+        parts.partitions.threads.close()
+        if self._store is not None:
+            await self._store.close()
 
     async def _stop_serving(self, parts: Parts) -> None:
         await parts.partitions.cleaner.stop()

@@ -213,14 +213,19 @@ class OsFile:
             position += read
 
 
+def open_descriptor(path: Path, create: bool) -> int:
+    """A descriptor for reading and writing. Raises OSError."""
+    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    return os.open(path, flags, 0o644)
+
+
 class OsFiles:
     """The machine's own disk."""
 
     __slots__ = ()
 
     def open(self, path: Path, *, create: bool = False) -> File:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return OsFile(os.open(path, flags, 0o644))
+        return OsFile(open_descriptor(path, create))
 
     def read(self, path: Path) -> bytes:
         return path.read_bytes()

@@ -32,6 +32,7 @@ class BrokerProcess:
         self.options = options
         self.command = command
         self.prefix: tuple[str, ...] = ()
+        self.words: tuple[str, ...] = ()  # more of the command line
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -80,7 +81,7 @@ class BrokerProcess:
         overrides = [
             part for option in (listeners, *self.options) for part in ("--override", option)
         ]
-        return [*self.prefix, *start, *overrides]
+        return [*self.prefix, *start, *overrides, *self.words]
 
 
 @contextlib.contextmanager

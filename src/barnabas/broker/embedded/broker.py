@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -24,6 +25,7 @@ from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.snapshot import SnapshotKind
+    from barnabas.testing.faults.injected import Faults
 
 
 class Broker(EmbeddedLife):
@@ -65,6 +67,19 @@ class Broker(EmbeddedLife):
         self._server: Server | None = None
         self._stopping: asyncio.Event | None = None
         self._ended: asyncio.Task[None] | None = None
+        self._faults: Faults | None = None
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong in this broker, by rule: see `barnabas.testing.faults`."""
+        if self._faults is None:
+            self._check_is_here("faults")
+            # Testing stands above the broker, so only whoever asks for it loads it.
+            module = import_module("barnabas.testing.faults.injected")
+            self._faults = module.Faults(lambda work: self.thread.call(work))
+            if self._server is not None:
+                self._faults.attach(self._server)
+        return self._faults
 
     def __repr__(self) -> str:
         where = self.bootstrap_servers if self.is_running else "not running"
@@ -129,11 +144,15 @@ class Broker(EmbeddedLife):
         self._server = server
         self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
+        if self._faults is not None:
+            self._faults.attach(server)
 
     async def _stop(self) -> None:
         server, self._server = self._server, None
         if server is None:
             return  # its start failed, and it holds nothing
+        if self._faults is not None:
+            self._faults.detach(server.broker_id)
         assert self._stopping is not None and self._ended is not None
         self._stopping.set()
         await self._ended

@@ -11,6 +11,7 @@ not how fast: for that, and for `kill -9`, start processes (`barnabas cluster st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -25,6 +26,8 @@ from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.snapshot import SnapshotKind
+    from barnabas.cluster.embedded_session import EmbeddedSession
+    from barnabas.testing.faults.cluster_faults import ClusterFaults
 
 _METADATA = "metadata"
 
@@ -70,6 +73,8 @@ class Cluster(EmbeddedLife):
         self._servers: dict[int, Server] = {}
         self._ports: dict[int, int] = {}
         self._running: list[int] = []  # broker ids
+        self._sessions: dict[int, EmbeddedSession] = {}
+        self._faults: ClusterFaults | None = None
 
     def __repr__(self) -> str:
         where = self.bootstrap_servers if self.is_running else "not running"
@@ -98,7 +103,27 @@ class Cluster(EmbeddedLife):
                 raise self._is_not_running()
             self._take_ports(child.call(method, broker_id))
 
+    def kill_broker(self, broker_id: int) -> None:
+        """Stop one broker as `kill -9` does: nothing is handed over, and its next start recovers.
+
+        Brokers of `process=True` share a process, so none of them can be killed alone.
+        """
+        self._check_is_here("kill_broker")
+        self.thread.run(self._kill_broker(broker_id))
+
     # ---- while it runs ----
+
+    @property
+    def faults(self) -> ClusterFaults:
+        """What is to go wrong in this cluster, by rule: see `barnabas.testing.faults`."""
+        if self._faults is None:
+            self._check_is_here("faults")
+            # Testing stands above the broker, so only whoever asks for it loads it.
+            module = import_module("barnabas.testing.faults.cluster_faults")
+            self._faults = module.ClusterFaults(self)
+            for server in self._servers.values():
+                self._faults.attach(server)
+        return self._faults
 
     @property
     def bootstrap_servers(self) -> str:
@@ -130,6 +155,11 @@ class Cluster(EmbeddedLife):
         if server is None:
             raise ConfigError(f"broker {broker_id} is not running")
         return server
+
+    def session(self, broker_id: int) -> EmbeddedSession:
+        """A running broker's session with the metadata; to be used on the cluster's loop only."""
+        self.server(broker_id)
+        return self._sessions[broker_id]
 
     # ---- its parts ----
 
@@ -180,9 +210,13 @@ class Cluster(EmbeddedLife):
     async def _start_broker(self, broker_id: int) -> None:
         assert self._store is not None
         config = self._config_of(self._properties(broker_id))
-        server = Server(config, self._seams(), self._store.session())
+        session = self._store.session()
+        server = Server(config, self._seams(), session)
         await server.start()
+        self._sessions[broker_id] = session
         self._servers[broker_id] = server
+        if self._faults is not None:
+            self._faults.attach(server)
         self._ports[broker_id] = server.port
         self._running.append(broker_id)
 
@@ -192,10 +226,19 @@ class Cluster(EmbeddedLife):
         await self._start_broker(broker_id)
 
     async def _stop_broker(self, broker_id: int) -> None:
+        await self._taken_out(broker_id).stop()
+
+    async def _kill_broker(self, broker_id: int) -> None:
+        await self._taken_out(broker_id).abandon()
+
+    def _taken_out(self, broker_id: int) -> Server:
+        """A broker that is to stop. Raises ConfigError if it is not running."""
         if broker_id not in self._running:
             raise ConfigError(f"broker {broker_id} is not running")
         self._running.remove(broker_id)
-        await self._servers.pop(broker_id).stop()
+        if self._faults is not None:
+            self._faults.detach(broker_id)
+        return self._servers.pop(broker_id)
 
     def _properties(self, broker_id: int) -> dict[str, str]:
         size = len(self.broker_ids)
@@ -216,10 +259,8 @@ class Cluster(EmbeddedLife):
         for each in self._servers.values():
             await each.ends_with_all()
         for broker_id in reversed(self.broker_ids):
-            server = self._servers.pop(broker_id, None)
-            if server is not None:
-                self._running.remove(broker_id)
-                await server.stop(gives_away=False)  # all of them stop
+            if broker_id in self._servers:
+                await self._taken_out(broker_id).stop(gives_away=False)  # all of them stop
         if self._store is not None:
             await self._store.close()
             if self._unwritten is not None and not self._is_closing:

@@ -26,10 +26,11 @@ from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.broker.embedded.handle import BrokerHandle
 from barnabas.broker.embedded.quiet import QuietLog
 from barnabas.broker.embedded.unsynced_files import UnsyncedFiles
-from barnabas.broker.seams import Seams, system_seams
+from barnabas.broker.seams import Seams, interposed_seams
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.storage.files import OsFiles
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.child_process import ChildProcess
@@ -228,6 +229,14 @@ class EmbeddedLife(BrokerHandle):
             raise self._is_not_running()
         return os.getpid()
 
+    def _check_is_here(self, what: str) -> None:
+        """Raise ConfigError with `process=True`: then its inside is out of reach."""
+        if self._is_process:
+            raise ConfigError(
+                f"{what}: this {self._noun} has a process of its own: make it without "
+                "process=True, or use barnabas server start --test-control PORT"
+            )
+
     def _is_not_running(self) -> ConfigError:
         if self._child is not None:
             return ConfigError(
@@ -316,11 +325,10 @@ class EmbeddedLife(BrokerHandle):
             ) from None
 
     def _seams(self) -> Seams:
-        """The system's, but for what would keep temporary data after a power cut."""
-        seams = system_seams()
-        if self._directory.is_temporary and not self._production_defaults:
-            return seams._replace(files=UnsyncedFiles())
-        return seams
+        """The system's, but for what would keep temporary data after a power cut; `faults` may
+        spoil them."""
+        is_short_lived = self._directory.is_temporary and not self._production_defaults
+        return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())
 
     def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
         config = BrokerConfig(properties)

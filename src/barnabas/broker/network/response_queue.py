@@ -14,6 +14,7 @@ from functools import partial
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
+from barnabas.broker.network.request_faults import ConnectionCut
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import (
     Hold,
@@ -121,6 +122,11 @@ class ResponseQueue:
         ):
             context = self._context = Context(self._node, self._client, api, version, client_id)
         return context
+
+    @property
+    def client_id(self) -> str | None:
+        """As the last request had it."""
+        return None if self._context is None else self._context.client_id
 
     @property
     def has_unanswered(self) -> bool:
@@ -251,8 +257,13 @@ class ResponseQueue:
         """Close the connection: a request failed, and without its answer no later one may leave."""
         host, port = self._connection.peer_address
         if isinstance(error, BarnabasError):
-            _log.warning(
-                "connection from %s:%d closed: %s failed: %s", host, port, slot.api.name, error
+            _log.log(
+                logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING,
+                "connection from %s:%d closed: %s failed: %s",
+                host,
+                port,
+                slot.api.name,
+                error,
             )
             self._connection.close()
         else:

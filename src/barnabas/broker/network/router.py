@@ -19,12 +19,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.connections import Connections
+from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
@@ -69,6 +71,15 @@ class Router:
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
+        self._faults: RequestFaults | None = None
+
+    def inject(self, faults: RequestFaults | None) -> None:
+        """Ask `faults` about every request from here on, on open connections too; None: about none.
+
+        While there are faults no Produce request is answered as a repetition, without its message.
+        """
+        self._faults = faults
+        self._repeated.clear()
 
     def accept(self, address: Address) -> Connection:
         """The protocol for a new connection from this address."""
@@ -87,6 +98,14 @@ class Router:
             if queue is not None:
                 queue.cancel()
             connection.abort()
+
+    def abort(self, is_meant: Callable[[str | None], bool]) -> None:
+        """Close connections by the client id of their last request, and give up what is under way;
+        those without a request stay."""
+        for connection, queue in list(self._queues.items()):
+            if queue is not None and is_meant(queue.client_id):
+                queue.cancel()
+                connection.abort()
 
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
         """Close the connections on which nothing was sent or received for `idle_ms`.
@@ -126,6 +145,9 @@ class Router:
             repeated = self._repeated.get(queue)
             if repeated is None or not repeated.append(queue, frame):
                 self._dispatch(queue, frame)
+        except ConnectionCut as cut:
+            _log.info("connection from %s:%d closed: %s", *connection.peer_address, cut)
+            connection.close()
         except BarnabasError as error:
             host, port = connection.peer_address
             _log.warning("connection from %s:%d closed: %s", host, port, error)
@@ -168,18 +190,20 @@ class Router:
         size = len(frame)
         if size > api.max_bytes:
             raise CorruptData(f"{api.name} request of {size} bytes: the limit is {api.max_bytes}")
+        begin = self._begin if self._faults is None else self._begin_under_faults
         if api.keeps_buffer:
             request, _ = route.decode(body)
-            outcome = self._begin(route, context, request)
+            outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
-            self._learn(queue, context, frame, request)
+            if self._faults is None:
+                self._learn(queue, context, frame, request)
             return
         body = memoryview(bytes(body))
         if size > LARGE_BYTES:
             outcome = Hold(self._begin_large(route, context, body))
         else:
             request, _ = route.decode(body)
-            outcome = self._begin(route, context, request)
+            outcome = begin(route, context, request)
         queue.answer(api, header.correlation_id, version, outcome, size)
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
@@ -187,6 +211,11 @@ class Router:
         if route.api.reads_logs and self._node.replicas.has_staged:
             self._node.replicas.write_staged()
         return route.handle(context, request)
+
+    def _begin_under_faults(self, route: Route, context: Context, request: Message) -> Outcome:
+        if self._faults is None:  # until now, while the request was decoded
+            return self._begin(route, context, request)
+        return self._faults.handle(context, request, partial(self._begin, route))
 
     async def _begin_large(
         self, route: Route, context: Context, body: memoryview
@@ -196,7 +225,7 @@ class Router:
         async with self._large_requests:
             loop = asyncio.get_running_loop()
             request, _ = await loop.run_in_executor(None, route.decode, body)
-            outcome = self._begin(route, context, request)
+            outcome = self._begin_under_faults(route, context, request)
             return await outcome.until if isinstance(outcome, Hold) else outcome
 
     def _learn(

@@ -9,10 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cli.server.pid_file import claim, release
+
+if TYPE_CHECKING:
+    from barnabas.broker.main import Companion
 
 HELP = """\
 Usage: barnabas server start [-daemon] [server.properties] [options]
@@ -26,6 +30,8 @@ Options:
   --data-dir DIR        keep the log here (log.dirs)
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
   --profile kafka-2.3   the defaults of that version, below all other settings
+  --test-control PORT   take faults over HTTP on 127.0.0.1:PORT (0: any free one), for tests of
+                        applications: docs/testing-faults.md; never where data matters
   --help                this text
 
 The environment (KAFKA_LOG_DIRS is log.dirs) overrides the properties file, and the command line
@@ -47,6 +53,8 @@ Examples:
 
 
 _DAEMON = "-daemon"
+_TEST_CONTROL = "--test-control"
+_WITH_VALUE = ("--port", "--data-dir", "--override", "--profile", _TEST_CONTROL)
 
 
 class UsageError(Exception):
@@ -59,6 +67,7 @@ class StartArguments(NamedTuple):
     wants_help: bool
     as_daemon: bool = False
     profile: str | None = None  # a name of `config.profiles`
+    test_control_port: int | None = None
 
 
 def start(words: Sequence[str]) -> int:
@@ -95,10 +104,19 @@ def start(words: Sequence[str]) -> int:
         return _start_daemon(words, first_directory)
     is_ours = claim(first_directory, config.str("listeners"))
     try:
-        return run(config, began_at_s)
+        return run(config, began_at_s, _companion(arguments.test_control_port))
     finally:
         if is_ours:
             release(first_directory)
+
+
+def _companion(port: int | None) -> Companion | None:
+    """What takes faults over HTTP, if that is wanted; only then is anything loaded for it."""
+    if port is None:
+        return None
+    control = import_module("barnabas.testing.faults.control")
+    companion: Companion = control.FaultControl(port)
+    return companion
 
 
 def _start_daemon(words: Sequence[str], first_directory: Path) -> int:
@@ -117,6 +135,7 @@ def parse(words: Sequence[str]) -> StartArguments:
     settings: dict[str, str] = {}
     as_daemon = False
     profile: str | None = None
+    test_control_port: int | None = None
     left = list(words)
     while left:
         word = left.pop(0)
@@ -131,7 +150,7 @@ def parse(words: Sequence[str]) -> StartArguments:
             file = word
             continue
         option, equals, value = word.partition("=")
-        if option not in ("--port", "--data-dir", "--override", "--profile"):
+        if option not in _WITH_VALUE:
             raise UsageError(f"no such option: {word}")
         if not equals:
             if not left:
@@ -139,17 +158,17 @@ def parse(words: Sequence[str]) -> StartArguments:
             value = left.pop(0)
         if option == "--profile":
             profile = value
+        elif option == _TEST_CONTROL:
+            test_control_port = _port(option, value)
         else:
             settings.update([_setting(option, value)])
-    return StartArguments(file, settings, False, as_daemon, profile)
+    return StartArguments(file, settings, False, as_daemon, profile, test_control_port)
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:
     """The broker config that an option stands for."""
     if option == "--port":
-        if not value.isdecimal() or int(value) > 65_535:
-            raise UsageError(f"--port {value}: not a port, 0 to 65535")
-        return "listeners", f"PLAINTEXT://:{value}"
+        return "listeners", f"PLAINTEXT://:{_port(option, value)}"
     if option == "--data-dir":
         if not value:
             raise UsageError("--data-dir needs a directory")
@@ -158,6 +177,12 @@ def _setting(option: str, value: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise UsageError(f"--override {value}: not KEY=VALUE, such as num.partitions=3")
     return key.strip(), setting.strip()
+
+
+def _port(option: str, value: str) -> int:
+    if not value.isdecimal() or int(value) > 65_535:
+        raise UsageError(f"{option} {value}: not a port, 0 to 65535")
+    return int(value)
 
 
 def _one_line(error: Exception) -> str:

@@ -27,12 +27,26 @@ def test_arguments_in_any_order_and_the_later_wins() -> None:
 
 
 def test_nothing_at_all_is_a_broker_with_defaults() -> None:
-    assert parse([]) == (None, {}, False, False, None)
+    assert parse([]) == (None, {}, False, False, None, None)
+
+
+def test_tk_4_faults_over_http_are_off_unless_asked_for() -> None:
+    assert parse([]).test_control_port is None
+    assert parse(["--test-control", "9099"]).test_control_port == 9099
+    with pytest.raises(UsageError, match="--test-control 99999: not a port"):
+        parse(["--test-control=99999"])
 
 
 def test_daemon_stands_where_kafka_has_it() -> None:
     """UX-5: `kafka-server-start.sh -daemon server.properties`."""
-    assert parse(["-daemon", "server.properties"]) == ("server.properties", {}, False, True, None)
+    assert parse(["-daemon", "server.properties"]) == (
+        "server.properties",
+        {},
+        False,
+        True,
+        None,
+        None,
+    )
 
 
 def test_a_profile_is_told_from_settings() -> None:

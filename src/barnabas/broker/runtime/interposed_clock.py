@@ -1,0 +1,25 @@
+"""The machine's clocks, of which a test may move or stop the wall clock."""
+
+from __future__ import annotations
+
+from barnabas.clock import SystemClock
+
+
+class InterposedClock(SystemClock):
+    """The wall clock is `offset_ms` ahead of the machine's; or it stands at `stands_at_ms`.
+
+    Both may be set at any time, in any thread. The monotonic clock is the machine's.
+    """
+
+    __slots__ = ("_machine_ms", "offset_ms", "stands_at_ms")
+
+    def __init__(self) -> None:
+        self._machine_ms = super().wall_ms
+        self.offset_ms = 0
+        self.stands_at_ms: int | None = None
+
+    def wall_ms(self) -> int:
+        stands_at_ms = self.stands_at_ms
+        if stands_at_ms is not None:
+            return stands_at_ms
+        return self._machine_ms() + self.offset_ms

@@ -1,0 +1,73 @@
+"""The machine's disk, with a function in front of each write and sync that a test may set.
+
+Files that are open already are concerned, too. While none is set a write costs one look more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from barnabas.storage.files import Bytes, File, OsFile, OsFiles, Space, open_descriptor
+
+Before = Callable[[Path], None]
+"""Called with the path that is to be written or synced; may wait, or raise OSError."""
+
+
+class InterposedFiles(OsFiles):
+    """`before`: called before each write and sync; None for nothing. `is_full`: what `space` says.
+
+    Both may be set while the files are used, in any thread.
+    """
+
+    __slots__ = ("_files", "before", "is_full")
+
+    def __init__(self, files: OsFiles) -> None:
+        """`files`: writes small files and syncs."""
+        self._files = files
+        self.before: Before | None = None
+        self.is_full = False
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        if create:
+            self._write_to(path)
+        return _InterposedFile(open_descriptor(path, create), self, path)
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        self._write_to(path)
+        self._files.write(path, data, sync=sync)
+
+    def make_directory(self, path: Path) -> None:
+        self._write_to(path)
+        super().make_directory(path)
+
+    def sync(self, path: Path) -> None:
+        self._write_to(path)
+        self._files.sync(path)
+
+    def space(self, path: Path) -> Space:
+        found = super().space(path)
+        return found._replace(usable_bytes=0) if self.is_full else found
+
+    def _write_to(self, path: Path) -> None:
+        if self.before is not None:
+            self.before(path)
+
+
+class _InterposedFile(OsFile):
+    __slots__ = ("_files", "_path")
+
+    def __init__(self, descriptor: int, files: InterposedFiles, path: Path) -> None:
+        super().__init__(descriptor)
+        self._files = files
+        self._path = path
+
+    def write(self, position: int, data: Bytes) -> None:
+        if self._files.before is not None:
+            self._files.before(self._path)
+        OsFile.write(self, position, data)
+
+    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
+        if self._files.before is not None:
+            self._files.before(self._path)
+        OsFile.writev(self, position, buffers)

@@ -1,0 +1,14 @@
+"""Faults by rule: errors, delays, cut connections and lost answers where a test wants them.
+
+    with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER", count=3):
+        application.run()
+
+`Broker.faults` and `Cluster.faults` are the way in; `docs/testing-faults.md` has the rules. The
+modules here look at requests by the names of their fields, so a rule works for every API.
+"""
+
+from __future__ import annotations
+
+from barnabas.testing.faults.rule import Rule, RuleNotHit
+
+__all__ = ["Rule", "RuleNotHit"]

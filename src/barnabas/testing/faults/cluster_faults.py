@@ -1,0 +1,98 @@
+"""`cluster.faults`: as a broker's, and brokers that are killed, or cut off from the others."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Never
+
+from barnabas.errors import ConfigError
+from barnabas.testing.faults.injected import Faults
+from barnabas.testing.faults.isolation import Isolation, sender_of
+from barnabas.testing.faults.machine_faults import Temporary
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded.cluster import Cluster
+
+
+class ClusterFaults(Faults):
+    """The faults of an embedded cluster.
+
+    All methods may be called in any thread but the cluster's own.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(lambda work: cluster.thread.call(work))
+        self._cluster = cluster
+
+    def kill(self, broker_id: int) -> None:
+        """Stop a broker as `kill -9` does; `cluster.start_broker` starts it again.
+
+        It hands over nothing, and answers no request under way; what it wrote stays, and its next
+        start recovers. Its session with the metadata ends at once: the others need not wait for
+        `zookeeper.session.timeout.ms`. Raises ConfigError if it is not running.
+        """
+        self._cluster.kill_broker(broker_id)
+
+    def pause(self, broker_id: int) -> Never:
+        """Not possible: raises ConfigError that says what is."""
+        raise ConfigError(
+            f"broker {broker_id} cannot be paused: all brokers of this cluster share one thread. "
+            f"isolate({broker_id}) cuts it off while it goes on; for a broker that stands still "
+            "start processes (barnabas cluster start) and send one of them SIGSTOP"
+        )
+
+    def isolate(self, broker_id: int, *, inbound: bool = True, outbound: bool = True) -> Temporary:
+        """Cut a broker off until `heal`, `remove()` or the end of the `with` block.
+
+        `inbound`: no request of a client or of another broker reaches it. `outbound`: nothing that
+        it sends reaches the others, and its session with the metadata ends, at once. One of them
+        alone is a partition in one direction. Connections are closed, and closed again at their
+        first request; what happens on the broker itself goes on. Raises ConfigError.
+        """
+        if not inbound and not outbound:
+            raise ConfigError("isolate: inbound=False and outbound=False cuts off nothing")
+        self._cluster.server(broker_id)  # raises unless it runs
+        one = frozenset({broker_id})
+        self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
+        return Temporary(partial(self.heal, broker_id))
+
+    def heal(self, broker_id: int | None = None) -> None:
+        """Let a broker be reached again, and reach the others; None: all brokers."""
+        if self._isolation:
+            self._call(partial(self._heal, broker_id))
+
+    def clear(self) -> None:
+        """Remove all rules, mend disks and clocks, heal all brokers; a killed one stays away."""
+        self.heal()
+        super().clear()
+
+    # ---- on the cluster's loop ----
+
+    def detach(self, broker_id: int) -> None:
+        one = frozenset({broker_id})
+        self._isolation = Isolation(self._isolation.unreachable - one, self._isolation.mute - one)
+        super().detach(broker_id)
+
+    def _broker_ids(self) -> tuple[int, ...]:
+        return tuple(self._cluster.broker_ids)
+
+    def _isolate(self, broker_id: int, unreachable: frozenset[int], outbound: bool) -> None:
+        mute = frozenset({broker_id}) if outbound else frozenset()
+        before = self._isolation
+        self._isolation = Isolation(before.unreachable | unreachable, before.mute | mute)
+        self._apply_to_all()
+        for other, server in self._servers.items():
+            if other != broker_id and outbound:
+                server.parts.network.abort(lambda client_id: sender_of(client_id) == broker_id)
+            elif other == broker_id and unreachable:
+                server.parts.network.abort(lambda client_id: True)
+        if outbound:
+            self._cluster.session(broker_id).expire()
+
+    def _heal(self, broker_id: int | None) -> None:
+        before = self._isolation
+        healed = before.mute | before.unreachable if broker_id is None else {broker_id}
+        self._isolation = Isolation(before.unreachable - healed, before.mute - healed)
+        self._apply_to_all()
+        for each in before.mute & healed:
+            self._cluster.session(each).reconnect()

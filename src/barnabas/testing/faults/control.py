@@ -1,0 +1,112 @@
+"""Faults over HTTP, for tests in any language (`barnabas server start --test-control PORT`).
+
+    GET    /faults          the rules with their hits
+    POST   /faults          add a rule
+    DELETE /faults          remove all faults
+    GET    /faults/ID       one rule; with ?hits=2&timeout_ms=10000 once it was hit that often
+    DELETE /faults/ID       remove one
+    POST   /disk, /clock    spoil it
+    DELETE /disk, /clock    mend it
+
+JSON both ways, with the arguments of `faults.add`, `disk` and `clock`; what is wrong is answered
+with a status of 400 or more and `{"error": "..."}`. It listens on 127.0.0.1 alone and knows no
+users: whoever may connect may break the broker. What runs in a browser may not: a body has to be of
+type application/json, for which a browser would ask first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas.errors import ConfigError
+from barnabas.testing.faults.control_requests import ControlRequests
+from barnabas.testing.faults.http_message import (
+    LONGEST_S,
+    MOST_HEAD_BYTES,
+    Answer,
+    Refused,
+    read_request,
+)
+from barnabas.testing.faults.injected import Faults
+
+if TYPE_CHECKING:
+    from barnabas.broker.server import Server
+
+_log = logging.getLogger(__name__)
+
+_HOST: Final = "127.0.0.1"
+_MOST_CONNECTIONS: Final = 16
+
+
+class FaultControl:
+    """Serves one broker's faults from `start` to `close`, on the broker's loop."""
+
+    def __init__(self, port: int) -> None:
+        """`port`: 0 takes a free one."""
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+        self._requests: ControlRequests | None = None
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    async def start(self, broker: Server) -> None:
+        """Listen. Raises ConfigError if the port is taken."""
+        faults = Faults(lambda work: work())
+        faults.attach(broker)
+        self._requests = ControlRequests(faults)
+        try:
+            self._server = await asyncio.start_server(
+                self._serve, _HOST, self._port, limit=MOST_HEAD_BYTES
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"--test-control {self._port}: the port cannot be bound "
+                f"({str(error.strerror or error).partition(' (while ')[0]}); choose another one"
+            ) from None
+        self._port = self._server.sockets[0].getsockname()[1]
+        _log.warning(
+            "faults are taken on http://%s:%d without authentication: for tests alone",
+            _HOST,
+            self._port,
+        )
+
+    def close(self) -> None:
+        """Listen no more, and close all connections."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._open:
+            task.cancel()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._open) >= _MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        try:
+            writer.write((await self._answer(reader)).encoded())
+        except asyncio.CancelledError:
+            # By `close`. asyncio's streams would log it: they ask every task for its exception.
+            writer.transport.abort()
+        else:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> Answer:
+        assert self._requests is not None
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                request = await read_request(reader)
+            return await self._requests.answer(request)
+        except Refused as refused:
+            return refused.answer
+        except ConfigError as error:
+            return Answer(400, {"error": str(error)})
+        except TimeoutError:
+            return Answer(408, {"error": f"no whole request within {LONGEST_S:g} s"})

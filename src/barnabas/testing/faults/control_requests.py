@@ -1,0 +1,127 @@
+"""What may be asked over HTTP, and what is done for it: see `control`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.errors import ConfigError
+from barnabas.testing.faults.http_message import Answer, Refused, Request
+from barnabas.testing.faults.injected import Faults
+from barnabas.testing.faults.machine_faults import Temporary
+from barnabas.testing.faults.rule import Rule
+
+_LOOK_EVERY_S = 0.01
+_MOST_WAIT_MS = 600_000
+
+
+class ControlRequests:
+    """The faults of one broker, as requests name them."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self._machine: dict[str, Temporary] = {}
+
+    async def answer(self, request: Request) -> Answer:
+        """Do what is asked. Raises Refused, and ConfigError for arguments that are wrong."""
+        match request.path:
+            case ("faults",):
+                return self._all(request)
+            case ("faults", rule_id):
+                return await self._one(request, self._rule(rule_id))
+            case ("disk",):
+                return self._spoil(request, "disk", self._faults.disk)
+            case ("clock",):
+                return self._spoil(request, "clock", self._faults.clock)
+        raise Refused(404, "there are /faults, /faults/ID, /disk and /clock")
+
+    def _all(self, request: Request) -> Answer:
+        match request.method:
+            case "GET":
+                return Answer(200, {"faults": [_shown(rule) for rule in self._faults.rules]})
+            case "POST":
+                return Answer(201, _shown(self._faults.add(**_arguments(request))))
+            case "DELETE":
+                self._faults.clear()
+                self._machine.clear()
+                return Answer(200, {"faults": []})
+        raise _not_allowed(request, "GET, POST, DELETE")
+
+    async def _one(self, request: Request, rule: Rule) -> Answer:
+        match request.method:
+            case "GET":
+                return await _waited(rule, request)
+            case "DELETE":
+                rule.remove()
+                return Answer(200, _shown(rule))
+        raise _not_allowed(request, "GET, DELETE")
+
+    def _spoil(self, request: Request, what: str, spoil: Callable[..., Temporary]) -> Answer:
+        match request.method:
+            case "POST":
+                try:
+                    self._machine[what] = spoil(**request.body)
+                except TypeError:
+                    raise Refused(400, _no_such_argument(what)) from None
+                return Answer(201, request.body)
+            case "DELETE":
+                in_force = self._machine.pop(what, None)
+                if in_force is not None:
+                    in_force.remove()
+                return Answer(200, {})
+        raise _not_allowed(request, "POST, DELETE")
+
+    def _rule(self, rule_id: str) -> Rule:
+        for rule in self._faults.rules:
+            if str(rule.rule_id) == rule_id:
+                return rule
+        raise Refused(404, f"there is no fault {rule_id[:40]!r}: GET /faults has them all")
+
+
+async def _waited(rule: Rule, request: Request) -> Answer:
+    """The rule once it was hit as often as the query says, or 408."""
+    wanted = _number(request, "hits", 0, 2**31)
+    timeout_ms = _number(request, "timeout_ms", 10_000, _MOST_WAIT_MS)
+    now_s = asyncio.get_running_loop().time
+    ends_at_s = now_s() + timeout_ms / 1000
+    while rule.hits < wanted:
+        if now_s() >= ends_at_s:
+            reason = f"hit {rule.hits} times in {timeout_ms} ms, not {wanted}"
+            return Answer(408, {"error": reason, **_shown(rule)})
+        await asyncio.sleep(_LOOK_EVERY_S)
+    return Answer(200, _shown(rule))
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or int(text) > most:
+        raise Refused(400, f"{name}={text[:40]!r}: it must be a number, 0 to {most}")
+    return int(text)
+
+
+def _arguments(request: Request) -> Any:
+    if any(not isinstance(value, str | int | None) for value in request.body.values()):
+        raise ConfigError("a rule's arguments are texts, numbers, true and false")
+    return request.body
+
+
+def _no_such_argument(what: str) -> str:
+    known = {
+        "disk": "full, error, delay_ms and broker",
+        "clock": "offset_ms, frozen and broker",
+    }
+    return f"/{what} takes {known[what]}"
+
+
+def _shown(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.rule_id,
+        "rule": rule.arguments(),
+        "hits": rule.hits,
+        "spent": rule.is_spent,
+    }
+
+
+def _not_allowed(request: Request, allow: str) -> Refused:
+    return Refused(405, f"{request.method} is not one of {allow}", allow)

@@ -1,0 +1,167 @@
+"""`broker.faults`: what goes wrong in a broker, by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+from barnabas.broker.context import Context
+from barnabas.broker.outcome import Outcome
+from barnabas.errors import ConfigError
+from barnabas.protocol.codec import Message
+from barnabas.testing.faults.isolation import Isolation
+from barnabas.testing.faults.machine_faults import (
+    ClockFault,
+    DiskFault,
+    MachineFaults,
+    Temporary,
+    clock_fault,
+    disk_fault,
+)
+from barnabas.testing.faults.request_rules import RequestRules
+
+if TYPE_CHECKING:
+    from barnabas.broker.server import Server
+    from barnabas.testing.faults.arguments import RuleArguments
+    from barnabas.testing.faults.rule import Rule
+
+Call = Callable[[Callable[[], None]], None]
+"""Calls a function on the loop of the brokers, and returns when it is done."""
+
+
+class Faults:
+    """The faults of one broker, or of all brokers of a cluster; they outlive a stop and a start.
+
+    All methods may be called in any thread but the broker's own, before the start, too.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._rules = RequestRules(self._apply)
+        self._isolation = Isolation()
+        self._disks: dict[int | None, DiskFault] = {}  # by broker; None: all others
+        self._clocks: dict[int | None, ClockFault] = {}
+        self._servers: dict[int, Server] = {}  # those that run
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in force, in the order in which they are tried; spent ones included."""
+        return self._rules.rules
+
+    def add(self, **arguments: Unpack[RuleArguments]) -> Rule:
+        """Make requests fail that match, from now on.
+
+            with broker.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER"):
+                ...
+
+        Which requests: `api` (Kafka's name, "Produce"), and to narrow it `topic`, `partition`,
+        `client_id`, `broker` (an id), `listener` (a name, "PLAINTEXT"); `replicas=True` for what
+        followers fetch, too. What happens: one of `error` (Kafka's name of an error that this API
+        can answer; the request is not carried out), `cut=True` (the connection is closed, and the
+        request not carried out), `drop=True` (it is carried out, and the connection closed instead
+        of the answer); `delay_ms` alone or before one of these. How often: `count` times at most,
+        the first `after` matching requests unhurt. Of several rules that match the first is
+        applied. Use it as a context manager to remove it at the end of a block.
+
+        Raises ConfigError for what is misspelt, and for a rule that can never match.
+        """
+        given: dict[str, Any] = dict(arguments)
+        servers = list(self._servers.values())
+        listeners = {each.name for server in servers for each in server.listeners}
+        return self._rules.add(given, self._broker_ids(), listeners)
+
+    def disk(
+        self,
+        *,
+        full: bool = False,
+        error: str | None = None,
+        delay_ms: int = 0,
+        broker: int | None = None,
+    ) -> Temporary:
+        """Spoil the log directories' disk until `remove()` or the end of the `with` block.
+
+        `full`: writes fail with ENOSPC. `error`: writes and syncs fail with this one ("EIO").
+        `delay_ms`: each write and sync takes so much longer, and the broker waits meanwhile, as
+        for any slow disk. `broker`: of a cluster, the only one; None: all. A later call replaces
+        the fault. A broker without a sound log directory stops by itself, as Kafka's does: `stop`
+        raises OSError with the reason. Raises ConfigError.
+        """
+        fault = disk_fault(full=full, error=error, delay_ms=delay_ms)
+        self._check_broker(broker)
+        self._disks[broker] = fault
+        self._apply()
+        return Temporary(partial(self._mend, self._disks, broker, fault))
+
+    def clock(
+        self, *, offset_ms: int = 0, frozen: bool = False, broker: int | None = None
+    ) -> Temporary:
+        """Move or stop the wall clock until `remove()` or the end of the `with` block.
+
+        `offset_ms`: how far it is set forward, or back if negative. `frozen`: it stands still from
+        now on. Timeouts and sessions count on the monotonic clock and go on. After a jump of more
+        than a minute a broker removes nothing by age for five minutes, lest a wrong clock cost
+        data. `broker`: of a cluster, the only one; None: all. Raises ConfigError.
+        """
+        fault = clock_fault(offset_ms=offset_ms, frozen=frozen)
+        self._check_broker(broker)
+        self._clocks[broker] = fault
+        self._apply()
+        return Temporary(partial(self._mend, self._clocks, broker, fault))
+
+    def clear(self) -> None:
+        """Remove all rules, and mend disk and clock."""
+        self._disks.clear()
+        self._clocks.clear()
+        self._rules.clear()
+
+    # ---- on the brokers' loop ----
+
+    def attach(self, server: Server) -> None:
+        """Apply the faults to a broker that has started."""
+        self._servers[server.broker_id] = server
+        self._apply_to(server)
+
+    def detach(self, broker_id: int) -> None:
+        """The broker stops."""
+        self._servers.pop(broker_id, None)
+
+    def handle(
+        self, context: Context, request: Message, handler: Callable[[Context, Any], Outcome]
+    ) -> Outcome:
+        """Stage one of a request (`broker.network.request_faults`)."""
+        self._isolation.check(context)
+        return self._rules.handle(context, request, handler)
+
+    # ---- its parts ----
+
+    def _broker_ids(self) -> tuple[int, ...]:
+        return tuple(self._servers)
+
+    def _check_broker(self, broker_id: int | None) -> None:
+        known = self._broker_ids()
+        if broker_id is not None and known and broker_id not in known:
+            raise ConfigError(f"broker={broker_id}: the brokers are {', '.join(map(str, known))}")
+
+    def _mend(
+        self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
+    ) -> None:
+        if faults.get(broker) is fault:  # else it was replaced
+            del faults[broker]
+            self._apply()
+
+    def _apply(self) -> None:
+        if self._servers:
+            self._call(self._apply_to_all)
+
+    def _apply_to_all(self) -> None:
+        for server in self._servers.values():
+            self._apply_to(server)
+
+    def _apply_to(self, server: Server) -> None:
+        broker_id = server.broker_id
+        is_needed = bool(self._rules.rules or self._isolation)
+        server.parts.network.inject(self if is_needed else None)
+        machine = MachineFaults(server.seams)
+        machine.spoil_disk(self._disks.get(broker_id, self._disks.get(None)))
+        machine.spoil_clock(self._clocks.get(broker_id, self._clocks.get(None)))

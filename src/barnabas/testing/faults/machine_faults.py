@@ -1,0 +1,115 @@
+"""A full, failing or slow disk, and a wall clock that was moved or stands still.
+
+They replace what a broker's seams do: the broker behaves as on a machine with such a disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from barnabas.broker.runtime.interposed_clock import InterposedClock
+from barnabas.broker.runtime.interposed_files import InterposedFiles
+from barnabas.broker.seams import Seams
+from barnabas.errors import ConfigError
+from barnabas.testing.faults.arguments import MOST_DELAY_MS, nearest
+
+_DISK_ERRORS: Final = ("EIO", "ENOSPC", "EDQUOT", "EROFS", "EMFILE", "ENFILE")
+_LONGEST_JUMP_MS: Final = 100 * 365 * 86_400_000
+
+
+class DiskFault(NamedTuple):
+    """What happens to writes and syncs."""
+
+    error: str | None = None
+    delay_ms: int = 0
+
+    def before(self, path: Path) -> None:
+        """What the disk does before a write to `path`."""
+        if self.delay_ms:
+            time.sleep(self.delay_ms / 1000)  # in the thread that writes, as a slow disk has it
+        if self.error is not None:
+            code = getattr(errno, self.error)
+            raise OSError(code, os.strerror(code), str(path))
+
+
+class ClockFault(NamedTuple):
+    """What the wall clock shows."""
+
+    offset_ms: int = 0
+    frozen: bool = False
+
+
+class Temporary:
+    """Something that is in force until `remove` or the end of the `with` block."""
+
+    def __init__(self, remove: Callable[[], None]) -> None:
+        self.remove = remove
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+
+def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:
+    """The fault that these arguments describe. Raises ConfigError."""
+    if full and error is not None:
+        raise ConfigError(f"full=True and error={error!r}: give one of them")
+    if error is not None and error not in _DISK_ERRORS:
+        raise ConfigError(
+            f"error={error!r}: a disk does not fail so{nearest(error, _DISK_ERRORS)}; it may fail "
+            f"with {', '.join(_DISK_ERRORS)}"
+        )
+    if isinstance(delay_ms, bool) or not isinstance(delay_ms, int):
+        raise ConfigError(f"delay_ms={delay_ms!r}: it must be of type int")
+    if not 0 <= delay_ms <= MOST_DELAY_MS:
+        raise ConfigError(f"delay_ms={delay_ms}: 0 to {MOST_DELAY_MS} ms")
+    if not full and error is None and not delay_ms:
+        raise ConfigError("the disk fault does nothing: give full=True, error= or delay_ms=")
+    return DiskFault("ENOSPC" if full else error, delay_ms)
+
+
+def clock_fault(*, offset_ms: int, frozen: bool) -> ClockFault:
+    """The fault that these arguments describe. Raises ConfigError."""
+    if isinstance(offset_ms, bool) or not isinstance(offset_ms, int):
+        raise ConfigError(f"offset_ms={offset_ms!r}: it must be of type int")
+    if abs(offset_ms) > _LONGEST_JUMP_MS:
+        raise ConfigError(f"offset_ms={offset_ms}: at most a hundred years either way")
+    if not offset_ms and not frozen:
+        raise ConfigError("the clock fault does nothing: give offset_ms= or frozen=True")
+    return ClockFault(offset_ms, frozen)
+
+
+class MachineFaults:
+    """The disk and the clock of one broker, spoilt while it runs."""
+
+    def __init__(self, seams: Seams) -> None:
+        files, clock = seams.files, seams.clock
+        assert isinstance(files, InterposedFiles) and isinstance(clock, InterposedClock)
+        self._files = files
+        self._clock = clock
+
+    def spoil_disk(self, fault: DiskFault | None) -> None:
+        """Replace the disk's fault; None: it is sound again."""
+        self._files.is_full = fault is not None and fault.error in ("ENOSPC", "EDQUOT")
+        self._files.before = None if fault is None else fault.before
+
+    def spoil_clock(self, fault: ClockFault | None) -> None:
+        """Replace the clock's fault; None: it shows the machine's time again."""
+        clock = self._clock
+        clock.stands_at_ms = None
+        clock.offset_ms = 0 if fault is None else fault.offset_ms
+        if fault is not None and fault.frozen:
+            clock.stands_at_ms = clock.wall_ms()

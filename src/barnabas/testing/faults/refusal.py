@@ -1,0 +1,146 @@
+"""Answers that are nothing but an error, built from what was requested.
+
+refusal(api, version, request, code, whole=...)   the answer to all of the request
+merge(answer, refused)                            ... put into the answer to the rest of it
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.api import Api
+from barnabas.protocol.message import Message
+from barnabas.testing.faults.rows import (
+    ERROR_FIELDS,
+    PARTITION_FIELDS,
+    REQUESTED,
+    TOPIC_FIELDS,
+    row_class,
+)
+
+_UNKNOWN = frozenset(
+    (
+        "base_offset",
+        "high_watermark",
+        "last_stable_offset",
+        "committed_offset",
+        "producer_id",
+        "producer_epoch",
+        "low_watermark",
+        "end_offset",
+        "offset",
+        "timestamp",
+        "leader_id",
+        "node_id",
+        "port",
+        "log_start_offset",
+    )
+)
+"""Numbers that Kafka answers with -1 where it has none to give."""
+_KEYS = (*TOPIC_FIELDS, *PARTITION_FIELDS)
+_COPIED = (
+    *_KEYS,
+    "topic_id",
+    "group_id",
+    "transactional_id",
+    "resource_type",
+    "resource_name",
+    "key",
+    "member_id",
+    "group_instance_id",
+)
+_IDENTITIES = (*_COPIED, "producer_id")
+_OF_A_MARKER = "transaction_result"  # whose answer repeats the producer's id
+
+
+def refusal(api: Api, version: int, request: Message, code: int, *, whole: bool) -> Message:
+    """An answer with this error in all of its rows; with `whole` in the outermost place."""
+    return _Refusal(version, code, whole).message(api.response, request)
+
+
+def merge(answer: Message, refused: Message) -> None:
+    """Add the rows of `refused` to an answer of the same class."""
+    for made in answer.fields:
+        rows = getattr(refused, made.name)
+        if row_class(made) is None or not rows:
+            continue
+        own = getattr(answer, made.name) or []
+        for row in rows:
+            same = next((each for each in own if _identity(each) == _identity(row)), None)
+            if same is None:
+                own.append(row)
+            else:
+                merge(same, row)
+        setattr(answer, made.name, own)
+
+
+def _identity(row: Message) -> list[Any]:
+    return [getattr(row, name) for name in _IDENTITIES if hasattr(row, name)]
+
+
+class _Refusal:
+    """One version, one error."""
+
+    def __init__(self, version: int, code: int, whole: bool) -> None:
+        self._version = version
+        self._code = code
+        self._whole = whole
+
+    def message(self, cls: type[Message], source: Any) -> Message:
+        """A message of an answer, from the message or the plain value that it answers."""
+        here = [made.name for made in self._fields(cls) if made.name in ERROR_FIELDS]
+        below = [
+            made.name
+            for made in self._fields(cls)
+            if (inner := row_class(made)) is not None and self._has_place(inner)
+        ]
+        is_place = bool(here) and (self._whole or not below)
+        values: dict[str, Any] = {}
+        for made in self._fields(cls):
+            if made.name in ERROR_FIELDS:
+                values[made.name] = self._code if is_place else 0
+            elif made.name in below:
+                inner = row_class(made)
+                assert inner is not None
+                values[made.name] = [] if is_place else self._rows(inner, made.name, source)
+            elif not _copied(values, made.name, source) and made.name in _UNKNOWN:
+                values[made.name] = -1
+            elif made.name == "records":
+                values[made.name] = b""  # librdkafka takes null for a parse error
+        return cls(**values)
+
+    def _rows(self, cls: type[Message], name: str, source: Any) -> list[Message]:
+        wanted = [each for each in REQUESTED.get(name, ()) if hasattr(source, each)]
+        if not wanted:
+            return [self.message(cls, None)]  # nothing was asked for by name
+        sources = [row for each in wanted for row in getattr(source, each) or ()]
+        return [self.message(cls, row) for row in sources]
+
+    def _fields(self, cls: type[Message]) -> list[Any]:
+        return [made for made in cls.fields if self._version in made.versions]
+
+    def _has_place(self, cls: type[Message]) -> bool:
+        """Whether an error can stand in this message, in this version."""
+        return any(
+            made.name in ERROR_FIELDS
+            or ((inner := row_class(made)) is not None and self._has_place(inner))
+            for made in self._fields(cls)
+        )
+
+
+def _copied(values: dict[str, Any], name: str, source: Any) -> bool:
+    """Copy what identifies a row from the one that it answers. Returns whether it does."""
+    if name not in _COPIED and not (name == "producer_id" and hasattr(source, _OF_A_MARKER)):
+        return False
+    if isinstance(source, str | int):
+        values[name] = source
+        return True
+    same = next(
+        (keys for keys in (TOPIC_FIELDS, PARTITION_FIELDS) if name in keys),
+        (name,),
+    )
+    for each in same:
+        if hasattr(source, each):
+            values[name] = getattr(source, each)
+            return True
+    return False

@@ -1,0 +1,199 @@
+"""The rules of one broker or cluster, applied to requests on the loop that serves them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from functools import partial
+from itertools import count
+from threading import Lock
+from types import MappingProxyType
+from typing import Any
+
+from barnabas.broker.context import Context
+from barnabas.broker.network.request_faults import ConnectionCut
+from barnabas.broker.outcome import Hold, Later, Outcome, Staged
+from barnabas.errors import ConfigError, FetchSessionIdNotFound, KafkaError
+from barnabas.protocol.codec import Message
+from barnabas.protocol.frame import encode_response
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.testing.faults.answerable import is_whole
+from barnabas.testing.faults.arguments import checked
+from barnabas.testing.faults.changed_outcome import changed
+from barnabas.testing.faults.metadata_errors import put_errors
+from barnabas.testing.faults.refusal import merge, refusal
+from barnabas.testing.faults.rule import Rule
+from barnabas.testing.faults.selection import Narrowed, select
+from barnabas.types import FileSlice
+
+MOST_RULES = 1000
+
+Handler = Callable[[Context, Any], Outcome]
+
+_NO_SESSION = 0
+_FULL_WITHOUT_SESSION = -1
+_CODES = MappingProxyType({each.name: each.code for each in KafkaError.__subclasses__()})
+
+
+class RequestRules:
+    """Rules in the order in which they were added: the first that matches a request is applied.
+
+    `changed` is called after each change.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._lock = Lock()
+        self._ids = count(1)
+        self._rules: tuple[Rule, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return self._rules
+
+    def add(
+        self,
+        given: dict[str, Any],
+        broker_ids: Collection[int] = (),
+        listeners: Collection[str] = (),
+    ) -> Rule:
+        """Put a rule in force. Raises ConfigError for one that is misspelt or can never match."""
+        match, action, limits = checked(given, broker_ids, listeners)
+        with self._lock:
+            if len(self._rules) >= MOST_RULES:
+                raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
+            rule = Rule(next(self._ids), match, action, limits, self.remove)
+            self._rules = (*self._rules, rule)
+        self._changed()
+        return rule
+
+    def remove(self, rule: Rule) -> None:
+        """Apply it no more; do nothing if it was removed."""
+        with self._lock:
+            self._rules = tuple(each for each in self._rules if each is not rule)
+        self._changed()
+
+    def clear(self) -> None:
+        """Remove all rules."""
+        with self._lock:
+            self._rules = ()
+        self._changed()
+
+    # ---- on the broker's loop (broker.network.request_faults) ----
+
+    def handle(self, context: Context, request: Message, handler: Handler) -> Outcome:
+        """Stage one of a request, by the first rule that matches it."""
+        api = context.api.name
+        rules = [rule for rule in self._rules if _is_about(rule, context, request)]
+        if api == "Fetch" and any(rule.match.narrowed.topic for rule in rules):
+            refused = _without_session(context, request)
+            if refused is not None:
+                return refused
+        for rule in rules:
+            chosen = _chosen(rule, context, request)
+            if chosen and rule.take():
+                return _apply(rule, context, request, handler)
+        return handler(context, request)
+
+
+def _is_about(rule: Rule, context: Context, request: Message) -> bool:
+    match = rule.match
+    return (
+        match.api == context.api.name
+        and not rule.is_spent
+        and match.client_id in (None, context.client_id)
+        and match.broker_id in (None, context.node.broker_id)
+        and match.listener in (None, context.client.listener)
+        and (match.replicas or not _is_of_follower(request))
+    )
+
+
+def _is_of_follower(request: Any) -> bool:
+    """Whether a follower sent it; a client's replica id is -1, and -2 a debugging tool's."""
+    state = getattr(request, "replica_state", None)
+    ids = (getattr(request, "replica_id", -1), getattr(state, "replica_id", -1))
+    return max(ids) >= 0
+
+
+def _chosen(rule: Rule, context: Context, request: Message) -> bool:
+    """Whether the request is about the rule's topic and partition."""
+    if rule.match.narrowed.topic is None:
+        return True
+    if context.api.name == "Metadata":
+        topics = getattr(request, "topics", None)
+        if topics is None:
+            return True  # it asks for all of them
+        topic_only = Narrowed(rule.match.narrowed.topic)
+        return select(request, topic_only, context.node.image.topic_names).chosen is not None
+    return select(request, rule.match.narrowed, context.node.image.topic_names).chosen is not None
+
+
+def _without_session(context: Context, request: Any) -> Outcome | None:
+    """Have a Fetch request name all of its partitions, which those of a fetch session do not.
+
+    A session is answered as one that was evicted, and a new one is not begun.
+    """
+    if context.version < 7:
+        return None
+    if request.session_id != _NO_SESSION and request.session_epoch > 0:
+        code = FetchSessionIdNotFound.code
+        return refusal(context.api, context.version, request, code, whole=True)
+    request.session_epoch = _FULL_WITHOUT_SESSION
+    return None
+
+
+# ---- one rule, one request ----------------------------------------------------------------------
+
+
+def _apply(rule: Rule, context: Context, request: Message, handler: Handler) -> Outcome:
+    act = partial(_act, rule, context, request, handler)
+    delay_ms = rule.action.delay_ms
+    return Hold(_delayed(delay_ms, act)) if delay_ms else act()
+
+
+async def _delayed(delay_ms: int, act: Callable[[], Outcome]) -> Message | Staged | Later | None:
+    await asyncio.sleep(delay_ms / 1000)
+    outcome = act()
+    return await outcome.until if isinstance(outcome, Hold) else outcome
+
+
+def _act(rule: Rule, context: Context, request: Message, handler: Handler) -> Outcome:
+    action = rule.action
+    if action.cut:
+        raise ConnectionCut(f"{rule} cuts the connection")
+    if action.drop:
+        return changed(handler(context, request), partial(_drop, rule, context))
+    if action.error is None:
+        return handler(context, request)
+    return _refuse(rule, context, request, handler, _CODES[action.error])
+
+
+def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: int) -> Outcome:
+    api, version, narrowed = context.api, context.version, rule.match.narrowed
+    if getattr(request, "acks", None) == 0:
+        # As a broker does: there is no answer in which an error could stand.
+        raise ConnectionCut(f"{rule} refuses a Produce request with acks=0, which has no answer")
+    if api.name == "Metadata":
+        return changed(handler(context, request), partial(put_errors, narrowed, code))
+    chosen, rest = select(request, narrowed, context.node.image.topic_names)
+    assert chosen is not None, "the request was found to be about the topic"
+    whole = is_whole(api.name, rule.action.error or "")
+    refused = refusal(api, version, chosen, code, whole=whole)
+    if rest is None:
+        return refused
+    if isinstance(rest, FetchRequest):
+        rest.max_wait_ms = 0  # the error is to be answered now
+    return changed(handler(context, rest), partial(_merge, refused))
+
+
+def _merge(refused: Message, answer: Message | None) -> None:
+    if answer is not None:
+        merge(answer, refused)
+
+
+def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
+    if answer is not None:
+        for part in encode_response(context.api, context.version, 0, answer):
+            if isinstance(part, FileSlice):
+                part.release()
+    raise ConnectionCut(f"{rule} drops the answer")

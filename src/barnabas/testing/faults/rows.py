@@ -1,0 +1,108 @@
+"""The rows of a request or an answer: where a message names a topic, a partition, a group.
+
+Kafka's messages do so under several names, which are listed here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from barnabas.protocol.api import Api
+from barnabas.protocol.message import Field, Message
+from barnabas.protocol.wire import Array
+
+TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
+PARTITION_FIELDS: Final = ("partition_index", "index", "partition", "partition_id")
+ERROR_FIELDS: Final = ("error_code", "partition_error_code")
+
+TOPIC_LISTS: Final = (
+    "topic_data",
+    "topics",
+    "topic_names",
+    "topic_partitions",
+    "v3_and_below_topics",
+    "resources",
+)
+PARTITION_LISTS: Final = ("partition_data", "partitions", "partition_indexes")
+OUTER_LISTS: Final = ("groups", "transactions", "markers")  # each row has topics of its own
+
+_TOPIC_RESOURCE: Final = 2  # of `resource_type`
+
+REQUESTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "responses": ("topic_data", "topics", "topic_names", "resources"),
+        "partition_responses": ("partition_data",),
+        "topics": ("topics",),
+        "partitions": ("partitions", "partition_indexes"),
+        "results": ("resources", "topics", "groups_names"),
+        "groups": ("groups",),
+        "coordinators": ("coordinator_keys",),
+        "members": ("members",),
+        "markers": ("markers",),
+        "transaction_states": ("transactional_ids",),
+        "replica_election_results": ("topic_partitions",),
+        "partition_result": ("partitions",),
+        "results_by_transaction": ("transactions",),
+        "topic_results": ("topics",),
+        "results_by_partition": ("partitions",),
+        "results_by_topic_v3_and_below": ("v3_and_below_topics",),
+    }
+)
+"""By the list of an answer: the lists of the request to whose rows its own correspond."""
+
+
+def row_class(made: Field) -> type[Message] | None:
+    """The class of a list's rows; None for any other field, and for a list of plain values."""
+    if isinstance(made.type, Array):
+        element = made.type.element
+        if isinstance(element, type) and issubclass(element, Message):
+            return element
+    return None
+
+
+def has_topics(api: Api) -> bool:
+    """Whether requests of this API name topics."""
+    return _reaches(api.request, TOPIC_LISTS)
+
+
+def has_partitions(api: Api) -> bool:
+    """Whether requests of this API name partitions of topics."""
+    return has_topics(api) and _reaches(api.request, PARTITION_LISTS)
+
+
+def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
+    """Whether one of these lists is found on the way through topics and what holds them."""
+    for made in cls.fields:
+        if made.name in names:
+            return True
+        inner = row_class(made)
+        is_on_the_way = made.name in (*TOPIC_LISTS, *OUTER_LISTS)
+        if is_on_the_way and inner is not None and _reaches(inner, names):
+            return True
+    return False
+
+
+def topic_of(row: Any, topic_names: Mapping[bytes, str]) -> str | None:
+    """The topic that a row is about, by its name or its id; None if it is about none."""
+    if isinstance(row, str):
+        return row
+    if getattr(row, "resource_type", _TOPIC_RESOURCE) != _TOPIC_RESOURCE:
+        return None
+    for name in (*TOPIC_FIELDS, "resource_name"):
+        topic: str | None = getattr(row, name, None)
+        if topic:
+            return topic
+    return topic_names.get(bytes(getattr(row, "topic_id", b"")))
+
+
+def partition_of(row: Any) -> int:
+    """The partition that a row is about: a number, or a message with one."""
+    if isinstance(row, int):
+        return row
+    for name in PARTITION_FIELDS:
+        partition: int | None = getattr(row, name, None)
+        if partition is not None:
+            return partition
+    raise ValueError(f"{type(row).__name__} names no partition")

@@ -1,0 +1,143 @@
+"""One rule: which requests it is about, what happens to them, and how often it did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Condition
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from barnabas.errors import BarnabasError
+from barnabas.testing.faults.selection import Narrowed
+
+
+class RuleNotHit(BarnabasError, AssertionError):
+    """A rule was not hit in time; a test fails with the number of hits."""
+
+
+class Match(NamedTuple):
+    """The requests that a rule is about; None: any."""
+
+    api: str
+    narrowed: Narrowed = Narrowed()
+    client_id: str | None = None
+    broker_id: int | None = None
+    listener: str | None = None
+    replicas: bool = False
+    """Also what followers ask for as followers (Fetch and OffsetForLeaderEpoch)."""
+
+
+class Action(NamedTuple):
+    """What happens to a request."""
+
+    error: str | None = None
+    delay_ms: int = 0
+    cut: bool = False
+    drop: bool = False
+
+
+class Rule:
+    """A rule in force until `remove`, the end of its `with` block, or its `count`th hit.
+
+    Made by `faults.add`. All methods may be called in any thread.
+    """
+
+    def __init__(
+        self,
+        rule_id: int,
+        match: Match,
+        action: Action,
+        limits: tuple[int, int | None],
+        remove: Callable[[Rule], None],
+    ) -> None:
+        """`limits`: how many matching requests pass unhurt before the first hit, and the most
+        hits, None for no limit."""
+        self.rule_id = rule_id
+        self.match = match
+        self.action = action
+        self.after, self.count = limits
+        self._remove = remove
+        self._changed = Condition()
+        self._hits = 0
+        self._passed = 0
+
+    @property
+    def hits(self) -> int:
+        """How many requests it was applied to."""
+        return self._hits
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has been applied `count` times, and will not be again."""
+        return self.count is not None and self._hits >= self.count
+
+    def take(self) -> bool:
+        """Count one matching request; whether the rule is applied to it."""
+        with self._changed:
+            if self.is_spent:
+                return False
+            if self._passed < self.after:
+                self._passed += 1
+                return False
+            self._hits += 1
+            self._changed.notify_all()
+            return True
+
+    def wait(self, hits: int = 1, timeout_s: float = 10.0) -> None:
+        """Return when the rule was hit that often. Raises RuleNotHit after `timeout_s`.
+
+        Blocks this thread, and not the broker. Do not call it in the thread of an asyncio loop
+        whose client is to send the requests.
+        """
+        if self.count is not None and hits > self.count:
+            raise RuleNotHit(f"hits={hits} can never be reached: {self} has count={self.count}")
+        deadline_s = time.monotonic() + timeout_s
+        with self._changed:
+            while self._hits < hits:
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    raise RuleNotHit(
+                        f"{self} was hit {self._hits} times in {timeout_s:g} s, not {hits}; "
+                        f"{self._passed} matching requests passed before (after={self.after})"
+                    )
+                self._changed.wait(left_s)
+
+    def remove(self) -> None:
+        """Apply it to no request any more; its counters stay."""
+        self._remove(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value!r}" for name, value in self.arguments().items()]
+        return f"Rule({self.rule_id}: {', '.join(shown)}, hits={self._hits})"
+
+    def arguments(self) -> dict[str, str | int | bool]:
+        """What `add` was called with, but for defaults."""
+        match, action = self.match, self.action
+        given = {
+            "api": match.api,
+            "topic": match.narrowed.topic,
+            "partition": match.narrowed.partition,
+            "client_id": match.client_id,
+            "broker": match.broker_id,
+            "listener": match.listener,
+            "replicas": match.replicas or None,
+            "error": action.error,
+            "delay_ms": action.delay_ms or None,
+            "cut": action.cut or None,
+            "drop": action.drop or None,
+            "count": self.count,
+            "after": self.after or None,
+        }
+        return {name: value for name, value in given.items() if value is not None}

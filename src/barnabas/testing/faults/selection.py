@@ -1,0 +1,83 @@
+"""The part of a request that a rule is about: some topics or partitions of it, or all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from barnabas.protocol.message import Message
+from barnabas.testing.faults.rows import (
+    OUTER_LISTS,
+    PARTITION_LISTS,
+    TOPIC_LISTS,
+    partition_of,
+    topic_of,
+)
+
+M = TypeVar("M", bound=Message)
+
+
+class Narrowed(NamedTuple):
+    """What a rule is narrowed to."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+    def has(self, topic: str | None, partition: int) -> bool:
+        """Whether it is about this partition."""
+        return topic == self.topic and self.partition in (None, partition)
+
+
+class Selection(NamedTuple):
+    """A request in two: what a rule is about, and the rest. None: nothing is left for it."""
+
+    chosen: Message | None
+    rest: Message | None
+
+
+def select(request: Message, to: Narrowed, topic_names: Mapping[bytes, str]) -> Selection:
+    """Divide a request. `topic_names` has the names of topics by their ids."""
+    if to.topic is None:
+        return Selection(request, None)
+    chosen, rest = copy(request), copy(request)
+    has_chosen = has_rest = False
+    for made in request.fields:
+        rows = getattr(request, made.name)
+        if not rows or made.name not in (*TOPIC_LISTS, *OUTER_LISTS):
+            continue
+        taken, left = [], []
+        for row in rows:
+            divide = select if made.name in OUTER_LISTS else _of_topic
+            of_rule, others = divide(row, to, topic_names)
+            taken += [] if of_rule is None else [of_rule]
+            left += [] if others is None else [others]
+        setattr(chosen, made.name, taken)
+        setattr(rest, made.name, left)
+        has_chosen, has_rest = has_chosen or bool(taken), has_rest or bool(left)
+    if not has_chosen:
+        return Selection(None, request)
+    return Selection(chosen, rest if has_rest else None)
+
+
+def _of_topic(row: Any, to: Narrowed, topic_names: Mapping[bytes, str]) -> tuple[Any, Any]:
+    """The row of a topic in two."""
+    if topic_of(row, topic_names) != to.topic:
+        return None, row
+    if to.partition is None:
+        return row, None
+    chosen, rest = copy(row), copy(row)
+    for name in PARTITION_LISTS:
+        partitions = getattr(row, name, None)
+        if partitions is None:
+            continue
+        taken = [each for each in partitions if partition_of(each) == to.partition]
+        left = [each for each in partitions if partition_of(each) != to.partition]
+        setattr(chosen, name, taken)
+        setattr(rest, name, left)
+        return chosen if taken else None, rest if left else None
+    return None, row
+
+
+def copy(message: M) -> M:
+    """A message of its own with the same values."""
+    return type(message)(**{made.name: getattr(message, made.name) for made in message.fields})

@@ -39,7 +39,10 @@ _COMMANDS = {
     "table": "Merge and remove files of Delta tables.",
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
+    "install-scripts": "Write Kafka's scripts, such as kafka-topics.sh.",
 }
+
+_KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints ours for them.")
 
 
 _MODULES = {
@@ -51,6 +54,7 @@ _MODULES = {
     "dead-letters": "records.dead_letters_command",
     "records": "records.delete_command",
     "table": "table_command",
+    "install-scripts": "kafka.install_command",
 }
 """The modules of commands that are not in `<name>/command.py`."""
 
@@ -81,7 +85,7 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl([*_COMMANDS.items(), _KAFKA_TOOLS])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

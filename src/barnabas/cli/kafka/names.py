@@ -21,7 +21,6 @@ MODULES: Final = {
     "kafka-broker-api-versions": "broker_api_versions",
     "kafka-log-dirs": "log_dirs",
     "kafka-cluster": "cluster",
-    "kafka-replica-verification": "replica_verification",
     "kafka-server-start": "server_start",
     "kafka-server-stop": "server_stop",
     "zookeeper-shell": "zookeeper_shell",
@@ -142,6 +141,10 @@ NOT_COVERED: Final = {
     "kafka-jmx": "Barnabas has no JMX: its metrics are text of Prometheus, served over HTTP",
     "kafka-e2e-latency": (
         "Barnabas has no such measurement; `barnabas perf produce` shows the latency of writes"
+    ),
+    "kafka-replica-verification": (
+        "Barnabas does not compare replicas; `barnabas partitions watch` shows how far each is "
+        "behind, `barnabas dump --verify DIR` checks the files of a broker"
     ),
     "kafka-verifiable-producer": "Barnabas has no such tool of its own",
     "kafka-verifiable-consumer": "Barnabas has no such tool of its own",

@@ -85,7 +85,7 @@ def _run(typed: str, words: list[str]) -> int:
         raise NotCovered(replaced_line(REPLACED[script], words))
     tool = load(script)
     asked = [word for word in words if word != _EXPLAIN]
-    if (not words and tool.options) or set(asked) & set(_HELP):
+    if (not words and not tool.runs_alone) or set(asked) & set(_HELP):
         return _help(script, tool, is_asked=bool(asked))
     if "--version" in asked and script.startswith("kafka-"):
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")

@@ -29,6 +29,7 @@ class Tool(NamedTuple):
     retired: Mapping[str, Retired] = {}
     abbreviates: bool = False  # names of options may be shortened
     operands: str = ""  # what words without an option stand for; empty: they are ignored
+    runs_alone: bool = False  # without any words; others print their help then
 
 
 class Retired(NamedTuple):

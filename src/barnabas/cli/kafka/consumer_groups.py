@@ -188,6 +188,8 @@ async def _describe(given: Given) -> None:
     for each in described:
         if each.group.state == DEAD:
             print_error(f"Consumer group '{each.group.group_id}' does not exist.")
+            if "members" in given:  # 3.9 has the heading all the same
+                click.echo(members_text(each.group, verbose="verbose" in given), nl=False)
             continue
         text = remark(each)
         if text is not None:

@@ -43,7 +43,7 @@ _MESSAGES: Final = {
 }
 
 
-_SUBJECT: Final = re.compile(r"(?:topic|group|broker) (?:'[^']*'|\\d+): ")
+_SUBJECT: Final = re.compile(r"\A(?:configs of )?(?:topic|group|broker) (?:'[^']*'|\d+): ")
 
 
 def java_class(error: KafkaError) -> str:

@@ -68,8 +68,8 @@ _COLLISION = (
 Described = list[tuple[TopicDescription, list[ConfigEntry]]]
 
 
-class Missing(BarnabasError):
-    """No topic has the name."""
+class Refused(BarnabasError):
+    """What Kafka's tool refuses by itself, in its words."""
 
 
 def _check(given: Given) -> str:
@@ -153,7 +153,7 @@ def run(given: Given) -> int:
     work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}
     try:
         run_client(work.get(action, _delete)(given))
-    except (Missing, BarnabasError) as error:
+    except BarnabasError as error:
         if isinstance(error, BadCommandLine | NotCovered | Unreachable):
             raise
         click.echo(f"Error while executing topic command : {java_message(error)}")
@@ -170,8 +170,11 @@ async def _create(given: Given) -> None:
     name = given.required("topic")
     if "." in name or "_" in name:
         click.echo(_COLLISION)
-    partitions = given.number("partitions", 1)
-    factor = given.number("replication-factor", 1, _INT16_MAX)
+    partitions, factor = given.number("partitions"), given.number("replication-factor")
+    if partitions is not None and partitions < 1:
+        raise Refused("The partitions must be greater than 0")
+    if factor is not None and not 1 <= factor <= _INT16_MAX:
+        raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
     assignment = _assignment(given)
     topic = NewTopic(
         name,
@@ -206,7 +209,7 @@ async def _describe(given: Given) -> None:
 
 
 async def _described(admin: Admin, given: Given) -> Described:
-    """The topics of a description with their configs. Raises Missing."""
+    """The topics of a description with their configs. Raises Refused."""
     wanted = given.text("topic-id")
     if wanted is None:
         names = await _existing(admin, given)
@@ -216,7 +219,7 @@ async def _described(admin: Admin, given: Given) -> Described:
             each for each in await admin.describe_topics() if uuid_text(each.topic_id) == wanted
         ]
         if not topics and "if-exists" not in given:
-            raise Missing(f"TopicId '{wanted}' does not exist as expected")
+            raise Refused(f"TopicId '{wanted}' does not exist as expected")
     if not topics:
         return []
     resources = [ConfigResource(TOPIC, topic.name) for topic in topics]
@@ -246,11 +249,11 @@ async def _delete(given: Given) -> None:
 
 
 async def _existing(admin: Admin, given: Given) -> list[str]:
-    """The topics that the line means. Raises Missing, unless --if-exists accepts that."""
+    """The topics that the line means. Raises Refused, unless --if-exists accepts that."""
     names = await _names(admin, given)
     topic = given.text("topic")
     if topic is not None and not names and "if-exists" not in given:
-        raise Missing(f"Topic '{topic}' does not exist as expected")
+        raise Refused(f"Topic '{topic}' does not exist as expected")
     return names
 
 

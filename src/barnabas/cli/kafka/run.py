@@ -112,9 +112,8 @@ def _of_class(words: list[str]) -> tuple[str, list[str]]:
         )
     name = left.pop(0)
     if name not in CLASSES:
-        shorter = {each.rpartition(".")[2]: each for each in CLASSES}
-        near = get_close_matches(name.rpartition(".")[2], shorter, 1)
-        advice = f"is {shorter[near[0]]} meant?" if near else "it runs Kafka's tools only"
+        near = get_close_matches(name, CLASSES, 1, 0.7)
+        advice = f"is {near[0]} meant?" if near else "it runs Kafka's tools only"
         raise NotCovered(f"no class {name}: {advice}")
     return CLASSES[name], left
 

@@ -19,6 +19,7 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.kit.clients.kafka_tools import Tools
+from tests.kit.processes.zookeeper_process import zookeeper_process
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
@@ -98,3 +99,21 @@ def test_ux_6_records_are_deleted_in_kafkas_words(
     theirs = kafkas.try_run("kafka-delete-records", *words)
     assert ours == theirs.stdout
     assert "low_watermark: 1" in ours
+
+
+def test_ux_6_zookeepers_tree_is_read_in_its_shells_words(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    connected = "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null\n"
+    with zookeeper_process(tmp_path) as zookeeper:
+        address = zookeeper.connect
+        for command, code, said, complaint in (
+            ("ls /zookeeper", 0, "[config, quota]\n", ""),
+            ("get /zookeeper/quota", 0, "\n", ""),
+            ("get /nope", 1, "", "Node does not exist: /nope\n"),
+        ):
+            capfd.readouterr()
+            assert main(["zookeeper-shell.sh", address, *command.split()]) == code
+            output, errors = capfd.readouterr()
+            assert output == f"Connecting to {address}\n{connected}{said}"
+            assert errors == complaint

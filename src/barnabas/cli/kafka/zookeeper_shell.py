@@ -58,10 +58,10 @@ def run(given: Given) -> int:
         raise NotCovered("-s and -R print another layout here; --explain gives our command for it")
     click.echo(f"Connecting to {address}")
     node = run_client(_node(address, path))
+    click.echo("\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null")
     if node is None:
         click.echo(f"Node does not exist: {path}", err=True)
         return EXIT_FAILURE
-    click.echo("\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null zxid: -1")
     if command == "ls":
         click.echo(f"[{', '.join(sorted(node.children))}]")
         return EXIT_OK

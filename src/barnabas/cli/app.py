@@ -44,7 +44,10 @@ _COMMANDS = {
     "profile": "Name clusters, for --profile instead of their addresses.",
     "verifiable-producer": "Send numbers, and print each outcome as JSON.",
     "verifiable-consumer": "Consume in a group, and print each event as JSON.",
+    "install-scripts": "Write Kafka's scripts, such as kafka-topics.sh.",
 }
+
+_KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints ours for them.")
 
 
 _MODULES = {
@@ -59,6 +62,7 @@ _MODULES = {
     "log-dirs": "log_dirs.command",
     "verifiable-producer": "verifiable.producer_command",
     "verifiable-consumer": "verifiable.consumer_command",
+    "install-scripts": "kafka.install_command",
 }
 """The modules of commands that are not in `<name>/command.py`."""
 
@@ -97,7 +101,7 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl([*_COMMANDS.items(), _KAFKA_TOOLS])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -37,6 +37,10 @@ def _run(words: list[str]) -> int:
         from barnabas.cli.server.start_command import start
 
         return start(words[2:])
+    if words and words[0].startswith(("kafka-", "zookeeper-", "connect-", "trogdor")):
+        from barnabas.cli.kafka.run import run as run_kafka_tool
+
+        return run_kafka_tool(words)
     from barnabas.cli.app import run
 
     return run(words)

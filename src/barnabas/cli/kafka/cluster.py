@@ -1,0 +1,55 @@
+"""`kafka-cluster.sh`."""
+
+from __future__ import annotations
+
+import click
+
+from barnabas.cli.kafka.options import BadCommandLine, Given, values
+from barnabas.cli.kafka.tool import Line, NotCovered, Retired, Tool, client_configs, servers
+from barnabas.cli.main import EXIT_OK
+from barnabas.cli.options import run_client
+from barnabas.client.admin.admin import Admin
+
+_COMMANDS = ("cluster-id", "unregister")
+
+
+def _check(given: Given) -> None:
+    """Raises BadCommandLine, NotCovered."""
+    if len(given.others) != 1 or given.others[0] not in _COMMANDS:
+        raise BadCommandLine(
+            f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
+        )
+    if given.others[0] == "unregister":
+        raise NotCovered("The target cluster does not support the broker unregistration API.")
+    servers(given)
+
+
+def explain(given: Given) -> list[Line]:
+    """There is no such command of ours."""
+    _check(given)
+    raise NotCovered(
+        "barnabas has no command of its own for this: the line runs as it is, without --explain"
+    )
+
+
+def run(given: Given) -> int:
+    """Print the cluster's id."""
+    _check(given)
+    click.echo(f"Cluster ID: {run_client(_cluster_id(given))}")
+    return EXIT_OK
+
+
+async def _cluster_id(given: Given) -> str:
+    async with Admin(servers(given), **client_configs(given, "config")) as admin:
+        return (await admin.describe_cluster()).cluster_id
+
+
+TOOL = Tool(
+    "The Kafka cluster tool.",
+    values("bootstrap-server=HOST:PORT config=FILE id=ID"),
+    explain,
+    run,
+    {"command-config": Retired("Kafka calls it --config here", "config")},
+    abbreviates=True,
+    operands="cluster-id",
+)

@@ -1,0 +1,252 @@
+"""`kafka-configs.sh`, for topics and brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from barnabas.cli.configs.changes import BadChange, operations
+from barnabas.cli.configs.text import describe_configs_text, shown_entries
+from barnabas.cli.kafka.java_errors import java_text
+from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
+from barnabas.cli.kafka.tool import (
+    BROKER_LIST,
+    ZOOKEEPER,
+    Line,
+    NotCovered,
+    Retired,
+    Tool,
+    at_servers,
+    client_configs,
+    flagged,
+    named,
+    no_client_configs,
+    servers,
+)
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import run_client
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import (
+    BROKER,
+    TOPIC,
+    ConfigOperation,
+    ConfigOperationType,
+    ConfigResource,
+)
+from barnabas.config import load_properties
+from barnabas.errors import KafkaError
+
+_TYPES: Final = {"topics": TOPIC, "brokers": BROKER}
+_SHORT: Final = {"topic": "topics", "broker": "brokers"}
+_MISSING: Final = {
+    "clients": "quotas",
+    "users": "quotas and SCRAM credentials",
+    "ips": "quotas",
+    "client-metrics": "subscriptions to clients' metrics",
+    "broker-loggers": "log levels that change while a broker runs",
+    "groups": "configs of groups",
+    "client": "quotas",
+    "user": "quotas and SCRAM credentials",
+    "ip": "quotas",
+    "client-defaults": "quotas",
+    "user-defaults": "quotas",
+    "ip-defaults": "quotas",
+    "broker-logger": "log levels that change while a broker runs",
+    "group": "configs of groups",
+}
+"""What Kafka configures and this tool does not."""
+
+
+def _resources(given: Given) -> tuple[int, list[str] | None]:
+    """The type and the names; "" for the defaults of brokers, None for all names.
+
+    Raises BadCommandLine, NotCovered.
+    """
+    for name in _MISSING.keys() & set(given):
+        raise NotCovered(f"--{name}: `barnabas` has no command for {_MISSING[name]}")
+    short = [name for name in (*_SHORT, "broker-defaults") if name in given]
+    types = given.texts("entity-type")
+    if len(types) + len(short) != 1:
+        raise BadCommandLine("name one kind: --topic, --broker, --broker-defaults or --entity-type")
+    if types and types[0] in _MISSING:
+        raise NotCovered(
+            f"--entity-type {types[0]}: `barnabas` has no command for {_MISSING[types[0]]}"
+        )
+    if types and types[0] not in _TYPES:
+        raise BadCommandLine(
+            f"Invalid entity type {types[0]}, the entity type must be one of {', '.join(_TYPES)}"
+        )
+    if short == ["broker-defaults"]:
+        return BROKER, [""]
+    kind = _TYPES[types[0] if types else _SHORT[short[0]]]
+    given.not_with("entity-default", "entity-name", "topic", "broker")
+    if "entity-default" in given:
+        if kind == TOPIC:
+            raise BadCommandLine(
+                "--entity-default: topics have no defaults of their own; the brokers' configs are"
+            )
+        return kind, [""]
+    names = given.texts("entity-name") or [text for name in short for text in given.texts(name)]
+    for name in names:
+        if kind == BROKER and not name.isdecimal():
+            raise BadCommandLine(
+                f"The entity name for brokers must be a valid integer broker id, found: {name}"
+            )
+    return kind, names or None
+
+
+def _check(given: Given) -> str:
+    """The action. Raises BadCommandLine."""
+    if ("alter" in given) == ("describe" in given):
+        raise BadCommandLine("Command must include exactly one action: --describe, --alter")
+    if "bootstrap-controller" in given:
+        raise NotCovered("--bootstrap-controller: there is no KRaft quorum; ask a broker instead")
+    servers(given)
+    if "describe" in given:
+        for name in ("add-config", "add-config-file", "delete-config"):
+            given.not_with(name, "describe")
+        return "describe"
+    given.only_with("all", "describe")
+    if not {"add-config", "add-config-file", "delete-config"} & set(given):
+        raise BadCommandLine(
+            "At least one of --add-config, --add-config-file, or --delete-config must be "
+            "specified with --alter"
+        )
+    given.not_with("add-config", "add-config-file")
+    return "alter"
+
+
+def _changes(given: Given) -> list[ConfigOperation]:
+    """Raises BadCommandLine."""
+    try:
+        changes = operations(given.texts("add-config"), given.texts("delete-config"), (), ())
+    except BadChange as error:
+        raise BadCommandLine(str(error)) from error
+    set_by_file = [
+        ConfigOperation(name, ConfigOperationType.SET, value)
+        for name, value in _of_file(given).items()
+    ]
+    return changes + set_by_file
+
+
+def _of_file(given: Given) -> Mapping[str, str]:
+    path = given.text("add-config-file")
+    return {} if path is None else load_properties(path)
+
+
+def explain(given: Given) -> list[Line]:
+    """Our commands for the line."""
+    action = _check(given)
+    kind, names = _resources(given)
+    no_client_configs(given)
+    if names is None:
+        raise NotCovered(
+            f"our command shows one {'topic' if kind == TOPIC else 'broker'} at a time: add its "
+            "name by --entity-name"
+        )
+    if action == "describe":
+        options = flagged(given, "all")
+    else:
+        _changes(given)
+        options = named(given, "add-config", "add") + named(given, "delete-config", "delete")
+        for name, value in _of_file(given).items():
+            options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
+    return [
+        ["configs", action, *_whose(kind, name), *options, *at_servers(given)] for name in names
+    ]
+
+
+def _whose(kind: int, name: str) -> Line:
+    if not name:
+        return ["--broker-defaults"]
+    return ["--topic" if kind == TOPIC else "--broker", name]
+
+
+def run(given: Given) -> int:
+    """Do it, with Kafka's lines."""
+    action = _check(given)
+    kind, names = _resources(given)
+    try:
+        run_client((_describe if action == "describe" else _alter)(given, kind, names))
+    except KafkaError as error:
+        click.echo(f"Error while executing config command: {java_text(error)}", err=True)
+        return EXIT_FAILURE
+    return EXIT_OK
+
+
+def _admin(given: Given) -> Admin:
+    return Admin(servers(given), **client_configs(given))
+
+
+async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
+    everything = "all" in given
+    async with _admin(given) as admin:
+        if names is None:
+            names = await _every_name(admin, kind)
+        for name in names:
+            resource = ConfigResource(kind, name)
+            found = await admin.describe_configs(resource, include_synonyms=True)
+            entries = shown_entries(resource, found, everything)
+            click.echo(describe_configs_text(resource, entries, everything), nl=False)
+
+
+async def _every_name(admin: Admin, kind: int) -> list[str]:
+    """Every topic; or every broker, and the defaults behind them."""
+    if kind == TOPIC:
+        return await admin.list_topics()
+    brokers = (await admin.describe_cluster()).brokers
+    return [*sorted(str(broker.broker_id) for broker in brokers), ""]
+
+
+async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
+    if names is None:
+        raise BadCommandLine("an entity-name or default entity must be specified with --alter")
+    changes = _changes(given)
+    async with _admin(given) as admin:
+        for name in names:
+            resource = ConfigResource(kind, name)
+            await _refuse_unset(admin, resource, changes)
+            await admin.alter_configs(resource, changes)
+            text = f"config for {'topic' if kind == TOPIC else 'broker'} {name}"
+            if not name:
+                text = "default config for brokers in the cluster"
+            click.echo(f"Completed updating {text}.")
+
+
+async def _refuse_unset(
+    admin: Admin, resource: ConfigResource, changes: list[ConfigOperation]
+) -> None:
+    """Raises BadCommandLine for a config that was to be deleted and is not set."""
+    wanted = {each.name for each in changes if each.op is ConfigOperationType.DELETE}
+    if wanted:
+        own = shown_entries(resource, await admin.describe_configs(resource), False)
+        unset = wanted - {entry.name for entry in own}
+        if unset:
+            raise BadCommandLine(f"Invalid config(s): {','.join(sorted(unset))}: not set")
+
+
+TOOL = Tool(
+    "This tool helps to manipulate and describe entity config for a topic, client, user, broker, "
+    "ip or client-metrics",
+    (
+        *flags(
+            "all alter broker-defaults client-defaults describe entity-default force ip-defaults "
+            "user-defaults"
+        ),
+        *values(
+            "add-config=NAME=VALUE,... add-config-file=FILE bootstrap-controller=HOST:PORT "
+            "bootstrap-server=HOST:PORT broker=ID broker-logger=ID client=ID client-metrics=NAME "
+            "command-config=FILE delete-config=NAME,... entity-name=NAME entity-type=TYPE "
+            "group=GROUP ip=IP topic=TOPIC user=USER"
+        ),
+    ),
+    explain,
+    run,
+    {
+        "zookeeper": ZOOKEEPER,
+        "broker-list": BROKER_LIST,
+        "zk-tls-config-file": Retired("tools ask brokers instead of ZooKeeper", ""),
+    },
+)

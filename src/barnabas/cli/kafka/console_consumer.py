@@ -1,0 +1,356 @@
+"""`kafka-console-consumer.sh`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+import click
+
+from barnabas.cli.complaint import warn
+from barnabas.cli.kafka.message_layout import Layout, default_layout, deserializer, nothing
+from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
+from barnabas.cli.kafka.tool import (
+    BROKER_LIST,
+    NEW_CONSUMER,
+    ZOOKEEPER,
+    Line,
+    NotCovered,
+    Retired,
+    Tool,
+    at_servers,
+    flagged,
+    named,
+    no_client_configs,
+    patterns,
+    servers,
+)
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import key_values, run_client
+from barnabas.cli.records.start_position import Start, Subscribed, give_back, go_to
+from barnabas.client.config import ClientConfig, ConsumerConfig
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.fetched import ConsumerRecord
+from barnabas.clock import SystemClock, SystemRandom
+from barnabas.config import load_properties
+
+_WHO = "kafka-console-consumer.sh"
+_ERROR = "ERROR Error processing message, terminating consumer process"
+_POLL_MS = 1_000
+_OWN_GROUPS = 100_000
+_OFFSETS = "OffsetsMessageFormatter"
+_GROUPS = "GroupMetadataMessageFormatter"
+_OLD_PACKAGE = "kafka.coordinator.group.GroupMetadataManager$"
+_LEVELS = ("read_uncommitted", "read_committed")
+_FIELDS = {
+    "print.partition": "Partition:{partition}",
+    "print.offset": "Offset:{offset}",
+    "print.headers": "{headers}",
+    "print.key": "{key}",
+}
+"""The parts of our template."""
+
+
+class Limits(NamedTuple):
+    max_messages: int | None  # None: endless
+    timeout_ms: int | None  # of silence; None: endless
+
+
+class Wanted(NamedTuple):
+    """What to read, and how to show it."""
+
+    start: Start | Subscribed
+    limits: Limits
+    layout: Layout
+    skips_errors: bool
+
+
+def _properties(given: Given) -> dict[str, str]:
+    """The properties of the formatter, of the file and the line."""
+    path = given.text("formatter-config")
+    own = {} if path is None else load_properties(path)
+    own |= key_values(given.texts("property"), "--property")
+    for option in ("key-deserializer", "value-deserializer"):
+        name = given.text(option)
+        if name is not None:
+            own[option.replace("-", ".")] = name
+    return own
+
+
+def _layout(given: Given) -> Layout:
+    """The layout of the formatter. Raises NotCovered, BadCommandLine."""
+    name = given.text("formatter") or ""
+    own = name.rpartition(".")[2]
+    if not name or own == "DefaultMessageFormatter":
+        return default_layout(_properties(given))
+    if own == "NoOpMessageFormatter":
+        return nothing
+    template = _internal_template(name)
+    from barnabas.cli.records.layout import template_layout
+
+    return template_layout(template)
+
+
+def _internal_template(name: str) -> str:
+    """Our format for a formatter of the offsets topic. Raises NotCovered for any other class."""
+    if name.startswith(_OLD_PACKAGE):
+        own = name.removeprefix(_OLD_PACKAGE)
+        if own in (_OFFSETS, _GROUPS):
+            return "offsets" if own == _OFFSETS else "groups"
+    raise NotCovered(
+        f"--formatter {name}: a class of Java; there are kafka.tools.DefaultMessageFormatter, "
+        f"kafka.tools.NoOpMessageFormatter, {_OLD_PACKAGE}{_OFFSETS} and {_OLD_PACKAGE}{_GROUPS}"
+    )
+
+
+def _check(given: Given) -> None:
+    """Raises BadCommandLine for options that contradict each other."""
+    given.one_of("topic", "include")
+    servers(given)
+    if "partition" in given:
+        if "topic" not in given:
+            raise BadCommandLine("The topic is required when partition is specified: add --topic")
+        if "from-beginning" in given and "offset" in given:
+            raise BadCommandLine(
+                "Options from-beginning and offset cannot be specified together: leave out one"
+            )
+    elif "offset" in given:
+        raise BadCommandLine(
+            "The partition is required when offset is specified: add --partition N"
+        )
+    level = given.text("isolation-level")
+    if level is not None and level not in _LEVELS:
+        raise BadCommandLine(f"--isolation-level {level}: not one of {', '.join(_LEVELS)}")
+
+
+def _offset(given: Given) -> str | int:
+    """The offset to start at. Raises BadCommandLine."""
+    text = given.text("offset")
+    if text is None:
+        return "earliest" if "from-beginning" in given else "latest"
+    lower = text.lower()
+    if lower in ("earliest", "latest"):
+        return lower
+    if not re.fullmatch(r"\d{1,19}", text):
+        raise BadCommandLine(
+            f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', "
+            "'latest', or a non-negative long."
+        )
+    return int(text)
+
+
+def _configs(given: Given) -> dict[str, str]:
+    """The consumer's configs, the file's and the line's, which win. Raises NotCovered."""
+    path = given.text("consumer.config")
+    of_file = {} if path is None else load_properties(path)
+    if of_file.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
+        raise NotCovered(f"{path}: clients of Barnabas speak PLAINTEXT only")
+    return {**of_file, **key_values(given.texts("consumer-property"), "--consumer-property")}
+
+
+def _group(given: Given, configs: Mapping[str, str]) -> str | None:
+    """The group that the line names. Raises BadCommandLine."""
+    named_so = {given.text("group"), configs.get("group.id")} - {None}
+    if len(named_so) > 1:
+        raise BadCommandLine(
+            "The group ids provided in different places (directly using '--group', via "
+            "'--consumer-property', or via '--consumer.config') do not match."
+        )
+    if named_so and "partition" in given:
+        raise BadCommandLine("Options group and partition cannot be specified together.")
+    return next(iter(named_so), None)
+
+
+def explain(given: Given) -> list[Line]:
+    """Our command for the line."""
+    _check(given)
+    _group(given, _configs(given))
+    _offset(given)
+    no_client_configs(given, "consumer.config")
+    topic = given.text("topic")
+    line = ["consume", topic] if topic is not None else ["consume", *named(given, "include")]
+    for option in ("group", "partition", "offset", "max-messages", "timeout-ms", "isolation-level"):
+        line += named(given, option)
+    line += [*flagged(given, "from-beginning"), *named(given, "consumer-property")]
+    return [[*line, *_format(given), *at_servers(given)]]
+
+
+def _format(given: Given) -> Line:
+    """Our --format for the formatter and its properties."""
+    name = given.text("formatter") or ""
+    if name and name.rpartition(".")[2] != "DefaultMessageFormatter":
+        return ["--format", _internal_template(name)]
+    own = _properties(given)
+    default_layout(own)  # refuses what is wrong
+    for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
+        if deserializer(own.get(option)) is not bytes:
+            raise NotCovered(f"{own[option]}: our command prints keys and values as they are")
+    for option, default in (
+        ("line.separator", "\n"),
+        ("headers.separator", ","),
+        ("null.literal", "null"),
+    ):
+        if own.get(option, default) != default:
+            raise NotCovered(f"--property {option}: our command has no such option")
+    shown = {each for each, text in own.items() if text.strip().lower() == "true"}
+    if "print.timestamp" in shown:
+        parts = ["CreateTime:{timestamp}"]
+    else:
+        parts = []
+    parts += [part for each, part in _FIELDS.items() if each in shown]
+    has_value = own.get("print.value", "true").strip().lower() == "true"
+    if not parts and has_value:
+        return []
+    parts += ["{value}"] * has_value
+    between = own.get("key.separator", "\t").replace("\\", "\\\\").replace("\t", "\\t")
+    return ["--format", between.join(parts)]
+
+
+def run(given: Given) -> int:
+    """Print the records until the limits are reached, or Ctrl-C."""
+    _check(given)
+    configs = _configs(given)
+    group = _group(given, configs)
+    options = _options(given, configs, group)
+    topic, include = given.text("topic"), given.text("include")
+    start: Start | Subscribed
+    if include is not None:
+        start = Subscribed(patterns(include, "include"))
+        if group is None:
+            # Only groups find new topics; this one commits nothing (UX-2).
+            options["group_id"] = f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
+            options["enable_auto_commit"] = False
+    elif group is not None:
+        start = Subscribed((topic or "",))
+    else:
+        partition = given.number("partition", 0)
+        start = Start(topic or "", () if partition is None else (partition,), _offset(given))
+    limits = Limits(given.number("max-messages", -1), given.number("timeout-ms", -1, 2**63 - 1))
+    wanted = Wanted(start, limits, _layout(given), "skip-message-on-error" in given)
+    printer = Printer(sys.stdout.buffer, wanted)
+    try:
+        run_client(_print_all(Consumer(servers(given), **options), wanted, printer))
+    except KeyboardInterrupt:
+        pass  # the usual end
+    except BadCommandLine as error:
+        click.echo(
+            f"ERROR Error processing message, terminating consumer process: {error}", err=True
+        )
+        printer.end()
+        return EXIT_FAILURE
+    printer.end()
+    return EXIT_OK
+
+
+def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dict[str, Any]:
+    """The consumer's options. Raises BadCommandLine."""
+    reset = configs.get("auto.offset.reset")
+    if "from-beginning" in given and reset not in (None, "earliest"):
+        raise BadCommandLine(
+            f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', "
+            "please remove one option"
+        )
+    options: dict[str, Any] = {
+        "client_id": "console-consumer",
+        "isolation_level": given.text("isolation-level") or _LEVELS[0],
+        "allow_auto_create_topics": False,  # a mistyped name must not create a topic
+        "max_poll_records": 5_000,
+        "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
+    }
+    for name, value in configs.items():
+        option = name.replace(".", "_")
+        if option in ClientConfig._fields or option in ConsumerConfig._fields:
+            options[option] = value
+        elif name not in ("bootstrap.servers", "key.deserializer", "value.deserializer"):
+            warn(_WHO, f"{name}={shlex.quote(value)} has no effect on our consumer")
+    if group is not None:
+        options["group_id"] = group
+    return options
+
+
+class Printer:
+    """Writes records to standard output and counts them."""
+
+    def __init__(self, output: BinaryIO, wanted: Wanted) -> None:
+        self._output = output
+        self._layout = wanted.layout
+        self._skips_errors = wanted.skips_errors
+        self.count = 0
+
+    def show(self, records: list[ConsumerRecord]) -> None:
+        """Print them. Raises BadCommandLine for one that the layout cannot show."""
+        for record in records:
+            try:
+                self._output.write(self._layout(record))
+            except BadCommandLine:
+                if not self._skips_errors:
+                    raise
+            self.count += 1
+        self._output.flush()
+
+    def end(self) -> None:
+        self._output.flush()
+        click.echo(f"Processed a total of {self.count} messages", err=True)
+
+
+async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> None:
+    clock = SystemClock()
+    most, timeout_ms = wanted.limits
+    async with consumer:
+        await go_to(consumer, wanted.start)
+        heard_ms = clock.monotonic_ms()
+        while most is None or most < 0 or printer.count < most:
+            wait_ms = _POLL_MS
+            if timeout_ms is not None and timeout_ms >= 0:
+                wait_ms = min(wait_ms, heard_ms + timeout_ms - clock.monotonic_ms())
+                if wait_ms <= 0:
+                    click.echo(
+                        f"{_ERROR}: org.apache.kafka.common.errors.TimeoutException", err=True
+                    )
+                    return
+            records = await consumer.poll(wait_ms)
+            if records:
+                heard_ms = clock.monotonic_ms()
+            shown = records if most is None or most < 0 else records[: most - printer.count]
+            try:
+                printer.show(shown)
+            except BaseException:
+                give_back(consumer, records)
+                raise
+            give_back(consumer, records[len(shown) :])
+
+
+TOOL = Tool(
+    "This tool helps to read data from Kafka topics and outputs it to standard output.",
+    (
+        *flags("enable-systest-events from-beginning skip-message-on-error"),
+        *values(
+            "bootstrap-server=HOST:PORT consumer-property=NAME=VALUE consumer.config=FILE "
+            "formatter=CLASS formatter-config=FILE group=GROUP include=REGEX isolation-level=LEVEL "
+            "key-deserializer=CLASS max-messages=N offset=OFFSET partition=N property=NAME=VALUE "
+            "timeout-ms=MS topic=TOPIC value-deserializer=CLASS"
+        ),
+    ),
+    explain,
+    run,
+    {
+        "zookeeper": ZOOKEEPER,
+        "broker-list": BROKER_LIST,
+        "new-consumer": NEW_CONSUMER,
+        "whitelist": Retired("Kafka calls it --include", "include"),
+        "blacklist": Retired(
+            "Kafka removed it with the old consumer; a pattern like (?!NAME$).* leaves out a topic",
+            "",
+        ),
+        "delete-consumer-offsets": Retired(
+            "offsets are no longer kept in ZooKeeper; kafka-consumer-groups.sh --delete-offsets "
+            "deletes them",
+            "",
+            False,
+        ),
+        "csv-reporter-enabled": Retired("Kafka removed it with the old consumer", "", False),
+    },
+)

@@ -1,0 +1,283 @@
+"""`kafka-console-producer.sh`.
+
+As in Kafka a record that no broker accepted is an error on standard error, not an exit code.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from barnabas.cli.complaint import warn
+from barnabas.cli.kafka.java_errors import java_text
+from barnabas.cli.kafka.options import BadCommandLine, Given, Option, flags, values
+from barnabas.cli.kafka.tool import (
+    BROKER_LIST,
+    ZOOKEEPER,
+    Line,
+    NotCovered,
+    Retired,
+    Tool,
+    at_servers,
+    named,
+    no_client_configs,
+    servers,
+)
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import key_values, run_client
+from barnabas.cli.records.input import Input
+from barnabas.cli.records.lines import LineSplitter
+from barnabas.client.config import ClientConfig, ProducerConfig
+from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
+from barnabas.client.producer.producer import Producer
+from barnabas.config import load_properties
+from barnabas.errors import BarnabasError
+
+_WHO = "kafka-console-producer.sh"
+_READER = "LineMessageReader"
+_CONFIGS = {
+    "batch-size": "batch.size",
+    "max-block-ms": "max.block.ms",
+    "max-memory-bytes": "buffer.memory",
+    "max-partition-memory-bytes": "batch.size",
+    "message-send-max-retries": "retries",
+    "metadata-expiry-ms": "metadata.max.age.ms",
+    "request-timeout-ms": "request.timeout.ms",
+    "retry-backoff-ms": "retry.backoff.ms",
+    "timeout": "linger.ms",
+}
+"""The producer config of each option."""
+
+
+class NoKey(BarnabasError):
+    """A line without the separator that stands behind a key or the headers."""
+
+
+class LineReader(NamedTuple):
+    """What a line holds, as the properties of Kafka's reader say it."""
+
+    topic: str
+    key_separator: bytes | None = None  # None: no key
+    headers_delimiter: bytes | None = None  # None: no headers
+    headers_separator: bytes = b","
+    header_separator: bytes = b":"
+    null_marker: bytes | None = None
+    ignores_errors: bool = False
+
+    def record(self, line: bytes, number: int) -> ProducerRecord:
+        """The record of line `number`, from 1. Raises NoKey."""
+        headers: tuple[tuple[str, bytes | None], ...] = ()
+        rest = line
+        if self.headers_delimiter is not None:
+            own, found, behind = rest.partition(self.headers_delimiter)
+            self._require(found, "headers delimiter", number, line)
+            if found:
+                headers, rest = tuple(self._headers(own, number)), behind
+        if self.key_separator is None:
+            return ProducerRecord(self.topic, self._null(rest), headers=headers)
+        key, found, value = rest.partition(self.key_separator)
+        self._require(found, "key separator", number, line)
+        if not found:
+            return ProducerRecord(self.topic, self._null(rest), headers=headers)
+        return ProducerRecord(self.topic, self._null(value), self._null(key), headers=headers)
+
+    def _headers(self, text: bytes, number: int) -> Iterator[tuple[str, bytes | None]]:
+        if self._null(text) is None:
+            return
+        for pair in text.split(self.headers_separator):
+            name, found, value = pair.partition(self.header_separator)
+            self._require(found, "header key separator", number, pair)
+            if found:
+                yield name.decode("utf-8", "replace"), self._null(value)
+
+    def _require(self, found: bytes, what: str, number: int, line: bytes) -> None:
+        if not found and not self.ignores_errors:
+            text = line.decode("utf-8", "backslashreplace")
+            raise NoKey(f"No {what} found on line number {number}: '{text}'")
+
+    def _null(self, data: bytes) -> bytes | None:
+        return None if data == self.null_marker else data
+
+
+def _properties(given: Given) -> dict[str, str]:
+    """The properties of the reader, of the file and the line."""
+    path = given.text("reader-config")
+    own = {} if path is None else load_properties(path)
+    return {**own, **key_values(given.texts("property"), "--property")}
+
+
+def _reader(given: Given) -> LineReader:
+    """Raises BadCommandLine, NotCovered for a reader of the user's own."""
+    named_class = given.text("line-reader")
+    if named_class is not None and not named_class.endswith(_READER):
+        raise NotCovered(f"--line-reader {named_class}: readers are classes of Java; leave it out")
+    own = _properties(given)
+
+    def separator(name: str, default: str) -> bytes:
+        text = own.get(name, default)
+        if not text:
+            raise BadCommandLine(f"--property {name}=: the separator is empty")
+        return text.encode("utf-8", "surrogateescape")
+
+    marker = own.get("null.marker")
+    reader = LineReader(
+        given.required("topic"),
+        separator("key.separator", "\t") if _is_set(own, "parse.key") else None,
+        separator("headers.delimiter", "\t") if _is_set(own, "parse.headers") else None,
+        separator("headers.separator", ","),
+        separator("headers.key.separator", ":"),
+        None if marker is None else marker.encode("utf-8", "surrogateescape"),
+        _is_set(own, "ignore.error"),
+    )
+    if reader.headers_separator == reader.header_separator:
+        raise BadCommandLine("headers.separator and headers.key.separator may not be equal")
+    return reader
+
+
+def _is_set(own: Mapping[str, str], name: str) -> bool:
+    return own.get(name, "").strip().lower() == "true"
+
+
+def _compression(given: Given) -> str:
+    return (given.text("compression-codec") or "gzip") if "compression-codec" in given else "none"
+
+
+def _configs(given: Given) -> dict[str, str]:
+    """The producer's configs, of the file, the options and --producer-property, which wins."""
+    path = given.text("producer.config")
+    of_file = {} if path is None else load_properties(path)
+    if of_file.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
+        raise NotCovered(f"{path}: clients of Barnabas speak PLAINTEXT only")
+    of_options = {}
+    for option, name in _CONFIGS.items():
+        number = given.number(option, 0, 2**63 - 1)
+        if number is not None:
+            of_options[name] = str(number)
+    acks = given.text("request-required-acks")
+    if acks is not None:
+        of_options["acks"] = acks
+    if "compression-codec" in given:
+        of_options["compression.type"] = _compression(given)
+    of_line = key_values(given.texts("producer-property"), "--producer-property")
+    return {**of_file, **of_options, **of_line}
+
+
+def explain(given: Given) -> list[Line]:
+    """Our command for the line."""
+    reader = _reader(given)
+    no_client_configs(given, "producer.config")
+    own = {"headers.separator": ",", "headers.key.separator": ":", **_properties(given)}
+    for name in ("null.marker", "ignore.error"):
+        if name in own:
+            raise NotCovered(f"--property {name}: our command has no such option")
+    if (own["headers.separator"], own["headers.key.separator"]) != (",", ":"):
+        raise NotCovered("our command separates headers by , and : only")
+    line = ["produce", reader.topic]
+    if reader.key_separator is not None:
+        line += ["--key-separator", _escaped(reader.key_separator)]
+    if reader.headers_delimiter is not None:
+        line += ["--headers-separator", _escaped(reader.headers_delimiter)]
+    if "compression-codec" in given:
+        line += ["--compression-type", _compression(given)]
+    line += named(given, "request-required-acks", "acks")
+    for option, name in _CONFIGS.items():
+        if option in given:
+            line += ["--producer-property", f"{name}={given.text(option)}"]
+    line += named(given, "producer-property")
+    return [[*line, *at_servers(given)]]
+
+
+def _escaped(separator: bytes) -> str:
+    text = separator.decode("utf-8", "surrogateescape").replace("\\", "\\\\")
+    return text.replace("\t", "\\t").replace("\n", "\\n")
+
+
+def run(given: Given) -> int:
+    """Send the lines of standard input."""
+    reader = _reader(given)
+    address = servers(given)
+    options: dict[str, Any] = {"client_id": "console-producer", "linger_ms": 5}
+    for name, value in _configs(given).items():
+        option = name.replace(".", "_")
+        if option in ClientConfig._fields or option in ProducerConfig._fields:
+            options[option] = value
+        elif name not in ("bootstrap.servers", "key.serializer", "value.serializer"):
+            warn(_WHO, f"{name}={shlex.quote(value)} has no effect on our producer")
+    producer = Producer(address, **options)
+    try:
+        with Input(None) as source:
+            run_client(_send(producer, reader, source, waits="sync" in given))
+    except NoKey as error:
+        click.echo(f"org.apache.kafka.common.KafkaException: {error}", err=True)
+        return EXIT_FAILURE
+    return EXIT_OK
+
+
+async def _send(producer: Producer, reader: LineReader, source: Input, *, waits: bool) -> None:
+    splitter = LineSplitter()
+    number = 0
+    async with producer:
+        while True:
+            if source.is_terminal:
+                click.echo(">", nl=False)
+            block = await source.read()
+            for line in splitter.lines(block) if block else splitter.last():
+                number += 1
+                await _send_line(producer, reader.record(line, number), waits=waits)
+            if not block:
+                return
+
+
+async def _send_line(producer: Producer, record: ProducerRecord, *, waits: bool) -> None:
+    """Send a record; a refusal is written to standard error, and the next record follows."""
+    try:
+        delivery = await producer.send_record(record)
+        if waits:
+            await delivery
+        elif delivery.index == 0:
+            delivery.batch.when_done(lambda: _report(delivery.batch))
+    except BarnabasError as error:
+        _complain(record.topic, 1, error)
+
+
+def _report(batch: ProducerBatch) -> None:
+    if batch.error is not None:
+        _complain(batch.topic_partition.topic, batch.record_count, batch.error)
+
+
+def _complain(topic: str, count: int, error: BarnabasError) -> None:
+    what = "message" if count == 1 else f"{count} messages"
+    click.echo(f"ERROR Error when sending {what} to topic {topic}: {java_text(error)}", err=True)
+
+
+TOOL = Tool(
+    "This tool helps to read data from standard input and publish it to Kafka.",
+    (
+        *flags("sync"),
+        *values(
+            "batch-size=BYTES bootstrap-server=HOST:PORT line-reader=CLASS max-block-ms=MS "
+            "max-memory-bytes=BYTES max-partition-memory-bytes=BYTES message-send-max-retries=N "
+            "metadata-expiry-ms=MS producer-property=NAME=VALUE producer.config=FILE "
+            "property=NAME=VALUE reader-config=FILE request-required-acks=ACKS "
+            "request-timeout-ms=MS retry-backoff-ms=MS socket-buffer-size=BYTES timeout=MS "
+            "topic=TOPIC"
+        ),
+        Option("compression-codec", "CODEC", is_value_optional=True),
+    ),
+    explain,
+    run,
+    {
+        "broker-list": BROKER_LIST,
+        "zookeeper": ZOOKEEPER,
+        "new-producer": Retired("every producer is a new producer now: leave it out", "", False),
+        "queue-size": Retired("Kafka removed it with the old producer: leave it out", ""),
+        "queue-enqueuetimeout-ms": Retired(
+            "Kafka removed it with the old producer", "max-block-ms"
+        ),
+        "key-serializer": Retired("lines are sent as bytes: leave it out", ""),
+        "value-serializer": Retired("lines are sent as bytes: leave it out", ""),
+    },
+)

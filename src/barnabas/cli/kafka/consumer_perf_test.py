@@ -1,0 +1,77 @@
+"""`kafka-consumer-perf-test.sh`."""
+
+from __future__ import annotations
+
+from barnabas.cli.complaint import warn
+from barnabas.cli.kafka.options import Given, Option, flags, values
+from barnabas.cli.kafka.tool import (
+    BROKER_LIST,
+    NEW_CONSUMER,
+    ZOOKEEPER,
+    Line,
+    NotCovered,
+    Retired,
+    Tool,
+    at_servers,
+    flagged,
+    named,
+    run_ours,
+)
+from barnabas.config import load_properties
+
+_WHO = "kafka-consumer-perf-test.sh"
+_MISSING = {
+    "date-format": "times are as yyyy-MM-dd HH:mm:ss:SSS",
+    "print-metrics": "the summary is all that it prints",
+}
+
+
+def explain(given: Given) -> list[Line]:
+    """Our command for the line."""
+    given.need("topic", "messages")
+    for name, reason in _MISSING.items():
+        if name in given:
+            raise NotCovered(f"--{name}: not in `barnabas perf consume`: {reason}; leave it out")
+    line = ["perf", "consume", given.required("topic")]
+    for option in ("messages", "timeout", "reporting-interval"):
+        line += named(given, option)
+    line += flagged(given, "from-latest", "show-detailed-stats", "hide-header")
+    path = given.text("consumer.config")
+    configs = {} if path is None else load_properties(path)
+    for name in ("bootstrap.servers", "group.id"):
+        configs.pop(name, None)
+    size = given.text("fetch-size")
+    if size is not None:
+        configs["max.partition.fetch.bytes"] = size
+    for name, value in configs.items():
+        line += ["--consumer-config", f"{name}={value}"]
+    return [[*line, *at_servers(given)]]
+
+
+def run(given: Given) -> int:
+    """Read them; the lines of our command are Kafka's."""
+    if "group" in given:
+        warn(_WHO, "--group: it reads all partitions, joins no group and commits nothing")
+    return min(run_ours(explain(given)), 1)
+
+
+TOOL = Tool(
+    "This tool is used to verify the consumer performance.",
+    (
+        *flags("from-latest hide-header print-metrics show-detailed-stats"),
+        *values(
+            "bootstrap-server=HOST:PORT consumer.config=FILE date-format=FORMAT fetch-size=BYTES "
+            "group=GROUP messages=N reporting-interval=MS socket-buffer-size=BYTES topic=TOPIC"
+        ),
+        Option("timeout", "MS", is_value_optional=True),
+    ),
+    explain,
+    run,
+    {
+        "broker-list": BROKER_LIST,
+        "zookeeper": ZOOKEEPER,
+        "new-consumer": NEW_CONSUMER,
+        "threads": Retired("Kafka ignores it: leave it out", ""),
+        "num-fetch-threads": Retired("Kafka ignores it: leave it out", ""),
+    },
+)

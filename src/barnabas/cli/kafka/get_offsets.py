@@ -1,0 +1,170 @@
+"""`kafka-get-offsets.sh`, which is also known as the class GetOffsetShell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import click
+
+from barnabas.cli.kafka.java_errors import java_message
+from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
+from barnabas.cli.kafka.tool import (
+    BROKER_LIST,
+    ZOOKEEPER,
+    Line,
+    NotCovered,
+    Tool,
+    client_configs,
+    patterns,
+    servers,
+)
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import run_client
+from barnabas.client.admin.admin import Admin
+from barnabas.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from barnabas.errors import KafkaError
+from barnabas.types import TopicPartition
+
+_TIMES: Final = {
+    "latest": LATEST,
+    "earliest": EARLIEST,
+    "max-timestamp": MAX_TIMESTAMP,
+    "earliest-local": EARLIEST,  # without tiered storage every record is local
+}
+_LOCAL, _TIERED = -4, -5
+_RULE = re.compile(r"(?P<topic>[^:,]*)(?::(?:(?P<one>\d*)|(?P<low>\d*)-(?P<high>\d*)))?")
+
+Matches = Callable[[TopicPartition], bool]
+
+
+class Range(NamedTuple):
+    """Partitions of topics: `topic:0-3`."""
+
+    topic: re.Pattern[str]
+    low: int
+    high: int | None  # excluded; None: no end
+
+    def has(self, name: TopicPartition) -> bool:
+        is_in_range = self.low <= name.partition and (
+            self.high is None or name.partition < self.high
+        )
+        return is_in_range and self.topic.fullmatch(name.topic) is not None
+
+
+def _time(given: Given) -> int:
+    """Raises BadCommandLine, NotCovered."""
+    text = given.text("time") or "latest"
+    if text in _TIMES:
+        return _TIMES[text]
+    if text in ("latest-tiered", str(_TIERED)):
+        raise NotCovered(f"--time {text}: there is no tiered storage")
+    if not re.fullmatch(r"-[1-4]|\d{1,18}", text):
+        raise BadCommandLine(
+            f"Malformed time argument {text}, please use -1 or latest / -2 or earliest / -3 or "
+            "max-timestamp / -4 or earliest-local, or a unix timestamp in ms"
+        )
+    return EARLIEST if int(text) == _LOCAL else int(text)
+
+
+def _filter(given: Given) -> Matches:
+    """Raises BadCommandLine."""
+    given.not_with("topic-partitions", "topic", "partitions")
+    text = given.text("topic-partitions")
+    if text is not None:
+        rules = [_range(rule) for rule in text.split(",")]
+        return lambda name: any(rule.has(name) for rule in rules)
+    topic = patterns(given.text("topic") or ".*", "topic")
+    numbers = _numbers(given.text("partitions"))
+    return lambda name: (
+        topic.fullmatch(name.topic) is not None and (numbers is None or name.partition in numbers)
+    )
+
+
+def _range(text: str) -> Range:
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise BadCommandLine(
+            f"--topic-partitions {text}: Invalid rule specification, not TOPIC:0-3"
+        )
+    topic = patterns(found["topic"] or ".*", "topic-partitions")
+    if found["one"]:
+        return Range(topic, int(found["one"]), int(found["one"]) + 1)
+    return Range(topic, int(found["low"] or 0), int(found["high"]) if found["high"] else None)
+
+
+def _numbers(text: str | None) -> set[int] | None:
+    if text is None or not text.strip():
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,9}", word) for word in words):
+        raise BadCommandLine(
+            f"--partitions expects a comma separated list of numeric partition ids, but received: "
+            f"{text}"
+        )
+    return {int(word) for word in words}
+
+
+def explain(given: Given) -> list[Line]:
+    """There is no such command of ours."""
+    servers(given)
+    raise NotCovered(
+        "barnabas has no command of its own for this: the line runs as it is, without --explain"
+    )
+
+
+def run(given: Given) -> int:
+    """Print a line per partition: `topic:partition:offset`."""
+    wanted, at = _filter(given), _time(given)
+    return run_client(_print_offsets(given, wanted, at))
+
+
+async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
+    internal = "exclude-internal-topics" not in given
+    async with Admin(servers(given), **client_configs(given)) as admin:
+        topics = await admin.describe_topics()
+        led = {
+            TopicPartition(topic.name, each.partition): each.leader >= 0
+            for topic in topics
+            if internal or not topic.is_internal
+            for each in topic.partitions
+        }
+        chosen = sorted(filter(wanted, led))
+        if not chosen:
+            click.echo(
+                "Error occurred: Could not match any topic-partitions with the specified filters",
+                err=True,
+            )
+            return EXIT_FAILURE
+        for name in chosen:
+            if not led[name]:
+                click.echo(f"Skip getting offsets for topic-partition {name}: no leader", err=True)
+                continue
+            try:
+                found = (await admin.list_offsets({name: at}))[name]
+            except KafkaError as error:
+                reason = java_message(error)
+                click.echo(
+                    f"Skip getting offsets for topic-partition {name} due to error: {reason}",
+                    err=True,
+                )
+                continue
+            if found.offset >= 0:
+                click.echo(f"{name.topic}:{name.partition}:{found.offset}")
+    return EXIT_OK
+
+
+TOOL = Tool(
+    "An interactive shell for getting topic-partition offsets.",
+    (
+        *flags("exclude-internal-topics"),
+        *values(
+            "bootstrap-server=HOST:PORT command-config=FILE partitions=N,N time=TIME topic=TOPIC "
+            "topic-partitions=TOPIC:N-N,..."
+        ),
+    ),
+    explain,
+    run,
+    {"broker-list": BROKER_LIST, "zookeeper": ZOOKEEPER},
+)

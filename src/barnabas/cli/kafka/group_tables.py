@@ -1,0 +1,97 @@
+"""The tables of `kafka-consumer-groups.sh` where they differ from `barnabas groups`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from barnabas.cli.groups.rows import DescribedGroup
+from barnabas.cli.kafka.java_errors import java_text
+from barnabas.client.admin.group_admin import GroupDescription, GroupListing, MemberDescription
+from barnabas.errors import KafkaError
+from barnabas.types import TopicPartition
+
+_NOTHING = "-"
+_NAME_WIDTH, _BESIDE_NAME = 15, 10
+_CELL = 20
+
+
+def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: bool) -> str:
+    """The names, one a line; with type or state, a table."""
+    if not (with_type or with_state):
+        return "".join(f"{each.group_id}\n" for each in listings)
+    width = max([_NAME_WIDTH, *(len(each.group_id) for each in listings)]) + _BESIDE_NAME
+    rows = [("GROUP", "TYPE", "STATE")]
+    rows += [
+        (each.group_id, (each.group_type or "classic").capitalize(), each.state)
+        for each in listings
+    ]
+    return "".join(
+        f"{name:<{width}}"
+        + f" {group_type:<{_CELL}}" * with_type
+        + f" {state:<{_CELL}}" * with_state
+        + "\n"
+        for name, group_type, state in rows
+    )
+
+
+def without_unread(described: DescribedGroup) -> DescribedGroup:
+    """What Kafka shows of a group: partitions with an offset or a member, lag only with both ends.
+
+    Our own tool counts a partition without a committed offset in full.
+    """
+    rows = [
+        row if row.offset is not None else row._replace(lag=None)
+        for row in described.rows
+        if row.offset is not None or row.member is not None
+    ]
+    return described._replace(rows=rows)
+
+
+def members_text(group: GroupDescription, *, verbose: bool) -> str:
+    """The members of a group; `verbose`: with their partitions."""
+    members = sorted(group.members)
+    is_static = any(member.instance_id is not None for member in members)
+    titles = ["GROUP", "CONSUMER-ID", *["GROUP-INSTANCE-ID"] * is_static, "HOST", "CLIENT-ID"]
+    rows = [
+        [
+            *(group.group_id, member.member_id, *[member.instance_id or ""] * is_static),
+            *(member.host, member.client_id, str(len(member.partitions))),
+        ]
+        for member in members
+    ]
+    table = [[*titles, "#PARTITIONS"], *rows]
+    widths = [max(_NAME_WIDTH, *map(len, column)) for column in zip(*table, strict=True)]
+    assignments = ["ASSIGNMENT", *map(_assignment, members)]
+    return "\n" + "".join(
+        "".join(f"{cell:<{width}} " for cell, width in zip(row, widths, strict=True))
+        + assignment * verbose
+        + "\n"
+        for row, assignment in zip(table, assignments, strict=True)
+    )
+
+
+def deleted_offsets_text(outcomes: Mapping[TopicPartition, KafkaError | None]) -> str:
+    """A line per partition whose offset was to be deleted."""
+    rows: list[tuple[str, str, str]] = [("TOPIC", "PARTITION", "STATUS")]
+    rows += [(name.topic, str(name.partition), _status(error)) for name, error in outcomes.items()]
+    return "\n" + "".join(
+        f"{topic:<30} {partition:<15} {status:<15}\n" for topic, partition, status in rows
+    )
+
+
+def _status(error: KafkaError | None) -> str:
+    return "Successful" if error is None else f"Error: :{java_text(error)}"
+
+
+def _assignment(member: MemberDescription) -> str:
+    """`(0,1), (0)`: the partitions of each topic, without its name, as 3.9 prints them."""
+    return ", ".join(_numbers(own) for _, own in groupby(member.partitions, _topic)) or _NOTHING
+
+
+def _topic(name: TopicPartition) -> str:
+    return name.topic
+
+
+def _numbers(partitions: Iterable[TopicPartition]) -> str:
+    return f"({','.join(str(name.partition) for name in partitions)})"

@@ -1,0 +1,70 @@
+"""Errors of the protocol as Kafka's tools print them: the exception's class and its message. Pure.
+
+An error without a message of its own gets the one that Kafka's client has for its code.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from barnabas.errors import BarnabasError, KafkaError
+
+_PACKAGE = "org.apache.kafka.common.errors"
+
+_CLASSES: Final = {
+    "TOPIC_ALREADY_EXISTS": "TopicExistsException",
+    "INVALID_TOPIC_EXCEPTION": "InvalidTopicException",
+    "INVALID_CONFIG": "InvalidConfigurationException",
+    "NON_EMPTY_GROUP": "GroupNotEmptyException",
+    "UNKNOWN_SERVER_ERROR": "UnknownServerException",
+    "REQUEST_TIMED_OUT": "TimeoutException",
+    "MESSAGE_TOO_LARGE": "RecordTooLargeException",
+    "CORRUPT_MESSAGE": "CorruptRecordException",
+}
+"""Classes that are not named after the code."""
+
+_MESSAGES: Final = {
+    "NON_EMPTY_GROUP": "The group is not empty.",
+    "GROUP_ID_NOT_FOUND": "The group id does not exist.",
+    "GROUP_SUBSCRIBED_TO_TOPIC": (
+        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed "
+        "to it."
+    ),
+    "UNKNOWN_TOPIC_OR_PARTITION": "This server does not host this topic-partition.",
+    "OFFSET_OUT_OF_RANGE": (
+        "The requested offset is not within the range of offsets maintained by the server."
+    ),
+    "ELECTION_NOT_NEEDED": "Leader election not needed for topic partition.",
+    "PREFERRED_LEADER_NOT_AVAILABLE": "The preferred leader was not available.",
+    "ELIGIBLE_LEADERS_NOT_AVAILABLE": "Eligible topic partition leaders are not available.",
+    "NO_REASSIGNMENT_IN_PROGRESS": "No partition reassignment is in progress.",
+    "POLICY_VIOLATION": "Request parameters do not satisfy the configured policy.",
+}
+
+
+_SUBJECT: Final = re.compile(r"\A(?:configs of )?(?:topic|group|broker) (?:'[^']*'|\d+): ")
+
+
+def java_class(error: KafkaError) -> str:
+    """`org.apache.kafka.common.errors.TopicExistsException`."""
+    words = error.name.split("_")
+    own = "".join(word.capitalize() for word in words) + "Exception"
+    return f"{_PACKAGE}.{_CLASSES.get(error.name, own)}"
+
+
+def java_message(error: BarnabasError) -> str:
+    """The message as Kafka's client gives it."""
+    text = str(error)
+    if not isinstance(error, KafkaError):
+        return text
+    if text.endswith(error.meaning):
+        return _MESSAGES.get(error.name, error.meaning)
+    return _SUBJECT.sub("", text, 1)  # our client says whose error it is; Kafka's tools do not
+
+
+def java_text(error: BarnabasError) -> str:
+    """Class and message, as Java writes an exception."""
+    if isinstance(error, KafkaError):
+        return f"{java_class(error)}: {java_message(error)}"
+    return java_message(error)

@@ -1,0 +1,111 @@
+"""The formatters of `kafka-console-consumer.sh`: a record as the bytes that Kafka prints. Pure.
+
+CreateTime:1700000000000<TAB>Partition:0<TAB>Offset:0<TAB>NO_HEADERS<TAB>key<TAB>value
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from barnabas.cli.kafka.options import BadCommandLine
+from barnabas.cli.kafka.tool import NotCovered
+from barnabas.client.consumer.fetched import ConsumerRecord
+
+Text = Callable[[bytes], bytes]
+"""A key, a value or a header as it is printed."""
+Layout = Callable[[ConsumerRecord], bytes]
+
+_NUMBERS: Final = {"LongDeserializer": ">q", "IntegerDeserializer": ">i", "ShortDeserializer": ">h"}
+_AS_THEY_ARE: Final = ("StringDeserializer", "ByteArrayDeserializer")
+_SWITCHES: Final = {
+    "print.timestamp": False,
+    "print.partition": False,
+    "print.offset": False,
+    "print.headers": False,
+    "print.key": False,
+    "print.value": True,
+}
+"""What a line may have, in the order in which it is printed."""
+_TEXTS: Final = ("key.separator", "line.separator", "headers.separator", "null.literal")
+_DESERIALIZERS: Final = ("key.deserializer", "value.deserializer", "headers.deserializer")
+
+
+def default_layout(properties: Mapping[str, str]) -> Layout:
+    """Kafka's DefaultMessageFormatter with these properties. Raises NotCovered, BadCommandLine."""
+    _check(properties)
+    wanted = [name for name, default in _SWITCHES.items() if _is_set(properties, name, default)]
+    between = _bytes(properties, "key.separator", "\t")
+    ending = _bytes(properties, "line.separator", "\n")
+    null = _bytes(properties, "null.literal", "null")
+    commas = _bytes(properties, "headers.separator", ",")
+    key, value, header = (deserializer(properties.get(name)) for name in _DESERIALIZERS)
+
+    def text(data: bytes | None, read: Text) -> bytes:
+        return null if data is None else read(data)
+
+    def headers(record: ConsumerRecord) -> bytes:
+        pairs = (name.encode() + b":" + text(each, header) for name, each in record.headers)
+        return commas.join(pairs) if record.headers else b"NO_HEADERS"
+
+    parts: dict[str, Layout] = {
+        "print.timestamp": _timestamp,
+        "print.partition": lambda record: b"Partition:%d" % record.partition,
+        "print.offset": lambda record: b"Offset:%d" % record.offset,
+        "print.headers": headers,
+        "print.key": lambda record: text(record.key, key),
+        "print.value": lambda record: text(record.value, value),
+    }
+    shown = [parts[name] for name in wanted]
+    return lambda record: between.join([part(record) for part in shown]) + ending
+
+
+def nothing(record: ConsumerRecord) -> bytes:
+    """Kafka's NoOpMessageFormatter."""
+    return b""
+
+
+def deserializer(class_name: str | None) -> Text:
+    """What a deserializer of Kafka's prints. Raises NotCovered for another class."""
+    own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
+    if own in _AS_THEY_ARE:
+        return bytes
+    if own not in _NUMBERS:
+        raise NotCovered(
+            f"{class_name}: a class of Java; there are {', '.join((*_AS_THEY_ARE, *_NUMBERS))}"
+        )
+    form = struct.Struct(_NUMBERS[own])
+
+    def number(data: bytes) -> bytes:
+        if len(data) != form.size:
+            raise BadCommandLine(
+                f"Size of data received by {own} is not {form.size}: leave out the deserializer, "
+                "or --skip-message-on-error"
+            )
+        return str(form.unpack(data)[0]).encode()
+
+    return number
+
+
+def _timestamp(record: ConsumerRecord) -> bytes:
+    if record.timestamp_ms < 0:
+        return b"NO_TIMESTAMP"
+    kind = b"LogAppendTime" if record.timestamp_type else b"CreateTime"
+    return b"%s:%d" % (kind, record.timestamp_ms)
+
+
+def _check(properties: Mapping[str, str]) -> None:
+    known = (*_SWITCHES, *_TEXTS, *_DESERIALIZERS)
+    for name in properties:
+        if name not in known and not name.startswith(tuple(f"{each}." for each in _DESERIALIZERS)):
+            raise BadCommandLine(f"--property {name}: not one of {', '.join(known)}")
+
+
+def _is_set(properties: Mapping[str, str], name: str, default: bool) -> bool:
+    text = properties.get(name)
+    return default if text is None else text.strip().lower() == "true"
+
+
+def _bytes(properties: Mapping[str, str], name: str, default: str) -> bytes:
+    return properties.get(name, default).encode("utf-8", "surrogateescape")

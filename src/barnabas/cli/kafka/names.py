@@ -1,0 +1,170 @@
+"""The names of Kafka's scripts and classes: where each is, what replaced it, what is missing."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+MODULES: Final = {
+    "kafka-topics": "topics",
+    "kafka-console-producer": "console_producer",
+    "kafka-console-consumer": "console_consumer",
+    "kafka-consumer-groups": "consumer_groups",
+    "kafka-configs": "configs",
+    "kafka-dump-log": "dump_log",
+    "kafka-get-offsets": "get_offsets",
+    "kafka-delete-records": "delete_records",
+    "kafka-leader-election": "leader_election",
+    "kafka-reassign-partitions": "reassign_partitions",
+    "kafka-producer-perf-test": "producer_perf_test",
+    "kafka-consumer-perf-test": "consumer_perf_test",
+    "kafka-transactions": "transactions",
+    "kafka-broker-api-versions": "broker_api_versions",
+    "kafka-log-dirs": "log_dirs",
+    "kafka-cluster": "cluster",
+    "kafka-server-start": "server_start",
+    "kafka-server-stop": "server_stop",
+    "zookeeper-shell": "zookeeper_shell",
+    "zookeeper-server-start": "zookeeper_server",
+    "zookeeper-server-stop": "zookeeper_server",
+}
+"""The module of each tool, in this package."""
+
+RUN_CLASS: Final = "kafka-run-class"
+
+CLASSES: Final = {
+    "kafka.Kafka": "kafka-server-start",
+    "kafka.admin.TopicCommand": "kafka-topics",
+    "org.apache.kafka.tools.TopicCommand": "kafka-topics",
+    "kafka.admin.ConfigCommand": "kafka-configs",
+    "kafka.admin.ConsumerGroupCommand": "kafka-consumer-groups",
+    "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
+    "kafka.tools.ConsoleProducer": "kafka-console-producer",
+    "org.apache.kafka.tools.ConsoleProducer": "kafka-console-producer",
+    "kafka.tools.ConsoleConsumer": "kafka-console-consumer",
+    "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
+    "kafka.tools.DumpLogSegments": "kafka-dump-log",
+    "org.apache.kafka.tools.DumpLogSegments": "kafka-dump-log",
+    "kafka.tools.GetOffsetShell": "kafka-get-offsets",
+    "org.apache.kafka.tools.GetOffsetShell": "kafka-get-offsets",
+    "kafka.admin.DeleteRecordsCommand": "kafka-delete-records",
+    "org.apache.kafka.tools.DeleteRecordsCommand": "kafka-delete-records",
+    "kafka.admin.LeaderElectionCommand": "kafka-leader-election",
+    "org.apache.kafka.tools.LeaderElectionCommand": "kafka-leader-election",
+    "kafka.admin.ReassignPartitionsCommand": "kafka-reassign-partitions",
+    "org.apache.kafka.tools.reassign.ReassignPartitionsCommand": "kafka-reassign-partitions",
+    "kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
+    "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
+    "kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
+    "org.apache.kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
+    "org.apache.kafka.tools.TransactionsCommand": "kafka-transactions",
+    "kafka.admin.BrokerApiVersionsCommand": "kafka-broker-api-versions",
+    "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka-broker-api-versions",
+    "kafka.admin.LogDirsCommand": "kafka-log-dirs",
+    "org.apache.kafka.tools.LogDirsCommand": "kafka-log-dirs",
+    "kafka.tools.ClusterTool": "kafka-cluster",
+    "org.apache.kafka.tools.ClusterTool": "kafka-cluster",
+    "kafka.tools.ReplicaVerificationTool": "kafka-replica-verification",
+    "org.apache.kafka.tools.ReplicaVerificationTool": "kafka-replica-verification",
+    "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka": "zookeeper-shell",
+    "org.apache.zookeeper.server.quorum.QuorumPeerMain": "zookeeper-server-start",
+    "kafka.tools.SimpleConsumerShell": "kafka-simple-consumer-shell",
+    "kafka.tools.ConsumerOffsetChecker": "kafka-consumer-offset-checker",
+    "kafka.admin.PreferredReplicaLeaderElectionCommand": "kafka-preferred-replica-election",
+    "kafka.tools.MirrorMaker": "kafka-mirror-maker",
+    "kafka.tools.ReplayLogProducer": "kafka-replay-log-producer",
+}
+"""The tool of each class that `kafka-run-class.sh` is known for, in its old and new packages."""
+
+
+class Replacement(NamedTuple):
+    """What replaced a script that Kafka has removed."""
+
+    tool: str  # empty: nothing has
+    why: str
+    renamed: tuple[tuple[str, str], ...] = ()  # options with another name, or none, since
+    added: tuple[str, ...] = ()  # words that the line needs
+
+
+REPLACED: Final = {
+    "kafka-simple-consumer-shell": Replacement(
+        "kafka-console-consumer",
+        "Kafka removed it in 2.0: the console consumer reads one partition as well",
+        (("broker-list", "bootstrap-server"), ("replica", ""), ("clientId", ""),
+         ("fetchsize", ""), ("max-wait-ms", ""), ("print-offsets", ""),
+         ("no-wait-at-logend", ""), ("skip-message-on-error", "")),
+    ),
+    "kafka-consumer-offset-checker": Replacement(
+        "kafka-consumer-groups",
+        "Kafka removed it in 1.0",
+        (("zookeeper", "bootstrap-server"), ("zk", "bootstrap-server"), ("broker-info", ""),
+         ("topic", ""), ("retry.backoff.ms", ""), ("socket.timeout.ms", "")),
+        ("--describe",),
+    ),
+    "kafka-preferred-replica-election": Replacement(
+        "kafka-leader-election",
+        "Kafka removed it in 3.0",
+        (("zookeeper", "bootstrap-server"), ("admin.config", "admin.config")),
+        ("--election-type", "preferred"),
+    ),
+    "kafka-mirror-maker": Replacement(
+        "",
+        "Kafka replaced it by MirrorMaker 2 (connect-mirror-maker.sh of a Kafka distribution), "
+        "which reads from and writes to Barnabas as to any Kafka; a copy of one topic, without its "
+        "keys and offsets, is: barnabas consume TOPIC --from-beginning --bootstrap-server FROM | "
+        "barnabas produce TOPIC --bootstrap-server TO",
+    ),
+    "kafka-replay-log-producer": Replacement(
+        "",
+        "Kafka removed it in 2.0; this reads a topic and writes it again: barnabas consume FROM "
+        "--from-beginning | barnabas produce TO",
+    ),
+}  # fmt: skip
+
+_NO_SECURITY = "Barnabas has no authentication and no access control"
+_NO_KRAFT = "Barnabas keeps its metadata as Kafka does in ZooKeeper mode: there is no KRaft quorum"
+_NO_CONNECT = (
+    "Barnabas is a broker without Kafka Connect: run the Connect of a Kafka distribution against it"
+)
+NOT_COVERED: Final = {
+    "kafka-acls": _NO_SECURITY,
+    "kafka-delegation-tokens": _NO_SECURITY,
+    "zookeeper-security-migration": _NO_SECURITY,
+    "kafka-metadata-quorum": _NO_KRAFT,
+    "kafka-metadata-shell": f"{_NO_KRAFT}; `barnabas metadata ls /` reads the metadata",
+    "kafka-storage": f"{_NO_KRAFT}, and a directory needs no formatting: barnabas server start",
+    "kafka-features": "Barnabas has no versioned features to upgrade",
+    "kafka-client-metrics": "Barnabas has no tool for subscriptions to clients' metrics",
+    "kafka-streams-application-reset": (
+        "reset its groups by `barnabas groups reset-offsets` and delete its internal topics by "
+        "`barnabas topics delete`"
+    ),
+    "kafka-jmx": "Barnabas has no JMX: its metrics are text of Prometheus, served over HTTP",
+    "kafka-e2e-latency": (
+        "Barnabas has no such measurement; `barnabas perf produce` shows the latency of writes"
+    ),
+    "kafka-replica-verification": (
+        "Barnabas does not compare replicas; `barnabas partitions watch` shows how far each is "
+        "behind, `barnabas dump --verify DIR` checks the files of a broker"
+    ),
+    "kafka-verifiable-producer": "Barnabas has no such tool of its own",
+    "kafka-verifiable-consumer": "Barnabas has no such tool of its own",
+    "kafka-get-group-coordinator": "`barnabas groups describe GROUP --state` shows it",
+    "connect-standalone": _NO_CONNECT,
+    "connect-distributed": _NO_CONNECT,
+    "connect-mirror-maker": _NO_CONNECT,
+    "connect-plugin-path": _NO_CONNECT,
+    "trogdor": "Barnabas has no such tool; `barnabas perf` measures a cluster",
+}
+"""What Kafka has and Barnabas does not, and what there is instead."""
+
+PREFIXES: Final = ("kafka-", "zookeeper-", "connect-", "trogdor")
+
+
+def script_of(word: str) -> str | None:
+    """The script that a word names, with or without `.sh`; None if it is no script of Kafka's."""
+    return word.removesuffix(".sh") if word.startswith(PREFIXES) else None
+
+
+def every_script() -> list[str]:
+    """The names of all scripts that run, or say what to do instead."""
+    return [*MODULES, RUN_CLASS, *REPLACED]

@@ -1,0 +1,187 @@
+"""Reads command lines as Kafka's tools do: by the rules of joptsimple, their option parser. Pure.
+
+`--flag value` and `--flag=value` are the same, one dash does as well as two, and a value may look
+like an option. Names are complete, except in the few tools that argparse4j reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from barnabas.errors import BarnabasError
+
+
+class BadCommandLine(BarnabasError):
+    """A command line that Kafka's tool would refuse; the message says what to change."""
+
+
+class Option(NamedTuple):
+    """An option of a tool, without its dashes."""
+
+    name: str
+    value: str = ""  # what its value is called; empty: a flag
+    is_value_optional: bool = False
+    takes_several: bool = False  # --flag a b c
+
+
+def flags(names: str) -> tuple[Option, ...]:
+    """Options without a value, from their names with blanks between them."""
+    return tuple(Option(name) for name in names.split())
+
+
+def values(pairs: str) -> tuple[Option, ...]:
+    """Options with a value: `topic=TOPIC partitions=N`."""
+    return tuple(Option(name, value) for name, _, value in map(_parted, pairs.split()))
+
+
+def _parted(pair: str) -> tuple[str, str, str]:
+    return pair.partition("=")
+
+
+class Given:
+    """The options on a command line."""
+
+    def __init__(self, found: Sequence[tuple[str, str | None]], others: Sequence[str]) -> None:
+        self._found = tuple(found)
+        self.others = tuple(others)
+        """The words that belong to no option."""
+
+    def __contains__(self, name: str) -> bool:
+        return any(name == each for each, _ in self._found)
+
+    def __iter__(self) -> Iterator[str]:
+        """The options that are given, each once."""
+        return iter(dict.fromkeys(name for name, _ in self._found))
+
+    def texts(self, name: str) -> list[str]:
+        """Every value of an option that may be repeated."""
+        return [value for each, value in self._found if each == name and value is not None]
+
+    def text(self, name: str) -> str | None:
+        """The value of an option; None if it is not given, or given without one.
+
+        Raises BadCommandLine if it is given twice.
+        """
+        found = self.texts(name)
+        if len(found) > 1:
+            raise BadCommandLine(f"--{name} is given {len(found)} times: leave out all but one")
+        return found[0] if found else None
+
+    def number(self, name: str, least: int = -(2**31), most: int = 2**31 - 1) -> int | None:
+        """The value of an option as a whole number. Raises BadCommandLine."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            number = int(text)
+        except ValueError:
+            raise BadCommandLine(f"--{name} {text}: not a whole number") from None
+        if not least <= number <= most:
+            raise BadCommandLine(f"--{name} {text}: not from {least} to {most}")
+        return number
+
+    def need(self, *names: str) -> None:
+        """Raises BadCommandLine for the first of these that is missing."""
+        for name in names:
+            if name not in self:
+                raise BadCommandLine(f'Missing required argument "[{name}]": add --{name}')
+
+    def required(self, name: str) -> str:
+        """The value of an option that must be there. Raises BadCommandLine."""
+        self.need(name)
+        return self.text(name) or ""
+
+    def one_of(self, *names: str) -> str:
+        """The only one of these that is given. Raises BadCommandLine."""
+        found = [name for name in names if name in self]
+        if len(found) != 1:
+            raise BadCommandLine(f"give exactly one of {_listed(names)}")
+        return found[0]
+
+    def only_with(self, name: str, *others: str) -> None:
+        """Raises BadCommandLine if `name` is given without any of the others."""
+        if name in self and not any(other in self for other in others):
+            raise BadCommandLine(f"--{name} goes only with {_listed(others)}: leave it out")
+
+    def not_with(self, name: str, *others: str) -> None:
+        """Raises BadCommandLine if `name` is given together with one of the others."""
+        for other in others:
+            if name in self and other in self:
+                raise BadCommandLine(
+                    f'Option "[{name}]" can\'t be used with option "[{other}]": leave out one'
+                )
+
+
+def parse(words: Sequence[str], options: Iterable[Option], abbreviates: bool = False) -> Given:
+    """The options in these words. Raises BadCommandLine, with the nearest name."""
+    known = {option.name: option for option in options}
+    found: list[tuple[str, str | None]] = []
+    others: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            others += left
+            break
+        if not _looks_like_an_option(word):
+            others.append(word)
+            continue
+        option, value = _option(word, known, abbreviates)
+        if option.takes_several:
+            found += [(option.name, text) for text in _several(option, value, left)]
+        elif option.value:
+            found.append((option.name, _value(option, value, left)))
+        elif value is not None:
+            raise BadCommandLine(f"{word}: --{option.name} takes no value")
+        else:
+            found.append((option.name, None))
+    return Given(found, others)
+
+
+def _looks_like_an_option(word: str) -> bool:
+    return word.startswith("-") and word not in ("-", "--")
+
+
+def _option(word: str, known: dict[str, Option], abbreviates: bool) -> tuple[Option, str | None]:
+    """The option that a word names, and the value behind its `=`."""
+    given, equals, value = word.lstrip("-").partition("=")
+    name = given
+    if abbreviates and given not in known:
+        longer = [each for each in known if each.startswith(given)]
+        name = longer[0] if len(longer) == 1 else given
+    if name not in known:
+        raise BadCommandLine(f"{given} is not a recognized option{_nearest(given, known)}")
+    return known[name], value if equals else None
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), 1, 0.5)
+    return f"; is --{near[0]} meant?" if near else "; --help lists those that are"
+
+
+def _value(option: Option, value: str | None, left: list[str]) -> str | None:
+    if value is not None:
+        return value
+    if option.is_value_optional:
+        return left.pop(0) if left and not _looks_like_an_option(left[0]) else None
+    if not left:
+        raise BadCommandLine(f"Option {option.name} requires an argument: --{option.name} VALUE")
+    return left.pop(0)
+
+
+def _several(option: Option, value: str | None, left: list[str]) -> list[str]:
+    if value is not None:
+        return [value]
+    found = []
+    while left and not _looks_like_an_option(left[0]):
+        found.append(left.pop(0))
+    if not found:
+        raise BadCommandLine(f"Option {option.name} requires an argument: --{option.name} VALUE")
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    dashed = [f"--{name}" for name in names]
+    return dashed[0] if len(dashed) == 1 else f"{', '.join(dashed[:-1])} or {dashed[-1]}"

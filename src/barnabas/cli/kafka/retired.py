@@ -1,0 +1,77 @@
+"""Scripts and options that Kafka has removed: what replaced them, and the line to type. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from barnabas.cli.kafka.names import Replacement
+from barnabas.cli.kafka.tool import NotCovered, Retired, Tool
+
+_BROKER_PORT = 9092
+
+
+def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
+    """Raises NotCovered for an option that is retired, with the user's own line rewritten."""
+    wanted = {name: tool.retired[name] for name, _ in _options(words) if name in tool.retired}
+    if not wanted:
+        return
+    reasons = "; ".join(f"--{name}: {each.why}" for name, each in wanted.items())
+    raise NotCovered(f"{reasons}. Type: {_typed(script, _rewritten(words, wanted))}")
+
+
+def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
+    """Why a script is gone, and the line to type instead of the user's."""
+    if not replacement.tool:
+        return replacement.why
+    renamed = {
+        old: Retired("", new, is_address=old in ("zookeeper", "zk"))
+        for old, new in replacement.renamed
+    }
+    left = _rewritten(words, renamed)
+    if replacement.tool == "kafka-leader-election" and "--path-to-json-file" not in left:
+        left.append("--all-topic-partitions")
+    line = _typed(replacement.tool, [*replacement.added, *left])
+    return f"{replacement.why}. Type: {line}"
+
+
+def broker_address(zookeeper: str) -> str:
+    """Where a broker probably listens: on ZooKeeper's first machine, on the usual port."""
+    host = zookeeper.partition("/")[0].partition(",")[0].rpartition(":")
+    name = host[0] or host[2] or "localhost"
+    return f"{name}:{_BROKER_PORT}"
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """The names in front of any `=`, and the values behind it."""
+    for word in words:
+        if word.startswith("-"):
+            name, equals, value = word.lstrip("-").partition("=")
+            yield name, value if equals else None
+
+
+def _rewritten(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
+    """The words with each retired option replaced; one that is there already is not repeated."""
+    there = {name for name, _ in _options(words)}
+    found: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in retired:
+            found.append(word)
+            continue
+        rule = retired[name]
+        has_value = rule.takes_value and (equals or (left and not left[0].startswith("-")))
+        if has_value and not equals:
+            value = left.pop(0)
+        if not rule.replacement or rule.replacement in there:
+            continue
+        found.append(f"--{rule.replacement}")
+        if has_value:
+            found.append(broker_address(value) if rule.is_address else value)
+    return found
+
+
+def _typed(script: str, words: Sequence[str]) -> str:
+    return shlex.join(["barnabas", f"{script}.sh", *words])

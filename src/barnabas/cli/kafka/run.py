@@ -1,0 +1,137 @@
+"""Runs a command line of Kafka's, or explains it: prints our own command for it (UX-6).
+
+barnabas kafka-topics.sh --create --bootstrap-server localhost:9092 --topic test
+barnabas kafka-topics.sh --create --bootstrap-server localhost:9092 --topic test --explain
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+import click
+
+from barnabas import __version__
+from barnabas.cli.complaint import complain, explain
+from barnabas.cli.kafka.names import (
+    CLASSES,
+    MODULES,
+    NOT_COVERED,
+    REPLACED,
+    RUN_CLASS,
+    every_script,
+    script_of,
+)
+from barnabas.cli.kafka.options import BadCommandLine, Option, parse
+from barnabas.cli.kafka.retired import check_options, replaced_line
+from barnabas.cli.kafka.tool import NotCovered, Tool
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.errors import BarnabasError
+
+_EXIT_INTERRUPTED = 130  # as a shell reports a process that an interrupt ended
+_EXPLAIN = "--explain"
+_HELP = ("--help", "-h", "-help")
+
+
+def run(words: Sequence[str]) -> int:
+    """Run or explain one of Kafka's command lines, its script first; the exit code.
+
+    Kafka's tools end with 1 whatever is wrong, so this does, too.
+    """
+    typed, *rest = words
+    try:
+        code = _run(typed, rest)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has closed it, as `head` does: no error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except click.UsageError as error:
+        complain(typed, error.format_message())
+        return EXIT_FAILURE
+    except (BarnabasError, OSError) as error:
+        complain(typed, explain(error))
+        return EXIT_FAILURE
+    except KeyboardInterrupt:
+        return _EXIT_INTERRUPTED
+    return code
+
+
+def load(script: str) -> Tool:
+    """The tool of a script. Raises NotCovered, with what to do instead."""
+    if script in MODULES:
+        module = import_module(f"barnabas.cli.kafka.{MODULES[script]}")
+        tool: Tool = module.TOOLS[script] if hasattr(module, "TOOLS") else module.TOOL
+        return tool
+    if script in NOT_COVERED:
+        raise NotCovered(NOT_COVERED[script])
+    near = get_close_matches(script, [*every_script(), *NOT_COVERED], 1)
+    raise NotCovered(
+        f"Kafka has no such script; is {near[0]}.sh meant?"
+        if near
+        else "Kafka has no such script; `barnabas --help` lists our own commands"
+    )
+
+
+def _run(typed: str, words: list[str]) -> int:
+    script = script_of(typed) or typed
+    if script == RUN_CLASS:
+        script, words = _of_class(words)
+    if script in REPLACED:
+        raise NotCovered(replaced_line(REPLACED[script], words))
+    tool = load(script)
+    asked = [word for word in words if word != _EXPLAIN]
+    if (not words and not tool.runs_alone) or set(asked) & set(_HELP):
+        return _help(script, tool, is_asked=bool(asked))
+    if "--version" in asked and script.startswith("kafka-"):
+        click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
+        return EXIT_OK
+    check_options(script, tool, asked)
+    given = parse(asked, tool.options, tool.abbreviates)
+    if given.others and not tool.operands:
+        raise BadCommandLine(f"{' '.join(given.others)}: belongs to no option; leave it out")
+    if len(asked) < len(words):
+        for line in tool.explain(given):
+            click.echo(shlex.join(["barnabas", *line]))
+        return EXIT_OK
+    return tool.run(given)
+
+
+def _of_class(words: list[str]) -> tuple[str, list[str]]:
+    """The script of the class that is named first, and its words. Raises BadCommandLine."""
+    left = list(words)
+    while left and left[0] in ("-daemon", "-loggc", "-name"):
+        del left[: 2 if left[0] == "-name" else 1]
+    if not left or left == [_EXPLAIN]:
+        raise BadCommandLine(
+            "name a class: barnabas kafka-run-class.sh kafka.tools.DumpLogSegments --files FILE"
+        )
+    name = left.pop(0)
+    if name not in CLASSES:
+        near = get_close_matches(name, CLASSES, 1, 0.7)
+        advice = f"is {near[0]} meant?" if near else "it runs Kafka's tools only"
+        raise NotCovered(f"no class {name}: {advice}")
+    return CLASSES[name], left
+
+
+def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
+    """Print what the tool does and its options, to standard error if nobody asked."""
+    lines = [
+        tool.about,
+        "",
+        f"Usage: barnabas {script}.sh [options]{f' {tool.operands}' * bool(tool.operands)}",
+        "",
+        *(f"  {_shown(option)}" for option in tool.options),
+        f"  {_EXPLAIN:<40} Print our own command for the line, and run nothing.",
+    ]
+    click.echo("\n".join(lines), err=not is_asked)
+    return EXIT_OK if is_asked else EXIT_FAILURE
+
+
+def _shown(option: Option) -> str:
+    value = f"<{option.value}>" if option.value else ""
+    return f"--{option.name} {f'[{value}]' if option.is_value_optional else value}".rstrip()

@@ -1,0 +1,58 @@
+"""`kafka-server-stop.sh`: stops a broker, and waits until it has stopped.
+
+Kafka's script signals every broker of the machine; this one stops the only one, or the one of the
+properties file, and refuses to choose among several.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from barnabas.cli.complaint import complain
+from barnabas.cli.kafka.options import Given, values
+from barnabas.cli.kafka.tool import Line, NotCovered, Tool
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.server.stop import CannotStop, Selection, directory_of, stop
+
+_WHO = "kafka-server-stop.sh"
+_TIMEOUT_MS = 60_000
+_NONE = "no server to stop"
+
+
+def explain(given: Given) -> list[Line]:
+    """Our command for the line."""
+    for name in ("process-role", "node-id"):
+        if name in given:
+            raise NotCovered(
+                f"--{name}: choose a broker by `barnabas server stop --dir DIR` or --port PORT"
+            )
+    return [["server", "stop", *given.others[:1]]]
+
+
+def run(given: Given) -> int:
+    """Stop it; nothing is printed when it has stopped, as by Kafka's script."""
+    explain(given)
+    directory: Path | None = None
+    try:
+        if given.others:
+            directory = directory_of(given.others[0])
+        stop(Selection(directory), _TIMEOUT_MS)
+    except CannotStop as error:
+        if str(error) == _NONE:
+            click.echo("No kafka server to stop")
+        else:
+            complain(_WHO, str(error))
+        return EXIT_FAILURE
+    return EXIT_OK
+
+
+TOOL = Tool(
+    "Stop the broker of this machine, and wait until it has stopped.",
+    values("process-role=ROLE node-id=ID"),
+    explain,
+    run,
+    operands="[server.properties]",
+    runs_alone=True,
+)

@@ -1,0 +1,136 @@
+"""What each of Kafka's tools is here: its options, our command for a line, and how it runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.cli.kafka.options import BadCommandLine, Given, Option
+from barnabas.errors import BarnabasError
+
+Line = list[str]
+"""The words of one of our command lines, without `barnabas`."""
+
+
+class NotCovered(BarnabasError):
+    """What Kafka's tool does and Barnabas does not; the message says what there is instead."""
+
+
+class Tool(NamedTuple):
+    """One of Kafka's tools."""
+
+    about: str
+    options: tuple[Option, ...]
+    explain: Callable[[Given], list[Line]]
+    """Our commands that do the same. Raises BadCommandLine, NotCovered."""
+    run: Callable[[Given], int]
+    """Does it, in Kafka's layout; the exit code."""
+    retired: Mapping[str, Retired] = {}
+    abbreviates: bool = False  # names of options may be shortened
+    operands: str = ""  # what words without an option stand for; empty: they are ignored
+    runs_alone: bool = False  # without any words; others print their help then
+
+
+class Retired(NamedTuple):
+    """An option that Kafka has removed or advises against."""
+
+    why: str
+    replacement: str  # the option to give instead; empty: none
+    takes_value: bool = True
+    is_address: bool = False  # its value was ZooKeeper's address: a broker's is needed
+
+
+ZOOKEEPER = Retired(
+    "tools have asked brokers instead of ZooKeeper since Kafka 2.2 and --zookeeper has been gone "
+    "since 3.0: give the address of a broker",
+    "bootstrap-server",
+    is_address=True,
+)
+BROKER_LIST = Retired("Kafka calls it --bootstrap-server in every tool", "bootstrap-server")
+NEW_CONSUMER = Retired("every consumer is a new consumer now: leave it out", "", False)
+
+
+def servers(given: Given) -> str:
+    """The brokers to ask first. Raises BadCommandLine."""
+    if "bootstrap-server" not in given:
+        raise BadCommandLine(
+            "--bootstrap-server must be specified: add --bootstrap-server localhost:9092"
+        )
+    return given.text("bootstrap-server") or ""
+
+
+def at_servers(given: Given) -> Line:
+    """The same for a line of ours."""
+    return ["--bootstrap-server", servers(given)]
+
+
+def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
+    """The properties in the file of client configs, as options of our clients.
+
+    Raises NotCovered for a secured connection, ConfigError for a file that cannot be read.
+    """
+    path = given.text(option)
+    if path is None:
+        return {}
+    from barnabas.client.config import ClientConfig
+    from barnabas.config import load_properties
+
+    settings = load_properties(path)
+    protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol != "PLAINTEXT":
+        raise NotCovered(
+            f"{path}: security.protocol {protocol}: clients of Barnabas speak PLAINTEXT only"
+        )
+    named = {name.replace(".", "_"): value for name, value in settings.items()}
+    return {name: value for name, value in named.items() if name in ClientConfig._fields}
+
+
+def no_client_configs(given: Given, option: str = "command-config") -> None:
+    """Raises NotCovered where our command has no place for a file of client configs."""
+    path = given.text(option)
+    if path is not None:
+        raise NotCovered(
+            f"--{option} {path}: our command takes no file of client configs; the line runs as it "
+            "is without --explain"
+        )
+
+
+def named(given: Given, option: str, to: str | None = None) -> Line:
+    """`--to VALUE` for each value of an option; nothing if it is not given."""
+    return [word for text in given.texts(option) for word in (f"--{to or option}", text)]
+
+
+def flagged(given: Given, *names: str) -> Line:
+    """The flags of these that are given; ours has the same names."""
+    return [f"--{name}" for name in names if name in given]
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def plain_names(text: str, option: str) -> list[str]:
+    """The names in a list like `a,b`. Raises NotCovered for a pattern, which ours does not take."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or not all(_PLAIN_NAME.fullmatch(name) for name in names):
+        raise NotCovered(
+            f"--{option} {text}: our command takes names, not patterns; the line runs as it is "
+            "without --explain"
+        )
+    return names
+
+
+def patterns(text: str, option: str) -> re.Pattern[str]:
+    """`a|b` or `a,b` as Kafka's tools read lists of topics. Raises BadCommandLine."""
+    source = re.sub(r"\s", "", text.strip().replace(",", "|")).strip("\"'")
+    try:
+        return re.compile(source)
+    except re.error as error:
+        raise BadCommandLine(f"--{option} {text}: not a regular expression: {error}") from error
+
+
+def run_ours(lines: Sequence[Line]) -> int:
+    """Run commands of ours whose output is Kafka's already; the first bad exit code, or 0."""
+    from barnabas.cli.app import run
+
+    return next((code for line in lines if (code := run(line))), 0)

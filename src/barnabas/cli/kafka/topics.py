@@ -1,0 +1,333 @@
+"""`kafka-topics.sh`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import click
+
+from barnabas.cli.kafka.java_errors import java_message, java_text
+from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
+from barnabas.cli.kafka.tool import (
+    BROKER_LIST,
+    ZOOKEEPER,
+    Line,
+    NotCovered,
+    Retired,
+    Tool,
+    at_servers,
+    client_configs,
+    flagged,
+    named,
+    no_client_configs,
+    patterns,
+    plain_names,
+    servers,
+)
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import key_values, run_client
+from barnabas.cli.topics.describe import (
+    NOTHING_MOVES,
+    Filters,
+    Moving,
+    describe_text,
+    own_configs,
+)
+from barnabas.client.admin.admin import (
+    TOPIC,
+    Admin,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    TopicDescription,
+)
+from barnabas.client.errors import Unreachable
+from barnabas.errors import (
+    BarnabasError,
+    ClusterAuthorizationFailed,
+    TopicAlreadyExists,
+    UnsupportedVersion,
+)
+from barnabas.types import uuid_text
+
+_ACTIONS = ("list", "describe", "create", "alter", "delete")
+_FILTERS = {
+    "under-replicated-partitions": "under_replicated",
+    "unavailable-partitions": "unavailable",
+    "under-min-isr-partitions": "under_min_isr",
+    "at-min-isr-partitions": "at_min_isr",
+}
+_OVERRIDES = "topics-with-overrides"
+_INT16_MAX = 2**15 - 1
+_COLLISION = (
+    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
+    "could collide. To avoid issues it is best to use either, but not both."
+)
+
+Described = list[tuple[TopicDescription, list[ConfigEntry]]]
+
+
+class Refused(BarnabasError):
+    """What Kafka's tool refuses by itself, in its words."""
+
+
+def _check(given: Given) -> str:
+    """The action. Raises BadCommandLine for options that do not go with it."""
+    found = [name for name in _ACTIONS if name in given]
+    if len(found) != 1:
+        raise BadCommandLine(
+            "Command must include exactly one action: --list, --describe, --create, --alter or "
+            "--delete"
+        )
+    action = found[0]
+    servers(given)
+    if "describe" in given and "if-exists" in given and "topic" not in given:
+        raise BadCommandLine("--topic is required to describe a topic")
+    if action not in ("list", "describe"):
+        given.need("topic")
+    if action == "alter":
+        given.need("partitions")
+    for name in ("config", "partitions", "replica-assignment"):
+        others = ("create",) if name == "config" else ("create", "alter")
+        _only(given, action, name, others)
+    _only(given, action, "replication-factor", ("create",))
+    _only(given, action, "if-not-exists", ("create",))
+    _only(given, action, "if-exists", ("alter", "delete", "describe"))
+    _only(given, action, "exclude-internal", ("list", "describe"))
+    for name in (*_FILTERS, _OVERRIDES, "topic-id"):
+        _only(given, action, name, ("describe",))
+    if action == "create":
+        given.not_with("replica-assignment", "partitions", "replication-factor")
+    for name in _FILTERS:
+        given.not_with(name, _OVERRIDES)
+    return action
+
+
+def _only(given: Given, action: str, name: str, actions: Sequence[str]) -> None:
+    if name in given and action not in actions:
+        advice = "; `barnabas kafka-configs.sh --alter` changes configs" if name == "config" else ""
+        raise BadCommandLine(f'Option "[{name}]" can\'t be used with option "[{action}]"{advice}')
+
+
+def explain(given: Given) -> list[Line]:
+    """Our command for the line."""
+    action = _check(given)
+    no_client_configs(given)
+    at = at_servers(given)
+    topic = given.text("topic")
+    if action == "create":
+        options = [
+            *named(given, "partitions"),
+            *named(given, "replication-factor"),
+            *named(given, "replica-assignment"),
+            *named(given, "config"),
+            *flagged(given, "if-not-exists"),
+        ]
+        return [["topics", "create", topic or "", *options, *at]]
+    if action == "list" and topic is not None:
+        raise NotCovered(
+            "--list --topic: our command lists all topics: barnabas topics list | grep NAME"
+        )
+    if action == "list":
+        return [["topics", "list", *flagged(given, "exclude-internal"), *at]]
+    names = [] if topic is None else plain_names(topic, "topic")
+    if action == "delete":
+        return [["topics", "delete", *names, *flagged(given, "if-exists"), *at]]
+    if action == "alter":
+        options = [*named(given, "partitions"), *named(given, "replica-assignment")]
+        options += flagged(given, "if-exists")
+        return [["topics", "alter", name, *options, *at] for name in names]
+    for name in (_OVERRIDES, "topic-id"):
+        if name in given:
+            raise NotCovered(f"--{name}: our command has no such filter")
+    options = flagged(given, *_FILTERS, "exclude-internal")
+    if not names:
+        return [["topics", "describe", *options, *at]]
+    return [["topics", "describe", name, *options, *at] for name in names]
+
+
+def run(given: Given) -> int:
+    """Do it, with Kafka's lines."""
+    action = _check(given)
+    work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}
+    try:
+        run_client(work.get(action, _delete)(given))
+    except BarnabasError as error:
+        if isinstance(error, BadCommandLine | NotCovered | Unreachable):
+            raise
+        click.echo(f"Error while executing topic command : {java_message(error)}")
+        click.echo(f"ERROR {java_text(error)} (org.apache.kafka.tools.TopicCommand)", err=True)
+        return EXIT_FAILURE
+    return EXIT_OK
+
+
+def _admin(given: Given) -> Admin:
+    return Admin(servers(given), **client_configs(given))
+
+
+async def _create(given: Given) -> None:
+    name = given.required("topic")
+    if "." in name or "_" in name:
+        click.echo(_COLLISION)
+    partitions, factor = given.number("partitions"), given.number("replication-factor")
+    if partitions is not None and partitions < 1:
+        raise Refused("The partitions must be greater than 0")
+    if factor is not None and not 1 <= factor <= _INT16_MAX:
+        raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
+    assignment = _assignment(given)
+    topic = NewTopic(
+        name,
+        -1 if partitions is None else partitions,
+        -1 if factor is None else factor,
+        key_values(given.texts("config"), "--config"),
+        assignment,
+    )
+    async with _admin(given) as admin:
+        try:
+            await admin.create_topics([topic])
+        except TopicAlreadyExists:
+            if "if-not-exists" not in given:
+                raise
+        else:
+            click.echo(f"Created topic {name}.")
+
+
+async def _list(given: Given) -> None:
+    async with _admin(given) as admin:
+        click.echo("\n".join(await _names(admin, given)))
+
+
+async def _describe(given: Given) -> None:
+    async with _admin(given) as admin:
+        found = await _described(admin, given)
+        if _OVERRIDES in given:
+            click.echo("".join(map(_heading, found)), nl=False)
+            return
+        filters = Filters(**{field: name in given for name, field in _FILTERS.items()})
+        click.echo(describe_text(found, filters, await _moving(admin)), nl=False)
+
+
+async def _described(admin: Admin, given: Given) -> Described:
+    """The topics of a description with their configs. Raises Refused."""
+    wanted = given.text("topic-id")
+    if wanted is None:
+        names = await _existing(admin, given)
+        topics = await admin.describe_topics(names) if names else []
+    else:
+        topics = [
+            each for each in await admin.describe_topics() if uuid_text(each.topic_id) == wanted
+        ]
+        if not topics and "if-exists" not in given:
+            raise Refused(f"TopicId '{wanted}' does not exist as expected")
+    if not topics:
+        return []
+    resources = [ConfigResource(TOPIC, topic.name) for topic in topics]
+    configs = await admin.describe_configs(resources)
+    return [(topic, configs[ConfigResource(TOPIC, topic.name)]) for topic in topics]
+
+
+async def _alter(given: Given) -> None:
+    count = given.number("partitions", 1)
+    assert count is not None
+    assignment = _assignment(given)
+    async with _admin(given) as admin:
+        names = await _existing(admin, given)
+        for topic in await admin.describe_topics(names) if names else ():
+            there = len(topic.partitions)
+            added = None
+            if assignment is not None:
+                added = [assignment[number] for number in sorted(assignment) if number >= there]
+            await admin.create_partitions(topic.name, count, added)
+
+
+async def _delete(given: Given) -> None:
+    async with _admin(given) as admin:
+        names = await _existing(admin, given)
+        if names:
+            await admin.delete_topics(names)
+
+
+async def _existing(admin: Admin, given: Given) -> list[str]:
+    """The topics that the line means. Raises Refused, unless --if-exists accepts that."""
+    names = await _names(admin, given)
+    topic = given.text("topic")
+    if topic is not None and not names and "if-exists" not in given:
+        raise Refused(f"Topic '{topic}' does not exist as expected")
+    return names
+
+
+async def _names(admin: Admin, given: Given) -> list[str]:
+    names = await admin.list_topics(include_internal="exclude-internal" not in given)
+    topic = given.text("topic")
+    if topic is None:
+        return names
+    wanted = patterns(topic, "topic")
+    return [name for name in names if wanted.fullmatch(name)]
+
+
+def _heading(described: tuple[TopicDescription, list[ConfigEntry]]) -> str:
+    """A topic's own line, if it has configs of its own."""
+    if not own_configs(described[1]):
+        return ""
+    return describe_text([described], Filters()).splitlines(keepends=True)[0]
+
+
+async def _moving(admin: Admin) -> Moving:
+    """The partitions that are being reassigned, where a controller tells."""
+    try:
+        return await admin.list_partition_reassignments()
+    except (Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
+        return NOTHING_MOVES
+
+
+def _assignment(given: Given) -> dict[int, list[int]] | None:
+    text = given.text("replica-assignment")
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,9}(:\d{1,9})*(,\d{1,9}(:\d{1,9})*)*", text.replace(" ", "")):
+        raise BadCommandLine(
+            f"--replica-assignment {text}: not broker ids, such as 0:1,1:2 (two partitions)"
+        )
+    found = {
+        partition: [int(broker) for broker in brokers.split(":")]
+        for partition, brokers in enumerate(text.replace(" ", "").split(","))
+    }
+    for partition, brokers in found.items():
+        if len(set(brokers)) < len(brokers):
+            raise BadCommandLine(
+                f"--replica-assignment {text}: partition {partition} has a broker twice"
+            )
+    return found
+
+
+TOOL = Tool(
+    "Create, delete, describe, or change a topic.",
+    (
+        *flags(
+            "alter at-min-isr-partitions create delete describe exclude-internal if-exists "
+            "if-not-exists list topics-with-overrides unavailable-partitions "
+            "under-min-isr-partitions under-replicated-partitions"
+        ),
+        *values(
+            "bootstrap-server=HOST:PORT command-config=FILE config=NAME=VALUE partitions=N "
+            "partition-size-limit-per-response=N replica-assignment=ID:ID,ID:ID "
+            "replication-factor=N topic=TOPIC topic-id=ID"
+        ),
+    ),
+    explain,
+    run,
+    {
+        "zookeeper": ZOOKEEPER,
+        "broker-list": BROKER_LIST,
+        "delete-config": Retired(
+            "kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --delete-config "
+            "NAME removes a config",
+            "",
+        ),
+        "force": Retired("it has had no effect since Kafka 2.2: leave it out", "", False),
+        "disable-rack-aware": Retired(
+            "brokers have chosen the replicas since Kafka 2.2: leave it out", "", False
+        ),
+    },
+)

@@ -1,0 +1,68 @@
+"""`kafka-transactions.sh`."""
+
+from __future__ import annotations
+
+from barnabas.cli.kafka.options import BadCommandLine, Given, values
+from barnabas.cli.kafka.tool import (
+    BROKER_LIST,
+    Line,
+    NotCovered,
+    Tool,
+    at_servers,
+    named,
+    no_client_configs,
+    run_ours,
+)
+
+_COMMANDS = {
+    "list": ("duration-filter",),
+    "describe": ("transactional-id",),
+    "describe-producers": ("topic", "partition"),
+    "abort": (
+        "topic",
+        "partition",
+        "start-offset",
+        "producer-id",
+        "producer-epoch",
+        "coordinator-epoch",
+    ),
+    "find-hanging": ("broker-id", "max-transaction-timeout", "topic", "partition"),
+}
+"""The options of each command that ours has as well."""
+
+
+def explain(given: Given) -> list[Line]:
+    """Our command for the line."""
+    if len(given.others) != 1 or given.others[0] not in _COMMANDS:
+        raise BadCommandLine(
+            f"{' '.join(given.others) or 'no command'}: give one of {', '.join(_COMMANDS)}"
+        )
+    (command,) = given.others
+    if command == "describe-producers" and "broker-id" in given:
+        raise NotCovered("--broker-id: our command asks the leader; leave it out")
+    for name in given:
+        if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
+            raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
+    no_client_configs(given)
+    options = [word for name in _COMMANDS[command] for word in named(given, name)]
+    return [["transactions", command, *options, *at_servers(given)]]
+
+
+def run(given: Given) -> int:
+    """Do it; the tables of our command are Kafka's."""
+    return min(run_ours(explain(given)), 1)
+
+
+TOOL = Tool(
+    "This tool is used to analyze the transactional state of producers in the cluster.",
+    values(
+        "bootstrap-server=HOST:PORT broker-id=ID command-config=FILE coordinator-epoch=N "
+        "duration-filter=MS max-transaction-timeout=MINUTES partition=N producer-epoch=N "
+        "producer-id=ID start-offset=OFFSET topic=TOPIC transactional-id=ID"
+    ),
+    explain,
+    run,
+    {"broker-list": BROKER_LIST},
+    abbreviates=True,
+    operands="list|describe|describe-producers|abort|find-hanging",
+)

@@ -146,9 +146,9 @@ class Consumer(Polls):
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
-        if self._is_closed:
+        if self._has_ended:
             return
-        self._is_closed = True
+        self._has_ended = self._is_closed = True
         await self.interrupt()
         try:
             await self._let_go("the consumer was closed")
@@ -166,14 +166,14 @@ class Consumer(Polls):
     stop = close  # as in other clients
 
     async def interrupt(self) -> None:
-        """End the poll of another task, by ClientClosed; returns when it has ended."""
+        """Before `close`: end the poll of another task, by ClientClosed, and refuse more."""
         self._credit = 0
+        self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():
             return
         assert self._poll_over is not None
-        self._is_closed = True
         self._poller.cancel()
-        await asyncio.wait([self._poll_over])
+        await asyncio.shield(self._poll_over)
 
     def stop_auto_commit(self) -> None:
         """Stop auto commit: records that were read may not have been processed."""

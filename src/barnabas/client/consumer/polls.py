@@ -59,7 +59,8 @@ class Polls(Lookups):
         self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
         self._credit = 0  # records that an iteration may take before its next poll
         self._has_source = False  # subscribed or assigned, ever
-        self._is_closed = False
+        self._is_closed = False  # no more polls
+        self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
         """The partition's state. Raises TypeError, ValueError if it is not assigned."""

@@ -201,8 +201,20 @@ def test_naive_misuse_is_refused_with_what_to_do(broker: Broker) -> None:
             consumer.getmany(("naive", 1))
         with pytest.raises(ValueError, match="max_records: 0 is not in 1 to"):
             consumer.poll(0, max_records=0)
-    with pytest.raises(ClientClosed):
-        consumer.poll(0)
+    for call in (consumer.poll, consumer.topics, consumer.assignment):
+        with pytest.raises(ClientClosed):
+            call()
+
+    async def run() -> None:
+        unstarted = Consumer(broker.bootstrap_servers)
+        unstarted.assign(("naive", 0))
+        with pytest.raises(ClientClosed, match=r"call start\(\) first"):
+            await unstarted.poll(0)
+        await unstarted.close()
+        with pytest.raises(ClientClosed, match="make a new one"):
+            unstarted.assign(("naive", 0))
+
+    asyncio.run(run())
     with pytest.raises(ConfigError, match=r"value\.deserializer: 'jsn' .*did you mean json"):
         SyncConsumer(broker.bootstrap_servers, value_deserializer="jsn")
 

@@ -74,10 +74,20 @@ def test_an_iteration_goes_on_until_the_consumer_is_closed(broker: Broker) -> No
 
 
 def test_a_blocking_iteration_is_ended_by_another_thread(broker: Broker) -> None:
-    """CO-1."""
-    filled(broker, "ended", 1, *(b"%d" % n for n in range(7)))
-    consumer = SyncConsumer(broker.bootstrap_servers, auto_offset_reset="earliest")
-    consumer.assign(("ended", 0))
+    """CO-1: and what it gave is committed, and its group left."""
+    (name,) = filled(broker, "ended", 1, *(b"%d" % n for n in range(7)))
+    ends: list[str] = []
+
+    class Ending:
+        def on_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+            ends.append(f"committed {offsets[name].offset}")
+
+        def close(self) -> None:
+            ends.append("closed")
+
+    options = in_group("ended", interceptor_classes=Ending)
+    consumer = SyncConsumer(broker.bootstrap_servers, **options)
+    consumer.subscribe(["ended"])
     has_all = threading.Event()
 
     def close() -> None:
@@ -94,6 +104,10 @@ def test_a_blocking_iteration_is_ended_by_another_thread(broker: Broker) -> None
     closing.join(60)
     assert got == [b"%d" % n for n in range(7)]
     assert list(consumer) == []
+    assert ends == ["committed 7", "closed"]
+    consumer.close()
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        assert admin.describe_groups(["ended"])["ended"].state == "Empty"
 
 
 def test_what_an_iteration_gave_counts_as_processed_at_the_next_one(broker: Broker) -> None:
@@ -187,8 +201,20 @@ def test_naive_misuse_is_refused_with_what_to_do(broker: Broker) -> None:
             consumer.getmany(("naive", 1))
         with pytest.raises(ValueError, match="max_records: 0 is not in 1 to"):
             consumer.poll(0, max_records=0)
-    with pytest.raises(ClientClosed):
-        consumer.poll(0)
+    for call in (consumer.poll, consumer.topics, consumer.assignment):
+        with pytest.raises(ClientClosed):
+            call()
+
+    async def run() -> None:
+        unstarted = Consumer(broker.bootstrap_servers)
+        unstarted.assign(("naive", 0))
+        with pytest.raises(ClientClosed, match=r"call start\(\) first"):
+            await unstarted.poll(0)
+        await unstarted.close()
+        with pytest.raises(ClientClosed, match="make a new one"):
+            unstarted.assign(("naive", 0))
+
+    asyncio.run(run())
     with pytest.raises(ConfigError, match=r"value\.deserializer: 'jsn' .*did you mean json"):
         SyncConsumer(broker.bootstrap_servers, value_deserializer="jsn")
 

@@ -77,7 +77,8 @@ class ConsumerConfig(NamedTuple):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    partition_assignment_strategy: str = "range,cooperative-sticky"  # the first that all support
+    # The first that all members support. "cooperative-sticky" alone rebalances incrementally.
+    partition_assignment_strategy: str = "range,cooperative-sticky"
     enable_auto_commit: bool = True  # of consumers in a group
     auto_commit_interval_ms: int = 5_000
     exclude_internal_topics: bool = True  # from subscriptions by pattern

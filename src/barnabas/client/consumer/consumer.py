@@ -135,8 +135,15 @@ class Consumer(Polls):
     # ---- life ----
 
     async def start(self) -> None:
-        """Connect. Raises NoBrokersAvailable."""
+        """Connect, which `async with` does by itself.
+
+        Raises:
+            NoBrokersAvailable: none of `bootstrap.servers` answered, each being asked once.
+            ClientClosed: after `close`.
+        """
+        self._check_open()
         await self._cluster.start()
+        self._has_started = True
 
     async def close(self, *, autocommit: bool = True) -> None:
         """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave, disconnect.
@@ -146,9 +153,9 @@ class Consumer(Polls):
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
-        if self._is_closed:
+        if self._has_ended:
             return
-        self._is_closed = True
+        self._has_ended = self._is_closed = True
         await self.interrupt()
         try:
             await self._let_go("the consumer was closed")
@@ -166,14 +173,14 @@ class Consumer(Polls):
     stop = close  # as in other clients
 
     async def interrupt(self) -> None:
-        """End the poll of another task, by ClientClosed; returns when it has ended."""
+        """Before `close`: end the poll of another task, by ClientClosed, and refuse more."""
         self._credit = 0
+        self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():
             return
         assert self._poll_over is not None
-        self._is_closed = True
         self._poller.cancel()
-        await asyncio.wait([self._poll_over])
+        await asyncio.shield(self._poll_over)
 
     def stop_auto_commit(self) -> None:
         """Stop auto commit: records that were read may not have been processed."""
@@ -202,12 +209,21 @@ class Consumer(Polls):
     ) -> None:
         """Share these topics with the other members of the group, from the next `poll` on.
 
-        Names, or a compiled pattern that must match a whole name: topics created later are found
-        within `metadata.max.age.ms`. Replaces the last subscription. Raises InvalidGroupId without
-        a `group.id`, ValueError after `assign`.
+        Replaces the last subscription.
+
+        Args:
+            topics: names, or a compiled pattern that must match a whole name: topics created later
+                are found within `metadata.max.age.ms`.
+            listener: called in `poll`, `unsubscribe` and `close` with partitions that come and go.
+
+        Raises:
+            InvalidGroupId: without a `group.id`.
+            ValueError: no topics, or partitions are assigned by hand.
+            InvalidTopicName, TypeError: not a topic's name; not a list of names.
         """
         from barnabas.client.consumer.subscription import Subscription, checked_listener
 
+        self._check_open()
         group = self._required_group()
         checked_listener(listener)
         if len(self._assignment) and not group.is_subscribed:
@@ -234,6 +250,7 @@ class Consumer(Polls):
         Raises:
             ValueError: after `subscribe`.
         """
+        self._check_open()
         names = arguments.partitions([topic_partitions])
         if self._group is not None and self._group.is_subscribed:
             raise ValueError("this consumer is subscribed: unsubscribe() first")
@@ -345,11 +362,17 @@ class Consumer(Polls):
     # ---- the group ----
 
     async def commit_sync(self, offsets: Offsets | None = None) -> None:
-        """Commit these offsets, or all positions: returns when they are safe (CO-4).
+        """Commit; returns when the offsets are safe (CO-4).
 
-        An offset is that of the next record to read. Raises CommitFailed when the group has given
-        the partitions to others, RebalanceInProgress when it is about to, and other errors of the
-        coordinator; transient ones are retried for `default.api.timeout.ms`.
+        Args:
+            offsets: of the next record to read, by partition, as int or OffsetAndMetadata; None:
+                the position in every assigned partition.
+
+        Raises:
+            CommitFailed: the group has given the partitions to others.
+            RebalanceInProgress: it is about to: poll until that is over, then commit again.
+            InvalidGroupId: without a `group.id`.
+            Unreachable, KafkaError: not done within `default.api.timeout.ms`.
         """
         await self._required_commits().commit(offsets)
 

@@ -58,8 +58,10 @@ class Polls(Lookups):
         self._poll_over: asyncio.Future[None] | None = None
         self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
         self._credit = 0  # records that an iteration may take before its next poll
+        self._has_started = False
         self._has_source = False  # subscribed or assigned, ever
-        self._is_closed = False
+        self._is_closed = False  # no more polls
+        self._has_ended = False  # `close` was called
 
     def _state(self, topic_partition: tuple[str, int]) -> AssignedPartition:
         """The partition's state. Raises TypeError, ValueError if it is not assigned."""
@@ -221,8 +223,9 @@ class Polls(Lookups):
         arguments.duration(timeout_ms, "timeout_ms")
         if self._poller is not None:
             raise ConcurrentUse("another task is polling with this consumer: one at a time")
-        if self._is_closed:
-            raise ClientClosed("the consumer is closed: make a new one")
+        self._check_open()
+        if not self._has_started:
+            raise ClientClosed("the consumer is not running: call start() first, or `async with`")
         if not self._has_source:
             raise ValueError("nothing to read: subscribe to topics or assign partitions first")
         task = asyncio.current_task()
@@ -238,6 +241,10 @@ class Polls(Lookups):
         finally:
             self._poller = None
             self._poll_over.set_result(None)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosed("the consumer is closed: make a new one")
 
     async def _attended(self, take: Callable[[], T], deadline_ms: int) -> T:
         """A poll's work; the group knows of it, and of when it is over."""

@@ -7,11 +7,13 @@ import os
 import pty
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import barnabas as package
 from barnabas.client.sync.producer import SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
 from tests.kit.processes.broker_process import free_port
@@ -20,6 +22,13 @@ from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """Whose groups do not wait for more members: each `consume` has one of its own."""
+    with package.Broker(config={"group.initial.rebalance.delay.ms": "0"}) as running:
+        yield running
 
 
 # ---- the whole of it, in processes ----
@@ -168,6 +177,20 @@ def test_help_needs_no_broker_and_shows_examples(shell: Shell) -> None:
         "server",
         "server start",
         "server stop",
+        "cluster",
+        "cluster describe",
+        "cluster health",
+        "offsets",
+        "log-dirs",
+        "log-dirs describe",
+        "verifiable-producer",
+        "verifiable-consumer",
+        "profile",
+        "profile add",
+        "profile list",
+        "profile show",
+        "profile remove",
+        "profile use",
     ):
         output, _ = shell.run(*line.split(), "--help")
         assert b"Examples:" in output, line
@@ -243,7 +266,7 @@ def test_what_the_broker_refuses_is_one_line(barnabas: InProcess, line: str, pro
         ("topics delete", "name a topic"),
         ("topics frobnicate", "frobnicate"),
         ("produce t --compression-type brotli", "brotli"),
-        ("produce t --partition -1", "must be 0 or more"),
+        ("produce t --partition -1", "-1 is not in the range"),
         ("produce t --header nothing", "not NAME=VALUE"),
         ("produce t --producer-property batchsize=1", "batch.size"),
         ("produce t --key-separator=", "--key-separator is empty"),
@@ -325,7 +348,7 @@ def test_what_is_too_large_is_counted_and_named(barnabas: InProcess, tmp_path: P
         "produce tight --producer-property batch.size=1 --file", f"{tmp_path}/lines", code=1
     )[1]
     assert stderr.count("\n") == 1, "no word of success goes before it"
-    assert "1 records were not acknowledged" in stderr and "MESSAGE_TOO_LARGE" in stderr
+    assert "1 record was not acknowledged" in stderr and "MESSAGE_TOO_LARGE" in stderr
     assert stderr.endswith("; 2 records were acknowledged\n")
     line = "consume tight --from-beginning --timeout-ms 3000"
     wait_until(lambda: barnabas(line)[0] == "small\nsmall\n")  # a busy machine may need longer

@@ -45,6 +45,8 @@ OUTPUT = {
     r"0 +\tt1 .*\tCompleteCommit +\t.*\n",
     "barnabas records delete --topic speed --partition 0 --offset 500": r"partition: speed-0\t"
     r"low_watermark: 500\n",
+    "barnabas offsets test:0,1 --time earliest": r"test:0:\d+\ntest:1:\d+\n",
+    "barnabas cluster health": r"healthy: 1 broker, controller 0, .*\n",
     "barnabas metadata ls /brokers/ids --dir data": r"0\n",
     "barnabas dump --verify data/test-0": r"",
     "barnabas configs describe --topic test": r"Dynamic configs for topic test are:\n"

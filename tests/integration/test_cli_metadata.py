@@ -75,9 +75,9 @@ def test_an_import_says_what_it_did(tmp_path: Path, capfd: Capture) -> None:
     (second / "t-1" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n6 25\n")
     output, _ = run(capfd, "import", str(file), "--dir", str(first), "--dir", str(second))
     assert output.splitlines() == [
-        f"Imported 9 nodes with 1 topics and 2 partitions from {file} into {first}.",
-        "Left out 1 ephemeral nodes.",
-        "Created the states of 1 partitions of t, which the file lacks.",
+        f"Imported 9 nodes with 1 topic and 2 partitions from {file} into {first}.",
+        "Left out 1 ephemeral node.",
+        "Created the states of 1 partition of t, which the file lacks.",
     ]
     state = "/brokers/topics/t/partitions/{}/state"
     for partition, epoch in ((0, 2), (1, 7)):

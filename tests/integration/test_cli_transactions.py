@@ -123,7 +123,7 @@ def test_a_file_is_produced_as_a_whole_or_not_at_all(
     (tmp_path / "bad").write_text("c:3\nd:4\nwithout a key\n")
     line = "produce whole --transactional-id tx-whole --key-separator : --file"
     stderr = barnabas(line, f"{tmp_path}/bad", code=1)[1]
-    assert "nothing was committed: line 3" in stderr
+    assert f"nothing was committed: {tmp_path}/bad: line 3" in stderr
     assert committed(barnabas, "whole") == []
     assert "2 records" in barnabas(line, f"{tmp_path}/good")[1]
     wait_until(lambda: committed(barnabas, "whole") == ["1", "2"])  # 3 s may be too short

@@ -117,8 +117,8 @@ def test_sp_3_what_is_lost_or_doubled_is_named(
     out = capfd.readouterr().out.splitlines()
     assert out == [
         "1,000 records of source, 1,001 rows",
-        f"lost: 1 records without a row (source-{lost[0]}@{lost[1]})",
-        f"doubled: 1 records with more than one row (source-{twice[0]}@{twice[1]})",
+        f"lost: 1 record without a row (source-{lost[0]}@{lost[1]})",
+        f"doubled: 1 record with more than one row (source-{twice[0]}@{twice[1]})",
         "NOT exact",
     ]
     assert setup.verify("--sink", "sink", "--json") == 1
@@ -135,7 +135,7 @@ def test_sp_3_rows_of_aborted_records_are_found(
     setup.to_topic([*setup.places, (partition, offset, b"of an aborted transaction")])
     assert setup.verify("--sink", "sink") == 1
     printed = capfd.readouterr().out
-    assert "unfounded: 1 rows without a record" in printed
+    assert "unfounded: 1 row without a record" in printed
     assert f"(source-0@{offset})" in printed
     assert setup.verify("--sink", "sink", "--compacted") == 0
     capfd.readouterr()
@@ -153,7 +153,7 @@ def test_sp_3_rows_that_say_nothing_of_where_they_come_from_are_no_proof(
         producer.send("sink", b"0")
         producer.send("sink", b"1", headers=[("source.offset", b"one")])
     assert setup.verify("--sink", "sink") == 1
-    assert "unmarked: 2 rows that do not name" in capfd.readouterr().out
+    assert "unmarked: 2 rows that name no record" in capfd.readouterr().out
     assert setup.verify("--sink", "sink", "--headers", "a,b,c", "--json") == 1
     assert report(capfd)["unmarked"] == 1_002
 
@@ -172,10 +172,10 @@ def test_sp_3_values_are_compared_where_nothing_else_is(
     assert out[1].startswith("lost: 2 records whose value is missing, or occurs too rarely (")
     assert "'0' in source-0" in out[1] and "'1' in source-1" in out[1]
     assert out[2] == (
-        "doubled: 1 different values that occur more often than in the source ('5' in source-1)"
+        "doubled: 1 different value that occurs more often than in the source ('5' in source-1)"
     )
     assert out[3].startswith(
-        'unfounded: 1 rows whose value no record of the source has ("nobody\'s"'
+        'unfounded: 1 row whose value no record of the source has ("nobody\'s"'
     )
     assert setup.verify("--sink", "sink", "--by", "key") == 0, "all keys are null"
 
@@ -188,8 +188,8 @@ def test_sp_3_what_comes_later_is_not_looked_at(
     setup.to_table([(0, 0, b"")], topic="another")
     assert setup.verify("--sink", str(setup.table)) == 0
     out = capfd.readouterr().out
-    assert "ignored: 1 rows of records beyond the end that was read" in out
-    assert "ignored: 1 rows of other topics" in out
+    assert "ignored: 1 row of records beyond the end that was read" in out
+    assert "ignored: 1 row of other topics" in out
     # Of before the records there is nothing, and nothing is lost.
     assert setup.verify("--sink", str(setup.table), "--until", "2020-01-01", "--json") == 0
     assert report(capfd)["records"] == 0

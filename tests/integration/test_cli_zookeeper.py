@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from barnabas.cli.main import main
 from barnabas.cluster.store import Create
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
+from tests.kit.processes.command_line import COMMAND
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 
 Capture = pytest.CaptureFixture[str]
@@ -83,6 +85,24 @@ def test_a_zookeeper_that_is_not_there(capfd: Capture, tmp_path: Path) -> None:
     assert stderr.count("\n") == 1
     stderr = run(capfd, "metadata", "ls", "/", "--zookeeper-connect", "127.0.0.1:x", code=1)[1]
     assert "'127.0.0.1:x' is not an address" in stderr
+
+
+def test_a_broker_says_early_that_zookeeper_does_not_answer(tmp_path: Path) -> None:
+    """UX-4: long before it gives up, for ZooKeeper may be starting."""
+    broker = subprocess.Popen(
+        [COMMAND, "server", "start", "--data-dir", str(tmp_path), "--port", "0",
+         "--override", "zookeeper.connect=127.0.0.1:1"],
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert broker.stderr is not None
+        said = broker.stderr.readline().decode()
+        assert broker.poll() is None
+        assert "zookeeper.connect=127.0.0.1:1: no ZooKeeper answers yet" in said
+        assert "Connection refused" in said and "for 18000 ms in all" in said
+    finally:
+        broker.kill()
+        broker.communicate()
 
 
 @pytest.mark.foreign

@@ -83,7 +83,7 @@ def taken(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
         assert done.returncode == 0, done.stderr
         assert "Left out 3 ephemeral nodes." in done.stdout
         for topic in ("__consumer_offsets", "__transaction_state"):
-            assert f"Created the states of 1 partitions of {topic}" in done.stdout
+            assert f"Created the states of 1 partition of {topic}" in done.stdout
         for broker in cluster.brokers.values():
             broker.start()
         yield cluster

@@ -6,7 +6,7 @@ code: 1 failed, 2 the command line is wrong.
 
 from __future__ import annotations
 
-import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,13 +16,15 @@ import click
 
 from barnabas import __version__
 from barnabas.cli.complaint import complain
-from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, drop_output
 from barnabas.errors import BarnabasError
 
 _COMMANDS = {
     "server": "Run or stop a broker.",
-    "cluster": "Run a cluster of several brokers on this machine.",
+    "cluster": "Run a cluster on this machine; describe any, and check its health.",
     "topics": "Create, list, describe, alter and delete topics.",
+    "offsets": "Show where partitions begin and end, and their offsets at a time.",
+    "log-dirs": "Show the log directories of brokers, and the replicas in them.",
     "partitions": "Watch the replicas of partitions: leader, ISR and lag.",
     "elect-leaders": "Elect the preferred replica of partitions, or any live one.",
     "reassign": "Move partitions to other brokers.",
@@ -40,6 +42,9 @@ _COMMANDS = {
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
     "install-scripts": "Write Kafka's scripts, such as kafka-topics.sh.",
+    "profile": "Name clusters, for --profile instead of their addresses.",
+    "verifiable-producer": "Send numbers, and print each outcome as JSON.",
+    "verifiable-consumer": "Consume in a group, and print each event as JSON.",
 }
 
 _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints ours for them.")
@@ -55,21 +60,32 @@ _MODULES = {
     "records": "records.delete_command",
     "table": "table_command",
     "install-scripts": "kafka.install_command",
+    "log-dirs": "log_dirs.command",
+    "verifiable-producer": "verifiable.producer_command",
+    "verifiable-consumer": "verifiable.consumer_command",
 }
 """The modules of commands that are not in `<name>/command.py`."""
 
 
+_NO_COMMAND = re.compile(r"No such command '(.*)'")
+
+
 class _Commands(click.Group):
     """Loads the module of the command that is called, and no other one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)  # which prints --help and --version
+        except BrokenPipeError:
+            drop_output()
+            ctx.exit(EXIT_OK)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader of our output has closed it, as `head` does: no error, neither now
-            # nor when the interpreter flushes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()  # before click, which would make it exit code 1
             return EXIT_OK
         return outcome
 
@@ -113,7 +129,8 @@ def run(words: Sequence[str]) -> int:
         return EXIT_USAGE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else "barnabas"
-        complain(path, f"{error.format_message().rstrip('.')}; see {path} --help")
+        advice = f"{suggestion} See" if (suggestion := _suggestion(error)) else "see"
+        complain(path, f"{error.format_message().rstrip('.')}; {advice} {path} --help")
         return EXIT_USAGE
     except click.ClickException as error:
         complain("barnabas", error.format_message())
@@ -124,3 +141,13 @@ def run(words: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 130  # as a shell reports a process that an interrupt ended
     return outcome if isinstance(outcome, int) else EXIT_OK
+
+
+def _suggestion(error: click.UsageError) -> str:
+    """The commands that a mistyped one may have meant."""
+    typed = _NO_COMMAND.match(error.message)
+    if typed is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
+        return ""
+    from barnabas.cli.suggestion import did_you_mean
+
+    return did_you_mean(typed[1], error.ctx.command.list_commands(error.ctx))

@@ -49,7 +49,7 @@ def explain(error: Exception) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, KafkaError):
         text = f"{text} ({error.name})"
-    advice = _advice(error)
+    advice = ", ".join(getattr(error, "__notes__", ())) or _advice(error)
     return f"{text}; {advice}" if advice else text
 
 

@@ -6,6 +6,7 @@ libraries of the other commands alone would cost half of that.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +16,23 @@ EXIT_OK, EXIT_FAILURE, EXIT_USAGE = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code (0 done, 1 failed, 2 the command line is wrong)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
+        return EXIT_OK
+    return code
+
+
+def drop_output() -> None:
+    """The reader of our output has closed it, as `head` does: no error, neither now nor when the
+    interpreter flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(words: list[str]) -> int:
     if words[:2] == ["server", "start"]:
         from barnabas.cli.server.start_command import start
 

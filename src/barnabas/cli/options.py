@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import click
 
+from barnabas.cli.completion import topic_names
+from barnabas.cli.waiting import Waiting
+from barnabas.errors import UnknownTopicOrPartition
 from barnabas.net.loop import new_event_loop
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-DEFAULT_SERVERS = "localhost:9092"
-
-bootstrap_server = click.option(
-    "--bootstrap-server",
-    "servers",
-    default=DEFAULT_SERVERS,
-    show_default=True,
-    envvar="BARNABAS_BOOTSTRAP_SERVER",
-    show_envvar=True,
-    metavar="HOST:PORT[,...]",
-    help="Brokers to ask first; one that answers is enough.",
-)
 
 INT32 = click.IntRange(0, 2**31 - 1)
 INT64 = click.IntRange(0, 2**63 - 1)
@@ -43,8 +34,16 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 def topic_name(command: F) -> F:
     """The topic as an argument or, as in Kafka's tools, as `--topic`."""
-    option = click.option("--topic", "topic_option", metavar="NAME", help="The same as NAME.")
-    argument = click.argument("topic_argument", metavar="[NAME]", required=False)
+    option = click.option(
+        "--topic",
+        "topic_option",
+        metavar="NAME",
+        shell_complete=topic_names,
+        help="The same as NAME.",
+    )
+    argument = click.argument(
+        "topic_argument", metavar="[NAME]", required=False, shell_complete=topic_names
+    )
     return argument(option(command))
 
 
@@ -77,20 +76,39 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
 
 
 def unescaped(text: str) -> bytes:
-    r"""The bytes of an argument, with the escapes `\t`, `\n`, `\\` and `\0` replaced."""
-    replacements = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
-    pieces: list[str] = []
-    letters = iter(text)
-    for letter in letters:
-        if letter == "\\":
-            named = next(letters, "\\")
-            pieces.append(replacements.get(named, "\\" + named))
+    r"""The bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
+    replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
+    pieces: list[bytes] = []
+    for piece in re.split(r"(\\x[0-9a-fA-F]{2}|\\.)", text, flags=re.DOTALL):
+        if piece.startswith("\\x") and len(piece) == 4:
+            pieces.append(bytes([int(piece[2:], 16)]))
+        elif len(piece) == 2 and piece[0] == "\\" and piece[1] in replacements:
+            pieces.append(replacements[piece[1]])
         else:
-            pieces.append(letter)
-    return "".join(pieces).encode("utf-8", "surrogateescape")
+            pieces.append(piece.encode("utf-8", "surrogateescape"))
+    return b"".join(pieces)
 
 
-def run_client(work: Coroutine[Any, Any, T]) -> T:
-    """Run one command's work on a loop of its own; Ctrl-C cancels it."""
+def run_client(
+    work: Coroutine[Any, Any, T], waits_for: str | None = "an answer of the brokers"
+) -> T:
+    """Run one command's work on a loop of its own; Ctrl-C cancels it.
+
+    `waits_for`: said on a terminal when it takes long; None: the command says it itself.
+    """
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(work)
+        try:
+            if waits_for is None:
+                return runner.run(work)
+            with Waiting(waits_for):
+                return runner.run(work)
+        except UnknownTopicOrPartition as error:
+            context = click.get_current_context(silent=True)
+            servers = None if context is None else context.params.get("servers")
+            if servers:
+                from barnabas.cli.suggestion import topics_like
+
+                suggestion = runner.run(topics_like(servers, str(error)))
+                if suggestion:
+                    error.add_note(suggestion)
+            raise

@@ -6,6 +6,8 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from barnabas.cli.counted import counted
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
@@ -23,7 +25,7 @@ class Progress:
     def __enter__(self) -> Progress:
         if self._wanted:
             self._bar = _bar()
-            self._task = self._bar.add_task("", total=self._size_bytes, records=0)
+            self._task = self._bar.add_task("", total=self._size_bytes, records="")
             self._bar.start()
         return self
 
@@ -39,7 +41,7 @@ class Progress:
     def advance(self, size_bytes: int, records: int) -> None:
         """`size_bytes` more were read; `records` are acknowledged in all."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, advance=size_bytes, records=records)
+            self._bar.update(self._task, advance=size_bytes, records=counted(records, "record"))
 
 
 def _bar() -> Bar:
@@ -51,7 +53,7 @@ def _bar() -> Bar:
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
-        TextColumn("{task.fields[records]:,} records"),
+        TextColumn("{task.fields[records]}"),
         console=Console(stderr=True),
         transient=True,
     )

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import click
 
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, storage, storage_options
 from barnabas.errors import BarnabasError, in_one_line
@@ -58,7 +59,7 @@ def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"filesRemoved": removed, "filesAdded": added}, indent=2))
     else:
-        click.echo(f"merged {removed} files into {added}")
+        click.echo(f"merged {counted(removed, 'file')} into {added}")
     return EXIT_OK
 
 
@@ -127,7 +128,7 @@ def vacuum(
         for name in sorted(removed):
             click.echo(name)
     else:
-        click.echo(f"removed {len(removed)} files")
+        click.echo(f"removed {counted(len(removed), 'file')}")
     return EXIT_OK
 
 

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from barnabas.cli.configs.text import heading, synonym_text
+from barnabas.cli.counted import counted
 from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
     Described,
@@ -40,8 +41,8 @@ def show_topics(
         count = len(topic.partitions)
         replicas = replication_factor(topic, moving)
         heading.append(
-            f"  {count} partition{'s' * (count != 1)}, "
-            f"{replicas} replica{'s' * (replicas != 1)}, id {uuid_text(topic.topic_id)}",
+            f"  {counted(count, 'partition')}, {counted(replicas, 'replica')}, "
+            f"id {uuid_text(topic.topic_id)}",
             style="dim",
         )
         console.print(heading)

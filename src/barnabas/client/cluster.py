@@ -32,8 +32,8 @@ class Cluster:
         self.seams = seams
         self.pool = Pool(config, seams)
         self.tasks = Tasks(config.client_id)
-        servers = parse_servers(bootstrap_servers)
-        self.metadata = Metadata(servers, self.pool, config, seams, self.tasks)
+        self.servers = parse_servers(bootstrap_servers)
+        self.metadata = Metadata(self.servers, self.pool, config, seams, self.tasks)
 
     async def start(self) -> None:
         """Connect and learn the brokers. Raises NoBrokersAvailable after one try of each server."""

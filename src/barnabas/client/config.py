@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
+from barnabas.client.unused_options import without_unused
 from barnabas.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -19,6 +20,10 @@ _INT_MAX = 2**31 - 1
 
 ChoosePartition = Callable[[str, bytes | None, Sequence[int]], int]
 """A custom partitioner: topic, key, numbers of the partitions -> number of one of them."""
+
+
+Servers = str | Sequence[str] | Mapping[str, Any] | None
+"""The first argument of a client: its servers, or a mapping of options with `bootstrap.servers`."""
 
 
 class ClientConfig(NamedTuple):
@@ -51,6 +56,9 @@ class ProducerConfig(NamedTuple):
     allow_auto_create_topics: bool = True
     transactional_id: str = ""  # "": no transactions
     transaction_timeout_ms: int = 60_000
+    key_serializer: str | Callable[[Any], bytes | None] | None = None  # None: bytes as they are
+    value_serializer: str | Callable[[Any], bytes | None] | None = None
+    interceptor_classes: Any = None  # see `interceptors.interceptor_classes`
 
 
 class ConsumerConfig(NamedTuple):
@@ -103,6 +111,9 @@ class ProducerOptions(ClientOptions, total=False):
     allow_auto_create_topics: bool
     transactional_id: str
     transaction_timeout_ms: int
+    key_serializer: str | Callable[[Any], bytes | None] | None
+    value_serializer: str | Callable[[Any], bytes | None] | None
+    interceptor_classes: Any
 
 
 class ConsumerOptions(ClientOptions, total=False):
@@ -147,12 +158,48 @@ _LEAST: Mapping[str, int] = {
 C = TypeVar("C", ClientConfig, ProducerConfig, ConsumerConfig)
 
 
+def split(
+    bootstrap_servers: Servers, options: Mapping[str, Any]
+) -> tuple[str | Sequence[str], dict[str, Any]]:
+    """The servers and the options of a client, from its constructor's arguments.
+
+    Either may have the servers; a mapping in place of the servers is one of options, over which
+    those given as keywords prevail. Options have underscores afterwards.
+
+    Raises ConfigError if there are no servers, or an option is given twice in one place.
+    """
+    if isinstance(bootstrap_servers, Mapping):
+        given = {**_underscored(bootstrap_servers), **_underscored(options)}
+    else:
+        given = _underscored(options)
+        if bootstrap_servers is not None:
+            if "bootstrap_servers" in given:
+                raise ConfigError("bootstrap.servers is given twice: once is enough")
+            given["bootstrap_servers"] = bootstrap_servers
+    servers = given.pop("bootstrap_servers", None)
+    if servers is None:
+        raise ConfigError("bootstrap.servers is missing; give HOST:PORT[,HOST:PORT...]")
+    return servers, given
+
+
+def _underscored(options: Mapping[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"{name!r} is not an option's name, which is text")
+        own = name.strip().replace(".", "_")
+        if own in given:
+            raise ConfigError(f"{own.replace('_', '.')} is given twice: once is enough")
+        given[own] = value
+    return given
+
+
 def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
     """Split `options` into those of every client and those of `own`; all values are checked.
 
     Raises ConfigError, which names the option, the value and the valid values.
     """
-    given = {name.replace(".", "_"): value for name, value in options.items()}
+    given = without_unused(_underscored(options))
     defaults = {**ClientConfig._field_defaults, **own._field_defaults}
     for name in given:
         if name not in defaults:
@@ -170,11 +217,14 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
     """`host:port,...` (or a sequence of those) as addresses; `[::1]:9092` for IPv6."""
+    if not isinstance(bootstrap_servers, str | list | tuple):
+        kind = type(bootstrap_servers).__name__
+        raise ConfigError(f"bootstrap.servers: must be text or a list of texts, not {kind}")
     texts = (
         bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else bootstrap_servers
     )
     servers = []
-    for text in (text.strip() for text in texts):
+    for text in (str(text).strip() for text in texts):
         if not text:
             continue
         host, colon, port = text.rpartition(":")
@@ -193,8 +243,8 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     """`value` in the type of `default`, within the option's bounds."""
     if name == "acks" and value == "all":
         return -1
-    if name == "partitioner" and callable(value):
-        return value
+    if default is None or (name == "partitioner" and callable(value)):
+        return value  # checked where it is used
     kafka_name = name.replace("_", ".")
     if name == "partition_assignment_strategy" and isinstance(value, list | tuple):
         value = ",".join(map(str, value))
@@ -281,6 +331,6 @@ def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> Con
 def _unknown(name: str, known: Sequence[str]) -> ConfigError:
     from difflib import get_close_matches  # only imported for an error
 
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(name.lower(), known, n=1)
     hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""
     return ConfigError(f"unknown option {name.replace('_', '.')}{hint}")

@@ -42,6 +42,10 @@ class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=In
     """No topic can have this name."""
 
 
+class SerializationError(BarnabasError, ValueError):
+    """A key or value that its serializer or deserializer cannot convert."""
+
+
 class UnknownPartition(BarnabasError):
     """The topic has no partition of this number, even in fresh metadata."""
 
@@ -68,6 +72,11 @@ class CommitFailed(BarnabasError):
 
 class TransactionAborted(BarnabasError):
     """The record was not sent because its transaction was aborted before."""
+
+
+class RecordsPurged(BarnabasError):
+    """The record was not sent because `purge` was called before; or it is in doubt, if it was sent
+    and would have been sent again."""
 
 
 class ClientClosed(BarnabasError):

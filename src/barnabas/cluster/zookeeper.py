@@ -68,6 +68,7 @@ _NO_ANSWER = (
 )
 _NO_NODE = (0, 0, 0)
 _SERVERS_LIMIT_BYTES = 1_000_000  # by default
+_REPORTS_AFTER_S = 2.5
 _LOOK_EVERY_S = 1.0
 _COMPLAIN_EVERY_S = 60
 _OPEN_TO_ALL = "/consumers"
@@ -95,6 +96,7 @@ class ZooKeeperStore(RemoteStore):
         """
         store = cls(settings)
         store._connection.start()
+        report = asyncio.get_running_loop().call_later(_REPORTS_AFTER_S, store._report_waiting)
         try:
             async with asyncio.timeout(settings.first_timeout_ms / 1000):
                 while store._state is not SessionState.CONNECTED:
@@ -111,7 +113,19 @@ class ZooKeeperStore(RemoteStore):
         except BaseException:
             await store.close()
             raise
+        finally:
+            report.cancel()
         return store
+
+    def _report_waiting(self) -> None:
+        """Say early what a start waits for: ZooKeeper may be starting, or the address wrong."""
+        _log.warning(
+            "zookeeper.connect=%s: no ZooKeeper answers yet (%s); still trying, for %d ms in all "
+            "(zookeeper.connection.timeout.ms)",
+            self._settings.connect,
+            self._connection.last_words or "it accepted the connection only",
+            self._settings.first_timeout_ms,
+        )
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         session_id = self._session_id

@@ -44,7 +44,8 @@ DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 """The default limit on a batch's decompressed size."""
 
 _MIN_RECORD_BYTES = 7
-_MAX_RECORD_OVERHEAD_BYTES = 21  # length, attributes, deltas, key and value length, header count
+RECORD_OVERHEAD_BYTES = 31
+"""The most that a record has beside key, value and headers: lengths, attributes, deltas, count."""
 
 
 class Record(NamedTuple):
@@ -153,7 +154,7 @@ class BatchBuilder:
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
     """The most bytes that `append` of this record can add before compression."""
-    bound = _MAX_RECORD_OVERHEAD_BYTES + 10 + len(key or b"") + len(value or b"")
+    bound = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     for name, content in headers:
         bound += 10 + len(name.encode()) + len(content or b"")
     return bound

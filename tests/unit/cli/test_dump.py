@@ -12,6 +12,7 @@ from struct import pack
 
 import pytest
 
+from barnabas.cli.counted import counted
 from barnabas.cli.dump import log as dump_log
 from barnabas.cli.dump.log import LogWalk, batch_line
 from barnabas.cli.main import main
@@ -222,7 +223,7 @@ def verified(
     printed = capfd.readouterr()
     findings = printed.out.splitlines()
     assert code == (1 if findings else 0)
-    assert printed.err == f"Verified {len(paths)} files, findings: {len(findings)}\n"
+    assert printed.err == f"Verified {counted(len(paths), 'file')}, findings: {len(findings)}\n"
     return [finding.rpartition(f"{paths[0].parent}/")[2] for finding in findings]
 
 

@@ -16,6 +16,7 @@ from barnabas.client.config import (
     ProducerOptions,
     configure,
     parse_servers,
+    split,
 )
 from barnabas.errors import ConfigError
 
@@ -118,3 +119,74 @@ def test_options_of_groups_fit_together() -> None:
             configure(ConsumerConfig, options)
     with pytest.raises(ConfigError, match=r"conflicts with enable\.idempotence=false"):
         configure(ProducerConfig, {"transactional_id": "t", "enable_idempotence": False})
+
+
+A, B = "a:1", "b:2"
+
+
+@pytest.mark.parametrize(
+    ("servers", "options"),
+    [
+        (A, {"batch.size": 5}),
+        (A, {"batch_size": 5}),
+        ({"bootstrap.servers": A, "batch.size": 5}, {}),
+        ({"bootstrap_servers": A, "batch_size": 5}, {}),
+        (None, {"bootstrap.servers": A, "batch.size": 5}),
+        ({"bootstrap.servers": B, "batch.size": "7"}, {"bootstrap_servers": A, "batch_size": 5}),
+    ],
+)
+def test_options_come_as_a_mapping_as_keywords_or_mixed(
+    servers: Any, options: dict[str, Any]
+) -> None:
+    """UX-3: keywords prevail over a mapping, as in a file of defaults."""
+    assert split(servers, options) == (A, {"batch_size": 5})
+
+
+@pytest.mark.parametrize(
+    ("servers", "options", "problem"),
+    [
+        (None, {}, "bootstrap.servers is missing; give HOST:PORT"),
+        ({"acks": "all"}, {}, "bootstrap.servers is missing"),
+        (A, {"bootstrap.servers": B}, "bootstrap.servers is given twice"),
+        (A, {"batch.size": 1, "batch_size": 2}, "batch.size is given twice"),
+        ({5: 1}, {}, "5 is not an option's name"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    servers: Any, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        split(servers, options)
+
+
+def test_kafkas_options_without_an_effect_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    """UX-3: a properties file goes in as it is, and says what does nothing here."""
+    options = {"security.protocol": "plaintext", "send.buffer.bytes": "131072", "linger.ms": "5"}
+    with caplog.at_level(logging.WARNING):
+        assert configure(ProducerConfig, options)[1].linger_ms == 5
+    assert [record.getMessage() for record in caplog.records] == [
+        "options without an effect in this client: security.protocol, send.buffer.bytes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("security.protocol", "SASL_SSL", "'SASL_SSL' is not supported: .* without encryption"),
+        ("sasl.jaas.config", "secret", r"sasl\.jaas\.config is not supported"),
+        ("ssl.truststore.location", "/t.jks", "remove the option"),
+        ("partitioner.ignore.keys", True, "True is not supported, only false"),
+    ],
+)
+def test_an_option_that_would_change_security_is_refused(
+    name: str, value: object, problem: str
+) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        configure(ProducerConfig, {name: value})
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [5, b"a:1", {"a:1"}])
+def test_servers_of_a_wrong_type_are_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: must be text or a list"):
+        parse_servers(wrong)

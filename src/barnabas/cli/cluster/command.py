@@ -1,4 +1,5 @@
-"""`barnabas cluster`: several brokers and a ZooKeeper on one machine, to try out a cluster.
+"""`barnabas cluster`: several brokers and a ZooKeeper on one machine, to try out a cluster; and
+what any cluster says of itself (`state_command`).
 
 Kafka has no such command: it takes a terminal per process.
 """
@@ -20,6 +21,7 @@ from barnabas.cli.cluster.processes import (
     wait_for_broker,
     wait_for_zookeeper,
 )
+from barnabas.cli.cluster.state_command import describe, health
 from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values
@@ -40,15 +42,20 @@ _directory = click.option(
 
 @click.group()
 def cluster() -> None:
-    """Run a cluster of several brokers on this machine.
+    """Run a cluster of several brokers on this machine; describe any cluster, and check it.
 
     \b
     Examples:
+      barnabas cluster health
       barnabas cluster start --brokers 3 --dir ~/cluster
       barnabas cluster stop-broker 2 --dir ~/cluster
       barnabas cluster start-broker 2 --dir ~/cluster
       barnabas cluster stop --dir ~/cluster
     """
+
+
+cluster.add_command(describe)
+cluster.add_command(health)
 
 
 @cluster.command()

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.cli.counted import counted
 from barnabas.cli.server.pid_file import PidFile, read_pid_file
 from barnabas.config.metrics_ports import METRICS_PORT, metrics_port
 from barnabas.errors import BarnabasError
@@ -176,7 +177,7 @@ def make_plan(
     wanted = had if count is None else count
     if wanted < had:
         raise CannotRun(
-            f"the cluster in {directory} has {had} brokers, whose partitions would lose "
+            f"the cluster in {directory} has {counted(had, 'broker')}, whose partitions would lose "
             f"replicas on {wanted}: use another --dir"
         )
     taken = [before.zookeeper_port, *before.ports.values(), *_metrics_ports(overrides, wanted)]

@@ -30,6 +30,7 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.cli.server.pid_file import claim, read_pid_file, release
+from barnabas.cli.waiting import Waiting
 from barnabas.client.admin.admin import Admin
 from barnabas.errors import BarnabasError
 
@@ -98,12 +99,14 @@ class _Run:
         plan = self._plan
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
-        wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
+        with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
+            wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
         for broker in brokers.values():
-            wait_for_broker(broker, lambda: self._wants_stop)
-        run_client(self._settle())
+            with Waiting(f"{broker.name} to be ready"):
+                wait_for_broker(broker, lambda: self._wants_stop)
+        run_client(self._settle(), "leaders of all partitions")
         click.echo(f"{keeper.name} pid {keeper.process.pid} on {plan.zookeeper_address}")
         for broker_id, broker in brokers.items():
             metrics = plan.metrics_address(broker_id)

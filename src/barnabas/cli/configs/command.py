@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from barnabas.cli.complaint import warn
+from barnabas.cli.completion import topic_names
 from barnabas.cli.configs.changes import BadChange, operations
 from barnabas.cli.configs.text import (
     describe_configs_text,
@@ -17,7 +18,8 @@ from barnabas.cli.configs.text import (
     explain_text,
     shown_entries,
 )
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import (
     BROKER,
@@ -37,7 +39,9 @@ _LISTS = "KEY=VALUE[,...]"
 
 def _whose(command: F) -> F:
     """The options that name a topic, a broker or all brokers."""
-    topic = click.option("--topic", metavar="NAME", help="The configs of this topic.")
+    topic = click.option(
+        "--topic", metavar="NAME", shell_complete=topic_names, help="The configs of this topic."
+    )
     broker = click.option(
         "--broker", type=click.IntRange(0), metavar="ID", help="The configs of this broker."
     )
@@ -97,7 +101,7 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
     resource = _resource(topic, broker, broker_defaults)
 
     async def work() -> list[ConfigEntry]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             return await admin.describe_configs(
                 resource, include_synonyms=True, include_documentation=True
             )
@@ -160,7 +164,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         raise click.UsageError("say what to change: --add, --delete, --append or --subtract")
 
     async def work() -> None:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             await admin.alter_configs(resource, changes, validate_only=validate_only)
 
     run_client(work())

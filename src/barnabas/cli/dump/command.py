@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple
 import click
 
 from barnabas.cli.complaint import complain, explain
+from barnabas.cli.counted import counted
 from barnabas.cli.dump.index import (
     aborted_lines,
     base_offset,
@@ -129,7 +130,7 @@ def dump(
             complain(_WHO, _reason(shown_as, error))
     output.flush()
     if verify:
-        click.echo(f"Verified {found} files, findings: {problems}", err=True)
+        click.echo(f"Verified {counted(found, 'file')}, findings: {problems}", err=True)
     return EXIT_FAILURE if problems else EXIT_OK
 
 

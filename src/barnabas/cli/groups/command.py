@@ -8,6 +8,8 @@ import sys
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
 from barnabas.cli.groups.import_command import import_zookeeper
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
@@ -15,7 +17,6 @@ from barnabas.cli.groups.reset_command import reset_offsets
 from barnabas.cli.groups.reset_plan import selected, selection
 from barnabas.cli.groups.rows import DEAD, STATES, DescribedGroup
 from barnabas.cli.groups.text import (
-    counted,
     describe_values,
     events_text,
     list_text,
@@ -26,7 +27,7 @@ from barnabas.cli.groups.text import (
     state_text,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupListing
 from barnabas.errors import KafkaError
@@ -84,7 +85,7 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     types = _filter("--type", group_type, _TYPES)
 
     async def work() -> list[GroupListing]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             return await admin.list_groups(states=states, types=types)
 
     found = run_client(work())
@@ -129,7 +130,7 @@ def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers
     with_events, with_offsets = what == "events", as_json or what == "offsets"
 
     async def work() -> list[DescribedGroup]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             found = await admin.describe_groups(await names.of(admin), include_events=with_events)
             if with_offsets:
                 return await look_up(admin, list(found.values()))
@@ -169,7 +170,7 @@ def delete(names: GroupNames, servers: str) -> int:
 
     async def work() -> int:
         outcome = EXIT_OK
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             for name in await names.of(admin):
                 try:
                     await admin.delete_groups([name])
@@ -200,7 +201,7 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
     selections = [selection(text) for text in topics]
 
     async def work() -> None:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             existing = await partition_numbers(admin)
             for name in await names.of(admin):
                 # A deleted topic may have left its offsets behind.

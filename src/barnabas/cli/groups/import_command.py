@@ -10,14 +10,15 @@ from collections.abc import Iterator
 
 import click
 
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
 from barnabas.cli.groups.lookup import partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names
 from barnabas.cli.groups.reset import ResetRequest, reset
 from barnabas.cli.groups.reset_plan import BadReset, Move
 from barnabas.cli.groups.reset_text import plan_file, plan_text, plan_values
-from barnabas.cli.groups.text import counted
 from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, tree_source
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.cluster.consumer_offsets import ConsumerOffsets, load_consumer_offsets
 
@@ -67,7 +68,7 @@ async def _import(
     """The offsets that are or would be imported, and remarks on the others."""
     wanted = _chosen(await _left_in_zookeeper(source), names)
     remarks = [remark for group in wanted for remark in _remarks(group)]
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         topics = await partition_numbers(admin)
         moves = []
         for group in wanted:

@@ -1,4 +1,4 @@
-"""Instants and durations in ISO 8601: for --to-datetime and --by-duration. Pure."""
+"""Instants and durations in ISO 8601, and short forms of them (`-1h`). Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ _DURATION: Final = re.compile(
     r"(?:(?P<seconds>\d{1,9})(?:\.(?P<fraction>\d{1,9}))?S)?)?",
     re.IGNORECASE,
 )
+_AGO: Final = re.compile(r"-(\d{1,9})(ms|s|m|h|d|w)")
+_AGO_MS: Final = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
 _UNITS_MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
 
 
@@ -36,6 +45,29 @@ def instant_ms(text: str) -> int:
     return max(
         since.days * _UNITS_MS["days"] + since.seconds * 1000 + since.microseconds // 1000, 0
     )
+
+
+def moment_ms(text: str, now_ms: int) -> int:
+    """`now`, `-1h` or `-PT1H` before it, an instant, or milliseconds since the epoch.
+
+    Raises BadInstant.
+    """
+    if text == "now":
+        return now_ms
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return max(now_ms - int(ago[1]) * _AGO_MS[ago[2]], 0)
+    if text.startswith("-P"):
+        return max(now_ms - duration_ms(text[1:]), 0)
+    if text.isascii() and text.isdecimal() and 11 <= len(text) < 19:
+        return int(text)
+    try:
+        return instant_ms(text)
+    except BadInstant:
+        raise BadInstant(
+            f"{text}: not a time, such as 2026-11-21T17:30 (UTC), 2026-11-21T17:30+01:00, "
+            "-1h (an hour ago; also ms, s, m, d, w), now, or milliseconds since 1970"
+        ) from None
 
 
 def duration_ms(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barnabas.cli.counted import counted
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.errors import BarnabasError, CoordinatorNotAvailable
@@ -33,6 +34,6 @@ async def suspicion(admin: Admin, error: BarnabasError) -> str:
             if entry.value is not None and int(entry.value) > len(brokers):
                 return (
                     f"{error}; {_FACTOR} is {entry.value} on broker {broker.broker_id}, but only "
-                    f"{len(brokers)} brokers are alive: start more, or lower it"
+                    f"{counted(len(brokers), 'live broker')}: start more, or lower it"
                 )
     return str(error)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from barnabas.cli.completion import group_ids, topic_names
 from barnabas.client.admin.admin import Admin
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,8 +35,15 @@ class GroupNames(NamedTuple):
 def group_names(command: F) -> F:
     """Arguments or, as in Kafka's tool, `--group`; passed on as `names`."""
 
-    @click.argument("arguments", nargs=-1, metavar="[NAME]...")
-    @click.option("--group", "named", multiple=True, metavar="NAME", help="The same as NAME.")
+    @click.argument("arguments", nargs=-1, metavar="[NAME]...", shell_complete=group_ids)
+    @click.option(
+        "--group",
+        "named",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=group_ids,
+        help="The same as NAME.",
+    )
     @click.option("--all-groups", is_flag=True, help="Every group of the cluster.")
     @wraps(command)
     def called(
@@ -58,5 +66,6 @@ topic_selections = click.option(
     "topics",
     multiple=True,
     metavar="NAME[:PARTITION,...]",
+    shell_complete=topic_names,
     help="This topic, or only these partitions of it; may be repeated.",
 )

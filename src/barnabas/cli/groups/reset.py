@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from barnabas.cli.connection import client_options
+from barnabas.cli.counted import counted
 from barnabas.cli.groups.lookup import offsets_at, partition_numbers
 from barnabas.cli.groups.names import GroupNames
 from barnabas.cli.groups.reset_plan import (
@@ -18,7 +20,6 @@ from barnabas.cli.groups.reset_plan import (
 )
 from barnabas.cli.groups.reset_text import Offsets, read_plan
 from barnabas.cli.groups.rows import DEAD, EMPTY
-from barnabas.cli.groups.text import counted
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.consumer.committed import OffsetAndMetadata
@@ -41,7 +42,7 @@ class ResetRequest(NamedTuple):
 
 async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move]:
     """The plan of all groups; with `execute` carried out once it is complete. Raises BadReset."""
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         group_ids = await request.names.of(admin)
         files = None if request.file_text is None else read_plan(request.file_text, group_ids)
         topics = await partition_numbers(admin)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
+from barnabas.cli.connection import bootstrap_server
 from barnabas.cli.groups.instants import BadInstant, duration_ms, instant_ms
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
 from barnabas.cli.groups.reset import ResetRequest, reset
 from barnabas.cli.groups.reset_plan import BadReset, Goal, Move, Target, selection
 from barnabas.cli.groups.reset_text import plan_file, plan_text, plan_values
-from barnabas.cli.options import INT64, as_json, bootstrap_server, run_client
+from barnabas.cli.options import INT64, as_json, run_client
 from barnabas.clock import SystemClock
 
 _SHIFT = click.IntRange(-(2**63), 2**63 - 1)

@@ -159,11 +159,6 @@ def assignment_text(partitions: Iterable[TopicPartition]) -> str:
     return ", ".join(topics) or NOTHING
 
 
-def counted(count: int, what: str) -> str:
-    """`1 member`, `2 members`."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def shown(value: object) -> str:
     """A cell: the value, or `-` where there is none."""
     return NOTHING if value is None else str(value)

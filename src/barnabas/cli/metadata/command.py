@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.counted import counted
 from barnabas.cli.dump.small_files import read_epochs
 from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, reading, tree_source
 from barnabas.cluster import layout
@@ -163,13 +164,14 @@ def _locked(directory: Path) -> Lock:
 
 def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[str]:
     yield (
-        f"Imported {summary.nodes} nodes with {summary.topics} topics and {summary.partitions} "
-        f"partitions from {file} into {into}."
+        f"Imported {counted(summary.nodes, 'node')} with {counted(summary.topics, 'topic')} and "
+        f"{counted(summary.partitions, 'partition')} from {file} into {into}."
     )
     if summary.ephemeral_nodes:
-        yield f"Left out {summary.ephemeral_nodes} ephemeral nodes."
+        yield f"Left out {counted(summary.ephemeral_nodes, 'ephemeral node')}."
     for topic, count in Counter(name.topic for name in summary.new_states).items():
-        yield f"Created the states of {count} partitions of {topic}, which the file lacks."
+        states = f"states of {counted(count, 'partition')}"
+        yield f"Created the {states} of {topic}, which the file lacks."
 
 
 def _tree(file: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SESSION_MS, _CONNECTION_MS = 6_000, 3_000
+_SESSION_MS, _CONNECTION_MS = 6_000, 2_400
 """At most: a broker waits for a ZooKeeper that is starting, the user of a command does not."""
 
 _ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import click
 
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.options import as_json, run_client
 from barnabas.cli.partitions.text import change_line, row_lines, row_values, silence_line
 from barnabas.cli.partitions.watch import Change, Look, Watch
 from barnabas.client.admin.admin import Admin
@@ -37,7 +39,12 @@ def partitions() -> None:
 
 @partitions.command()
 @click.option(
-    "--topic", "names", multiple=True, metavar="NAME", help="Only this topic; may be repeated."
+    "--topic",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=topic_names,
+    help="Only this topic; may be repeated.",
 )
 @click.option("--internal", is_flag=True, help="Include Kafka's internal topics.")
 @click.option("--once", is_flag=True, help="Print the present state, and end.")
@@ -72,7 +79,7 @@ def watch(
       barnabas partitions watch --once
       barnabas partitions watch --topic orders --json
     """
-    run_client(_Watcher(servers, names, internal).run(once, interval_ms, as_json))
+    run_client(_Watcher(servers, names, internal).run(once, interval_ms, as_json), None)
 
 
 class _Watcher:
@@ -87,7 +94,8 @@ class _Watcher:
         self._seen_at_ms = 0
 
     async def run(self, once: bool, interval_ms: int, as_json: bool) -> None:
-        async with Admin(self._servers, request_timeout_ms=_ANSWER_TIMEOUT_MS) as admin:
+        options = {"request_timeout_ms": _ANSWER_TIMEOUT_MS, **client_options()}
+        async with Admin(self._servers, **options) as admin:
             first = await self._look(admin)
             if as_json:
                 click.echo(json.dumps(row_values(first.rows), indent=2))

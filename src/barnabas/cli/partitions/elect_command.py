@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import INT32, bootstrap_server, run_client
+from barnabas.cli.options import INT32, run_client
 from barnabas.cli.partitions.reassign_plan import BadPlan, read_names
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.partition_admin import PREFERRED, UNCLEAN
@@ -26,7 +28,12 @@ _WHO = "barnabas elect-leaders"
     required=True,
     help="The first replica, if in sync; or, for partitions without a leader, any live replica.",
 )
-@click.option("--topic", metavar="NAME", help="With --partition: only this partition.")
+@click.option(
+    "--topic",
+    metavar="NAME",
+    shell_complete=topic_names,
+    help="With --partition: only this partition.",
+)
 @click.option("--partition", type=INT32, metavar="N")
 @click.option(
     "--path-to-json-file",
@@ -73,7 +80,7 @@ def elect_leaders(
     kind = UNCLEAN if election_type == "unclean" else PREFERRED
 
     async def work() -> Mapping[TopicPartition, KafkaError | None]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             return await admin.elect_leaders(kind, names)
 
     return _report(election_type.upper(), run_client(work()))

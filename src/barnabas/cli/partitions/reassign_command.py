@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import bootstrap_server, run_client
+from barnabas.cli.options import run_client
 from barnabas.cli.partitions.reassign_plan import (
     BadPlan,
     Replicas,
@@ -148,13 +149,13 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 async def _list(servers: str) -> int:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         _print(moving_lines(await admin.list_partition_reassignments()))
     return EXIT_OK
 
 
 async def _generate(servers: str, names: list[str], brokers: list[int], by_rack: bool) -> int:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         topics = await admin.describe_topics(names)
         racks = await _racks(admin)
     _check_known(brokers, racks)
@@ -175,7 +176,7 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
 async def _execute(
     servers: str, wanted: Replicas, additional: bool, bytes_per_s: int | None
 ) -> int:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         _check_known([each for brokers in wanted.values() for each in brokers], await _racks(admin))
         before = await _current(admin, wanted)
         moving = await admin.list_partition_reassignments()
@@ -203,7 +204,7 @@ async def _execute(
 
 
 async def _verify(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         # Looked up first: a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
@@ -226,7 +227,7 @@ async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
 
 
 async def _cancel(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         moving = await admin.list_partition_reassignments(wanted)
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
         cancelled = sorted(name for name, error in outcomes.items() if error is None)

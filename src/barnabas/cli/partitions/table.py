@@ -1,8 +1,9 @@
 """The screen of `partitions watch`: a table that stays in place, and the last changes below it.
 
-If there are too many partitions for the terminal, unhealthy ones come first. If it is too narrow,
-the least important columns are left out, then topic names are shortened; no line is ever wrapped,
-for the table would not stay in place.
+If there are too many partitions for the terminal, a healthy one takes one line instead of one per
+replica, and unhealthy ones come first. If it is too narrow, the least important columns are left
+out, then topic names are shortened. The last line of the table says what is not shown. No line is
+ever wrapped, for the table would not stay in place.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from rich.console import ConsoleDimensions, Group
 from rich.table import Table
 from rich.text import Text
 
+from barnabas.cli.counted import counted
 from barnabas.cli.partitions.text import UNKNOWN, clock, seconds, standing
 from barnabas.cli.partitions.watch import Change, PartitionRow, ReplicaRow
 
@@ -36,42 +38,59 @@ def screen(
     silent_since_ms: int | None = None,
 ) -> Group:
     """All that fits on a terminal of that size; `changes`: oldest first."""
-    news = list(changes)[-_CHANGES:]
+    news = list(changes)[-min(_CHANGES, max(size.height // 5, 1)) :]
     is_old = silent_since_ms is not None
     room = size.height - _HEADING_LINES - (len(news) + 1 if news else 0) - is_old
-    shown = _that_fit(rows, room)
-    parts: list[Table | Text] = [_table(shown, size.width)]
+    is_brief = sum(len(row.replicas) for row in rows) > room
+    shown = _that_fit(rows, room) if is_brief else list(rows)
+    table, left_out = _table(shown, size.width, is_brief)
+    parts: list[Table | Text] = [table]
     if silent_since_ms is not None:
         since = (
             f"no broker has answered since {clock(silent_since_ms)}: this is the state at that time"
         )
         parts.insert(0, _line(since, "bold red"))
-    hidden = len(rows) - len(shown)
+    hidden = [*_hidden(rows, shown), *left_out]
     if hidden:
-        parts.append(_line(f"and {hidden} more partitions", "dim"))
+        parts.append(_line(f"not shown: {'; '.join(hidden)}", "dim"))
     if not rows:
         parts.append(_line("no partitions", "dim"))
     if news:
         parts.append(_line("last changes:", "dim"))
-        parts += [_change(change) for change in reversed(news)]
+        parts += [_change(change, size.width) for change in reversed(news)]
     return Group(*parts)
 
 
 def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
-    if sum(len(row.replicas) for row in rows) <= room:
-        return list(rows)
+    """The rows for so many lines, healthy ones in one line each: the unhealthy ones first."""
     shown: list[PartitionRow] = []
     used = 0
     for row in sorted(rows, key=lambda row: (row.is_well, row.name)):
-        used += len(row.replicas)
+        used += 1 if row.is_well else len(row.replicas)
         if used > room and shown:
             break
         shown.append(row)
     return sorted(shown)
 
 
-def _table(rows: Sequence[PartitionRow], width: int) -> Table:
-    lines = [line for row in rows for line in _lines(row)]
+def _hidden(rows: Sequence[PartitionRow], shown: Sequence[PartitionRow]) -> Iterator[str]:
+    count = len(rows) - len(shown)
+    if not count:
+        return
+    ill = sum(not row.is_well for row in rows) - sum(not row.is_well for row in shown)
+    health = "all well" if not ill else f"{ill:,} of them not well"
+    yield f"{counted(count, 'partition')}, {health}"
+
+
+def _table(
+    rows: Sequence[PartitionRow], width: int, is_brief: bool
+) -> tuple[Table, tuple[str, ...]]:
+    """The table, and what is left out of it for lack of width."""
+    lines = [
+        line
+        for row in rows
+        for line in ([_brief_line(row)] if is_brief and row.is_well else _lines(row))
+    ]
     taken = {
         title: max([cell_len(title), *(line[title].cell_len for line in lines)])
         for title in _TITLES
@@ -95,7 +114,8 @@ def _table(rows: Sequence[PartitionRow], width: int) -> Table:
     for line in lines:
         line[_NAME] = _shortened(line[_NAME], most)
         table.add_row(*(line[title] for title in titles))
-    return table
+    left_out = [title for title in _TITLES if title not in titles]
+    return table, ((", ".join(left_out),) if left_out else ())
 
 
 def _room(width: int, taken: Mapping[str, int]) -> int:
@@ -110,6 +130,22 @@ def _shortened(name: Text, most: int) -> Text:
     topic, dash, number = name.plain.rpartition("-")
     kept = max(most - len(dash + number) - 1, 1)
     return Text(f"{topic[:kept]}…{dash}{number}")
+
+
+def _brief_line(row: PartitionRow) -> dict[str, Text]:
+    """A healthy partition in one line: its leader's log end, and the largest lag of a replica."""
+    line = next(_lines(row))
+    lags = [replica.lag_records for replica in row.replicas if replica.lag_records is not None]
+    lags_ms = [replica.lag_ms for replica in row.replicas if replica.lag_ms is not None]
+    leader = next((each for each in row.replicas if each.is_leader), row.replicas[0])
+    return {
+        **line,
+        **_cells(
+            leader._replace(lag_records=max(lags, default=None), lag_ms=max(lags_ms, default=None))
+        ),
+        "broker": Text("all"),
+        _STATE: Text("in sync", _STYLES["in sync"]),
+    }
 
 
 def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
@@ -143,9 +179,11 @@ def _number(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def _change(change: Change) -> Text:
+def _change(change: Change, width: int) -> Text:
     text = _line(f"  {clock(change.at_ms)} ", "dim")
-    text.append(str(change.name), style="bold")
+    name = Text(str(change.name))
+    least = max(width - text.cell_len - len(change.text) - 1, _SHORTEST_NAME)
+    text.append(_shortened(name, least).plain, style="bold")
     return text.append(f" {change.text}", style="none")
 
 

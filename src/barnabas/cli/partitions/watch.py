@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from barnabas.cli.counted import counted
 from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.replica_admin import ReplicaEnd
 from barnabas.client.view import PartitionView
@@ -198,7 +199,7 @@ def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
         elif replica.lag_records is None:
             facts.append(f"broker {broker_id} does not report where its log ends")
         elif replica.lag_records:
-            facts.append(f"broker {broker_id} is {replica.lag_records} records behind")
+            facts.append(f"broker {broker_id} is {counted(replica.lag_records, 'record')} behind")
     return f" ({', '.join(facts)})" if facts else ""
 
 

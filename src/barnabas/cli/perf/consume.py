@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import click
 
 from barnabas.cli.complaint import warn
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
-from barnabas.cli.options import bootstrap_server, key_values, one_topic, run_client, topic_name
+from barnabas.cli.options import key_values, one_topic, run_client, topic_name
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.clock import SystemClock
 from barnabas.errors import ConfigError
@@ -137,7 +139,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
         **{name.replace(".", "_"): text for name, text in settings.items()},
     }
     try:
-        consumer = Consumer(servers, **options)
+        consumer = Consumer(servers, **{**client_options(), **options})
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     wanted = Wanted(
@@ -149,7 +151,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
         not hide_header,
     )
     try:
-        run_client(_receive_all(consumer, wanted))
+        run_client(_receive_all(consumer, wanted), None)
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     return EXIT_OK
@@ -176,8 +178,8 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                 if silence_ms <= 0:
                     warn(
                         "barnabas perf consume",
-                        f"{report.records:,} of {wanted.records:,} records came, then no more for "
-                        f"{wanted.timeout_ms} ms; --timeout waits longer",
+                        f"{report.records:,} of {counted(wanted.records, 'record')} came, "
+                        f"then no more for {wanted.timeout_ms} ms; --timeout waits longer",
                     )
                     break
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import click
 
 from barnabas.cli.complaint import complain, explain
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import bootstrap_server, key_values, one_topic, run_client, topic_name
+from barnabas.cli.options import key_values, one_topic, run_client, topic_name
 from barnabas.cli.perf.latency import Latencies
 from barnabas.client.admin.admin import Admin, NewTopic
 from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
@@ -147,7 +149,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     servers = settings.pop("bootstrap.servers", servers)
     options: dict[str, Any] = {name.replace(".", "_"): text for name, text in settings.items()}
     try:
-        producer = Producer(servers, **options)
+        producer = Producer(servers, **{**client_options(), **options})
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     plan = Plan(topic, num_records, record_size, throughput, reporting_interval / 1000)
@@ -157,7 +159,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     ended_by: BarnabasError | None = None
     code = EXIT_OK
     try:
-        run_client(_send_all(producer, plan, sending))
+        run_client(_send_all(producer, plan, sending), None)
     except KeyboardInterrupt:
         code = _EXIT_INTERRUPTED
     except BarnabasError as error:
@@ -170,7 +172,7 @@ def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -
     for each in sending:
         if each.failed:
             assert each.first_error is not None
-            problem = f"{each.failed:,} records failed: {explain(each.first_error)}"
+            problem = f"{counted(each.failed, 'record')} failed: {explain(each.first_error)}"
             complain("barnabas perf produce", problem)
             code = code or EXIT_FAILURE
     if ended_by is not None:
@@ -215,7 +217,7 @@ def _payloads(size_bytes: int) -> Iterator[bytes]:
 
 
 async def _create(servers: str, topic: str, partitions: int) -> None:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         try:
             await admin.create_topics([NewTopic(topic, partitions)])
         except TopicAlreadyExists:

@@ -13,8 +13,11 @@ from typing import Any
 
 import click
 
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import bootstrap_server, run_client
+from barnabas.cli.options import run_client
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.receiving import Source, receive
 from barnabas.collector.record_joiner import IsStart
@@ -34,7 +37,13 @@ _STANDARD_INPUT = "-"
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[FILE|DIR|GLOB|-]...")
-@click.option("--topic", required=True, metavar="NAME", help="The topic to send to.")
+@click.option(
+    "--topic",
+    required=True,
+    metavar="NAME",
+    shell_complete=topic_names,
+    help="The topic to send to.",
+)
 @bootstrap_server
 @click.option(
     "--name",
@@ -111,7 +120,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     began_s = time.monotonic()
     files = [path for path in paths if path != _STANDARD_INPUT]
     sources = _sources(shipment, paths, given["tcp"], given["udp"])
-    shipped = run_client(_collect(shipment, files, sources, once=given["once"]))
+    shipped = run_client(_collect(shipment, files, sources, once=given["once"]), None)
     click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
     return EXIT_FAILURE if shipped.refused else EXIT_OK
 
@@ -155,9 +164,10 @@ async def _collect(
 
 
 def _summary(shipped: Shipped, topic: str, took_s: float) -> str:
-    text = f"{shipped.lines:,} records ({shipped.size_bytes:,} bytes) to {topic} in {took_s:.2f} s"
+    size = counted(shipped.size_bytes, "byte")
+    text = f"{counted(shipped.lines, 'record')} ({size}) to {topic} in {took_s:.2f} s"
     if shipped.transactions:
-        text += f", {shipped.transactions:,} transactions"
+        text += f", {counted(shipped.transactions, 'transaction')}"
     if shipped.cut_lines:
         text += f"; {shipped.cut_lines:,} were too long and were cut"
     if shipped.refused:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.completion import group_ids
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.missing import why_no_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import (
-    as_json,
-    bootstrap_server,
-    key_values,
-    one_topic,
-    run_client,
-    topic_name,
-)
+from barnabas.cli.options import as_json, key_values, run_client, topic_name
+from barnabas.cli.records.end_position import Ends
 from barnabas.cli.records.layout import (
     BadFormat,
     Layout,
@@ -26,20 +22,17 @@ from barnabas.cli.records.layout import (
     template_layout,
     value_layout,
 )
-from barnabas.cli.records.start_position import (
-    Start,
-    Subscribed,
-    beginning,
-    give_back,
-    go_to,
-    start_of,
-)
+from barnabas.cli.records.place import Place, Plan, planned
+from barnabas.cli.records.silence import Silence
+from barnabas.cli.records.start_position import give_back, go_to
+from barnabas.cli.waiting import Waiting
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.clock import SystemClock, SystemRandom
+from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.errors import ConfigError
 
 _POLL_MS = 1_000
-_OWN_GROUPS = 100_000
+_POLL_AT_END_MS = 100
+_JOIN_MS = 10_000  # to join a group of its own, before silence counts
 
 
 class Limits(NamedTuple):
@@ -50,7 +43,12 @@ class Limits(NamedTuple):
 @click.command()
 @topic_name
 @click.option("--include", metavar="REGEX", help="Instead of a topic: all whose full name matches.")
-@click.option("--group", metavar="NAME", help="Consume as a member of this group, and commit.")
+@click.option(
+    "--group",
+    metavar="NAME",
+    shell_complete=group_ids,
+    help="Consume as a member of this group, and commit.",
+)
 @click.option(
     "--from-beginning",
     is_flag=True,
@@ -67,8 +65,16 @@ class Limits(NamedTuple):
 @click.option(
     "--offset",
     metavar="N|earliest|latest",
-    help="Start at this offset of each --partition; -N: N records before the end.",
+    help="Start at this offset of each --partition; -N: N records before the end of each.",
 )
+@click.option(
+    "--from",
+    "since",
+    metavar="TIME",
+    help="Start with the first record of this time: 2026-11-21T17:30, -1h, now, or ms since 1970.",
+)
+@click.option("--to", "until", metavar="TIME", help="End before the first record of this time.")
+@click.option("--exit-at-end", is_flag=True, help="End where the partitions ended at the start.")
 @click.option("--max-messages", type=click.IntRange(0), metavar="N", help="End after N records.")
 @click.option(
     "--timeout-ms",
@@ -99,13 +105,6 @@ class Limits(NamedTuple):
 @as_json
 @bootstrap_server
 def consume(  # noqa: PLR0913  (a command's parameters are its options)
-    topic_argument: str | None,
-    topic_option: str | None,
-    include: str | None,
-    group: str | None,
-    from_beginning: bool,
-    partitions: tuple[int, ...],
-    offset: str | None,
     max_messages: int | None,
     timeout_ms: int | None,
     template: str | None,
@@ -113,54 +112,55 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     properties: tuple[str, ...],
     as_json: bool,
     servers: str,
+    **place: Any,
 ) -> int:
     """Print the records of a topic until Ctrl-C.
 
-    Without --from-beginning or --offset it prints only records that arrive from now on. Without
-    --group it reads all partitions and commits nothing; with it the group's members share the
-    partitions and continue from the committed offsets. Only records that were printed are
-    committed. If it never became a member of its group it says why, and exits with 1.
+    Without --from-beginning, --offset or --from it prints only records that arrive from now on.
+    Without --group it is the only member of a group of its own, console-consumer-<0..99999>, which
+    commits nothing; to read from an --offset, --from or up to --to a time, or --exit-at-end, it
+    needs no group at all. With --group the group's members share the partitions and continue from
+    the committed offsets. Only records that were printed are committed. If it never became a member
+    of its group it says why, and exits with 1.
 
     \b
     Examples:
       barnabas consume test --from-beginning
       barnabas consume test --from-beginning --max-messages 10 --json
       barnabas consume test --group readers --from-beginning
+      barnabas consume test --offset -10 --exit-at-end
+      barnabas consume test --from 2026-11-21T08:00 --to 2026-11-21T09:00
+      barnabas consume test --from -15m --format timestamp,value
       barnabas consume test --partition 0 --offset -5 --timeout-ms 1000
       barnabas consume test --format '{partition}@{offset} {key}={value}'
       barnabas consume test --from-beginning --format timestamp,key,value | sort
       barnabas consume __consumer_offsets --partition 6 --offset earliest --format offsets
     """
-    topic = _topic(topic_argument, topic_option, include)
-    options = _options(isolation_level, from_beginning, properties)
-    group = options.get("group_id") if group is None else group
-    if group is None and include is not None:
-        # A private group that commits nothing (UX-2): only groups find new topics.
-        group = f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
-        options["enable_auto_commit"] = False
-    if group is not None:
-        options["group_id"] = group
-    start = start_of(
-        topic, include, group, partitions, beginning(offset, from_beginning, partitions)
-    )
+    own = _properties(properties)
+    plan = planned(Place(**{"group": own.get("group_id"), **_given(place)}))
+    options = {**_options(plan, isolation_level), **own}
+    if plan.group is not None:
+        options["group_id"] = plan.group
     try:
         layout = _layout(template, as_json)
-        consumer = Consumer(servers, **options)
+        consumer = Consumer(servers, **{**client_options(), **options})
     except (BadFormat, ConfigError) as error:
         raise click.UsageError(str(error)) from error
     printer = Printer(sys.stdout.buffer, layout)
-    reason = _printed(_print_all(consumer, start, Limits(max_messages, timeout_ms), printer))
+    reason = _printed(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    if max_messages == 0 or group is None or consumer.group_metadata().generation >= 0:
+    if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
-    return _never_was_a_member(group, reason or run_client(why_no_group(servers, group)))
+    if plan.is_own_group and reason:
+        return EXIT_OK  # Ctrl-C is the usual end
+    return _never_was_a_member(plan.group, reason or run_client(why_no_group(servers, plan.group)))
 
 
 def _printed(work: Coroutine[Any, Any, None]) -> str:
     """Run the work; why it ended early, or empty: Ctrl-C is the usual end, and no error."""
     try:
-        run_client(work)
+        run_client(work, None)
     except KeyboardInterrupt:
         return "it was interrupted before it joined"
     return ""
@@ -188,55 +188,85 @@ class Printer:
         self._output.flush()
 
 
-async def _print_all(
-    consumer: Consumer, start: Start | Subscribed, limits: Limits, printer: Printer
-) -> None:
-    clock = SystemClock()
+async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Printer) -> None:
     async with consumer:
-        await go_to(consumer, start)
-        heard_ms = clock.monotonic_ms()
-        while limits.max_messages is None or printer.count < limits.max_messages:
-            wait_ms = _POLL_MS
-            if limits.timeout_ms is not None:
-                wait_ms = min(wait_ms, heard_ms + limits.timeout_ms - clock.monotonic_ms())
+        with Waiting(lambda: _awaited(consumer, plan)) as waiting:
+            await go_to(consumer, plan.start)
+            ends = Ends(consumer, plan.to_ms) if plan.has_end else None
+            silence = Silence(consumer, limits.timeout_ms, _JOIN_MS if plan.is_own_group else 0)
+            while limits.max_messages is None or printer.count < limits.max_messages:
+                if ends is not None and await ends.are_reached():
+                    return
+                wait_ms = silence.left_ms(_POLL_MS if ends is None else _POLL_AT_END_MS)
                 if wait_ms <= 0:
                     return
-            records = await consumer.poll(wait_ms)
-            if records:
-                heard_ms = clock.monotonic_ms()
-            wanted = records
-            if limits.max_messages is not None:
-                wanted = records[: limits.max_messages - printer.count]
-            try:
-                printer.show(wanted)
-                printer.flush()
-            except BaseException:
-                give_back(consumer, records)
-                raise
-            give_back(consumer, records[len(wanted) :])
+                records = await consumer.poll(wait_ms)
+                if records:
+                    silence.broken()
+                    waiting.over()
+                    if ends is not None:
+                        await ends.look_up()
+                _show(consumer, records, _wanted(records, ends, limits, printer), printer)
 
 
-def _topic(argument: str | None, option: str | None, include: str | None) -> str | None:
-    """The one topic, or none beside --include. Raises UsageError."""
-    if include is None:
-        return one_topic(argument, option)
-    if argument or option:
-        raise click.UsageError("--include and a topic contradict each other")
-    return None
+def _awaited(consumer: Consumer, plan: Plan) -> str:
+    """What it waits for now, in words."""
+    if plan.group is not None and consumer.group_metadata().generation < 0:
+        return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
+    return "records"
 
 
-def _options(
-    isolation_level: str, from_beginning: bool, properties: tuple[str, ...]
-) -> dict[str, Any]:
-    """The consumer's options; --consumer-property takes precedence. Raises UsageError."""
+def _wanted(
+    records: list[ConsumerRecord], ends: Ends | None, limits: Limits, printer: Printer
+) -> list[ConsumerRecord]:
+    """Those of the records that are to be printed."""
+    wanted = records if ends is None else ends.before(records)
+    if limits.max_messages is None:
+        return wanted
+    return wanted[: limits.max_messages - printer.count]
+
+
+def _show(
+    consumer: Consumer,
+    records: list[ConsumerRecord],
+    wanted: list[ConsumerRecord],
+    printer: Printer,
+) -> None:
+    """Print the wanted ones; the others were not read, nor those that nobody took."""
+    try:
+        printer.show(wanted)
+        printer.flush()
+    except BaseException:
+        give_back(consumer, records)
+        raise
+    if len(wanted) < len(records):
+        shown = set(map(_place, wanted))
+        give_back(consumer, (each for each in records if _place(each) not in shown))
+
+
+def _place(record: ConsumerRecord) -> tuple[str, int, int]:
+    return record.topic, record.partition, record.offset
+
+
+def _given(place: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in place.items() if value is not None}
+
+
+def _properties(properties: tuple[str, ...]) -> dict[str, Any]:
+    """The configs of --consumer-property as options. Raises UsageError."""
     given = key_values(properties, "--consumer-property")
+    return {name.replace(".", "_"): value for name, value in given.items()}
+
+
+def _options(plan: Plan, isolation_level: str) -> dict[str, Any]:
+    """The consumer's options; --consumer-property takes precedence."""
     return {
         "isolation_level": isolation_level,
         # A mistyped name must not create a topic.
         "allow_auto_create_topics": False,
         "max_poll_records": 5_000,
-        "auto_offset_reset": "earliest" if from_beginning else "latest",
-        **{name.replace(".", "_"): value for name, value in given.items()},
+        "auto_offset_reset": "earliest" if plan.from_beginning else "latest",
+        **({"enable_auto_commit": False} if plan.is_own_group else {}),
     }
 
 

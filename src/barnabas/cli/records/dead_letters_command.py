@@ -8,8 +8,10 @@ from typing import Final
 
 import click
 
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
-from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.options import as_json, run_client
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.collector.dead_letter_headers import REASON
 from barnabas.collector.replay import replay as replayed
@@ -76,7 +78,7 @@ def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
         click.echo(json.dumps({"letters": done.letters, "byTopic": done.by_topic}, indent=2))
         return EXIT_OK
     for name, count in sorted(done.by_topic.items()):
-        click.echo(f"{count:,} dead {'letter' if count == 1 else 'letters'} sent again to {name}")
+        click.echo(f"{counted(count, 'dead letter')} sent again to {name}")
     if not done.letters:
         click.echo(f"no new dead letters in {topic} since its last replay")
     return EXIT_OK
@@ -84,9 +86,12 @@ def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
 
 async def _reasons(servers: str, topic: str) -> Counter[str]:
     found: Counter[str] = Counter()
-    async with Consumer(
-        servers, isolation_level="read_committed", allow_auto_create_topics=False
-    ) as consumer:
+    options = {
+        **client_options(),
+        "isolation_level": "read_committed",
+        "allow_auto_create_topics": False,
+    }
+    async with Consumer(servers, **options) as consumer:
         ends = await assign_all(consumer, topic)
         await consumer.seek_to_beginning()
         async for letters in records_until(consumer, ends):

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import INT32, as_json, bootstrap_server, run_client
+from barnabas.cli.options import INT32, as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
@@ -36,7 +38,7 @@ def records() -> None:
 
 
 @records.command()
-@click.option("--topic", metavar="NAME")
+@click.option("--topic", metavar="NAME", shell_complete=topic_names)
 @click.option("--partition", type=INT32, metavar="N")
 @click.option(
     "--offset",
@@ -73,7 +75,7 @@ def delete(
 
     async def work() -> dict[TopicPartition, int | BarnabasError]:
         outcomes: dict[TopicPartition, int | BarnabasError] = {}
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             for name, first in offsets.items():
                 try:
                     await admin.describe_topics([name.topic])  # raises at once for an unknown topic

@@ -12,7 +12,7 @@ import stat
 import sys
 from types import TracebackType
 
-_BLOCK_BYTES = 256 * 1024
+_BLOCK_BYTES = 1024 * 1024
 
 
 class Input:
@@ -20,6 +20,7 @@ class Input:
 
     def __init__(self, path: str | None) -> None:
         self._owned = path is not None and path != "-"
+        self.name = path if self._owned and path is not None else "standard input"
         if self._owned:
             assert path is not None
             self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -45,7 +46,7 @@ class Input:
             os.close(self._descriptor)
 
     async def read(self) -> bytes:
-        """The next bytes, at most a quarter of a megabyte; empty at the end."""
+        """The next bytes, at most a megabyte; empty at the end."""
         if self._must_wait:
             await self._readable()
         return os.read(self._descriptor, _BLOCK_BYTES)

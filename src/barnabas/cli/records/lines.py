@@ -2,7 +2,7 @@
 
     headers<TAB>key:value          with --headers-separator '\\t' and --key-separator :
 
-Bytes are passed on as they are, without the line end (LF or CRLF).
+Bytes are passed on as they are, without the line end (LF or CRLF) or the delimiter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.errors import BarnabasError
 
 Header = tuple[str, bytes | None]
 
-_LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker takes
+LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker takes
 
 
 class BadLine(BarnabasError):
@@ -28,6 +28,17 @@ class LineFormat(NamedTuple):
     key_separator: bytes | None = None
     headers_separator: bytes | None = None
     headers: tuple[Header, ...] = ()  # for every record, in front of the line's own
+    null_marker: bytes | None = None  # a key or a value that is exactly this is null
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every line is a value and nothing else."""
+        return (
+            self.key_separator is None
+            and self.headers_separator is None
+            and self.null_marker is None
+            and not self.headers
+        )
 
     def record(self, line: bytes, number: int) -> ProducerRecord:
         """The record of line `number` (from 1). Raises BadLine."""
@@ -47,7 +58,14 @@ class LineFormat(NamedTuple):
                 )
         else:
             value = line
-        return ProducerRecord(self.topic, value, key, self.partition, None, headers)
+        if self.null_marker is None:
+            return ProducerRecord(self.topic, value, key, self.partition, None, headers)
+        return ProducerRecord(
+            self.topic, self._null(value), self._null(key), self.partition, None, headers
+        )
+
+    def _null(self, data: bytes | None) -> bytes | None:
+        return None if data == self.null_marker else data
 
 
 def parse_header(text: str) -> Header:
@@ -59,28 +77,38 @@ def parse_header(text: str) -> Header:
 
 
 class LineSplitter:
-    """Splits blocks of any size into whole lines; the last one may lack its line end."""
+    """Splits blocks of any size into whole lines; the last one may lack its end.
 
-    def __init__(self) -> None:
+    With a line feed as the delimiter a carriage return in front of it is part of the line end.
+    """
+
+    def __init__(self, delimiter: bytes = b"\n") -> None:
+        self._delimiter = delimiter
         self._begun: list[bytes] = []  # the pieces of a line whose end has not come yet
         self._begun_bytes = 0
 
     def lines(self, block: bytes) -> list[bytes]:
         """The lines that end in this block. Raises BadLine for one that is too long."""
-        lines = block.split(b"\n")
+        delimiter = self._delimiter
+        if len(delimiter) > 1:  # which may be torn between two blocks
+            block = self._ended() + block
+        lines = block.split(delimiter)
         rest = lines.pop()
         if lines:
             lines[0] = self._ended() + lines[0]
-            if b"\r\n" in block or lines[0].endswith(b"\r"):
+            if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]
         self._begun.append(rest)
         self._begun_bytes += len(rest)
-        if self._begun_bytes > _LONGEST_LINE_BYTES:
-            raise BadLine(f"a line has more than {_LONGEST_LINE_BYTES:,} bytes: is this text?")
+        if self._begun_bytes > LONGEST_LINE_BYTES:
+            raise BadLine(
+                f"a line has more than {LONGEST_LINE_BYTES:,} bytes: is --delimiter right? "
+                "--format file sends a whole file as one record"
+            )
         return lines
 
     def last(self) -> list[bytes]:
-        """The rest after the last line end, if any."""
+        """The rest after the last delimiter, if any."""
         rest = self._ended()
         return [rest] if rest else []
 

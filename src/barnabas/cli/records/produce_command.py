@@ -2,75 +2,106 @@
 
 from __future__ import annotations
 
-from functools import partial
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from barnabas.cli.complaint import complain, explain
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import (
-    bootstrap_server,
-    key_values,
-    one_topic,
-    run_client,
-    topic_name,
-    unescaped,
-)
+from barnabas.cli.options import INT32, key_values, one_topic, run_client, unescaped
 from barnabas.cli.progress import Progress
-from barnabas.cli.records.input import Input
-from barnabas.cli.records.lines import BadLine, LineFormat, LineSplitter, parse_header
-from barnabas.client.producer.batch import ProducerBatch
+from barnabas.cli.records.feed import FileFeed, LineFeed
+from barnabas.cli.records.json_lines import JsonFormat
+from barnabas.cli.records.lines import BadLine, LineFormat, parse_header
+from barnabas.cli.records.shipment import Sending, Tally, send_all
+from barnabas.cli.records.value_sender import ValueSender, suits
+from barnabas.client import arguments
+from barnabas.client.errors import InvalidTopicName
+from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.producer import Producer
 from barnabas.clock import SystemClock
 from barnabas.errors import BarnabasError, ConfigError
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_FILE = click.Path(dir_okay=False, allow_dash=True)
 
 
-class Tally:
-    """Counts of the records by outcome."""
+class Shape(NamedTuple):
+    """What a record is in the input."""
 
-    def __init__(self) -> None:
-        self.delivered = 0
-        self.failed = 0
-        self.read_bytes = 0
-        self.first_error: BarnabasError | None = None
+    format: str
+    delimiter: str | None
+    key_separator: str | None
+    headers_separator: str | None
+    null_marker: str | None
+    headers: tuple[str, ...]
+    partition: int | None
 
-    def count(self, batch: ProducerBatch) -> None:
-        if batch.error is None:
-            self.delivered += batch.record_count
-        else:
-            self.failed += batch.record_count
-            self.first_error = self.first_error or batch.error
-
-    def summary(self, topic: str, took_ms: int) -> str:
-        took_s = max(took_ms, 1) / 1000
-        return (
-            f"{self.delivered:,} records ({self.read_bytes:,} bytes) to {topic} "
-            f"in {took_s:.2f} s, {self.delivered / took_s:,.0f} records/s"
+    def feed(self, topic: str, paths: Sequence[str | None]) -> LineFeed | FileFeed:
+        """The records of these files. Raises BadLine for options that contradict each other."""
+        headers = tuple(parse_header(header) for header in self.headers)
+        if self.format != "lines":
+            for option in ("key_separator", "headers_separator", "null_marker"):
+                if getattr(self, option) is not None:
+                    named = f"--{option.replace('_', '-')}"
+                    raise BadLine(f"--format {self.format}: leave out {named}")
+        if self.format == "file":
+            if self.delimiter is not None:
+                raise BadLine("--format file: leave out --delimiter: a file is one record")
+            return FileFeed(
+                paths,
+                lambda value: ProducerRecord(topic, value, None, self.partition, None, headers),
+            )
+        delimiter = _separator(self.delimiter, "--delimiter") or b"\n"
+        if self.format == "json":
+            return LineFeed(paths, delimiter, JsonFormat(topic, self.partition, headers).record)
+        lines = LineFormat(
+            topic,
+            self.partition,
+            _separator(self.key_separator, "--key-separator"),
+            _separator(self.headers_separator, "--headers-separator"),
+            headers,
+            None if self.null_marker is None else unescaped(self.null_marker),
         )
-
-
-class Sending(NamedTuple):
-    """What to send, by which producer, and how."""
-
-    producer: Producer
-    source: Input
-    line_format: LineFormat
-    in_transaction: bool
+        return LineFeed(paths, delimiter, None if lines.is_plain else lines.record)
 
 
 @click.command()
-@topic_name
+@click.argument("topic_argument", metavar="[NAME]", required=False, shell_complete=topic_names)
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=_FILE)
+@click.option(
+    "--topic", "topic_option", metavar="NAME", shell_complete=topic_names, help="The same as NAME."
+)
 @click.option(
     "--file",
-    "path",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    "paths",
+    multiple=True,
+    type=_FILE,
     metavar="FILE",
-    help="Read this file instead of standard input.",
+    help="The same as FILE: read it instead of standard input, which is -; repeatable.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(("lines", "json", "file")),
+    default="lines",
+    show_default=True,
+    help="A record is a line, a line of JSON as `consume --json` prints it, or a whole file.",
+)
+@click.option(
+    "--delimiter", metavar="TEXT", help="Ends a line, such as \\0 or \\x1e; default: \\n or \\r\\n."
 )
 @click.option("--key-separator", metavar="TEXT", help="Separates the key from the value.")
+@click.option(
+    "--null-marker", metavar="TEXT", help="A key or value that is exactly this text is null."
+)
 @click.option(
     "--header",
     "headers",
@@ -83,7 +114,7 @@ class Sending(NamedTuple):
     metavar="TEXT",
     help="Lines begin with NAME:VALUE,NAME:VALUE and this text; \\t is a tab.",
 )
-@click.option("--partition", type=int, metavar="N", help="Send all records to this partition.")
+@click.option("--partition", type=INT32, metavar="N", help="Send all records to this partition.")
 @click.option("--compression-type", type=click.Choice(_CODECS), default="none", show_default=True)
 @click.option(
     "--acks", type=click.Choice(("all", "-1", "0", "1")), default="all", show_default=True
@@ -104,72 +135,75 @@ class Sending(NamedTuple):
 @bootstrap_server
 def produce(  # noqa: PLR0913  (a command's parameters are its options)
     topic_argument: str | None,
+    files: tuple[str, ...],
     topic_option: str | None,
-    path: str | None,
-    key_separator: str | None,
-    headers: tuple[str, ...],
-    headers_separator: str | None,
-    partition: int | None,
-    compression_type: str,
-    acks: str,
-    transactional_id: str | None,
+    paths: tuple[str, ...],
     properties: tuple[str, ...],
     quiet: bool,
     servers: str,
+    acks: str,
+    compression_type: str,
+    transactional_id: str | None,
+    **shape: Any,
 ) -> int:
-    """Send each line of standard input, or of a file, as one record.
+    """Send each line of standard input, or of files, as one record.
+
+    A malformed line ends it: the file and the line are named, and the lines before it are sent.
 
     \b
     Examples:
       echo "hello" | barnabas produce test
-      barnabas produce test --file access.log --compression-type zstd
+      barnabas produce test access.log --compression-type zstd
       printf 'k1:v1\\nk2:v2\\n' | barnabas produce --topic test --key-separator :
-      barnabas produce test --header source=cli < lines.txt
+      find . -print0 | barnabas produce test --delimiter '\\0'
+      echo '{"key": "k", "value": null}' | barnabas produce test --format json
+      barnabas consume a --from-beginning --json --exit-at-end | barnabas produce b --format json
+      barnabas produce pictures *.png --format file
       barnabas produce test --transactional-id nightly --file lines.txt
-      printf 'h:1,i:2\\tv\\n' | barnabas produce test --headers-separator '\\t'
     """
+    if topic_option is not None and topic_argument not in (None, topic_option):
+        topic_argument, files = None, (str(topic_argument), *files)
     topic = one_topic(topic_argument, topic_option)
-    if partition is not None and partition < 0:
-        raise click.UsageError(f"--partition {partition}: must be 0 or more")
+    names = [*files, *paths]
+    given = key_values(properties, "--producer-property")
+    own = {name.replace(".", "_"): value for name, value in given.items()}
+    options: dict[str, Any] = {
+        "linger_ms": 5,
+        "batch_size": 65_536,
+        "acks": acks,
+        "compression_type": compression_type,
+        **({} if transactional_id is None else {"transactional_id": transactional_id}),
+        **own,
+    }
+    records = Shape(**shape)
     try:
-        line_format = LineFormat(
-            topic,
-            partition,
-            _separator(key_separator, "--key-separator"),
-            _separator(headers_separator, "--headers-separator"),
-            tuple(parse_header(header) for header in headers),
-        )
-        options: dict[str, Any] = {
-            "linger_ms": 5,
-            "batch_size": 65_536,
-            "acks": acks,
-            "compression_type": compression_type,
-            **({} if transactional_id is None else {"transactional_id": transactional_id}),
-            **key_values(properties, "--producer-property"),
-        }
-        options = {name.replace(".", "_"): value for name, value in options.items()}
-        in_transaction = bool(options.get("transactional_id"))
-        producer = Producer(servers, **options)
-    except (BadLine, ConfigError) as error:
+        arguments.topic_name(topic)
+        feed = records.feed(topic, names or [None])
+        producer = Producer(servers, **{**client_options(), **options})
+    except (BadLine, ConfigError, InvalidTopicName) as error:
         raise click.UsageError(str(error)) from error
-    with Input(path) as source:
-        sending = Sending(producer, source, line_format, in_transaction)
-        return _produce(sending, quiet)
+    quick = None
+    if suits(options, own):
+        quick = ValueSender(producer, topic, records.partition, options)
+    total_bytes = _total_bytes(names)  # before anything is sent: a missing file ends it here
+    in_transaction = bool(options.get("transactional_id"))
+    sending = Sending(producer, topic, records.partition, feed, in_transaction, quick)
+    is_typed = (not names or "-" in names) and sys.stdin.isatty()
+    if is_typed and not quiet:
+        click.echo("Each line is a record; Ctrl-D ends.", err=True)
+    return _produce(sending, Progress(total_bytes, wanted=not quiet and not is_typed), quiet)
 
 
-def _produce(sending: Sending, quiet: bool) -> int:
+def _produce(sending: Sending, progress: Progress, quiet: bool) -> int:
     """Send it all and report the outcome; the exit code."""
-    source = sending.source
     tally = Tally()
     clock = SystemClock()
     began_ms = clock.monotonic_ms()
-    if source.is_terminal and not quiet:
-        click.echo("Each line is a record; Ctrl-D ends.", err=True)
     problem: str | None = None
     try:
-        with Progress(source.size_bytes, wanted=not quiet and not source.is_terminal) as progress:
-            run_client(_send_all(sending, tally, progress))
-    except BarnabasError as error:
+        with progress:
+            run_client(send_all(sending, tally, progress), None)
+    except (BarnabasError, OSError) as error:
         problem = explain(error)
     except KeyboardInterrupt:
         problem = "interrupted"
@@ -177,44 +211,29 @@ def _produce(sending: Sending, quiet: bool) -> int:
         problem = f"nothing was committed: {problem}"
     elif tally.failed:
         assert tally.first_error is not None
-        problem = f"{tally.failed:,} records were not acknowledged: {explain(tally.first_error)}"
+        failed = counted(tally.failed, "record")
+        were = "was" if tally.failed == 1 else "were"
+        problem = f"{failed} {were} not acknowledged: {explain(tally.first_error)}"
     if problem is not None:
         if tally.delivered and not sending.in_transaction:
-            problem += f"; {tally.delivered:,} records were acknowledged"
+            were = "was" if tally.delivered == 1 else "were"
+            problem += f"; {counted(tally.delivered, 'record')} {were} acknowledged"
         complain("barnabas produce", problem)
         return EXIT_FAILURE
     if not quiet:
-        click.echo(
-            tally.summary(sending.line_format.topic, clock.monotonic_ms() - began_ms), err=True
-        )
+        click.echo(tally.summary(sending.topic, clock.monotonic_ms() - began_ms), err=True)
     return EXIT_OK
 
 
-async def _send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
-    """Send every line up to the end, or to a malformed one; then wait for all outcomes.
-
-    In a transaction it is all or nothing: if this ends early, the producer aborts at its close.
-    """
-    producer, source, line_format, in_transaction = sending
-    splitter = LineSplitter()
-    number = 0
-    async with producer:
-        if in_transaction:
-            await producer.init_transactions()
-            producer.begin_transaction()
-        while True:
-            block = await source.read()
-            for line in splitter.lines(block) if block else splitter.last():
-                number += 1
-                delivery = await producer.send_record(line_format.record(line, number))
-                if delivery.index == 0:
-                    delivery.batch.when_done(partial(tally.count, delivery.batch))
-            tally.read_bytes += len(block)
-            progress.advance(len(block), tally.delivered)
-            if not block:
-                break
-        if in_transaction:
-            await producer.commit_transaction()
+def _total_bytes(names: Sequence[str]) -> int | None:
+    """The size of these files; None where one is no regular file. Raises OSError."""
+    found = [
+        os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
+        for name in names or ["-"]
+    ]
+    if not all(stat.S_ISREG(each.st_mode) for each in found):
+        return None
+    return sum(each.st_size for each in found)
 
 
 def _separator(text: str | None, option: str) -> bytes | None:

@@ -1,17 +1,33 @@
-"""Where a console consumer starts: at assigned offsets, or as a member of a group."""
+"""Where a console consumer starts: at assigned offsets, or as a member of a group.
+
+As Kafka's does, it joins a group of its own (`console-consumer-1234`, which commits nothing) unless
+it is given a group or a position. What it calls "from now on" begins with the command: the ends of
+the partitions are noted before it joins, which takes `group.initial.rebalance.delay.ms`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import click
 
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
+from barnabas.client.consumer.subscription import RebalanceListener
 from barnabas.client.errors import UnknownPartition
 from barnabas.types import TopicPartition
+
+
+class Since(NamedTuple):
+    """The first record that is not older than this; the end, if all are."""
+
+    at_ms: int
+
+
+Origin = str | int | Since
+"""earliest, latest, an offset (negative: that many before the end), or a time."""
 
 
 class Start(NamedTuple):
@@ -19,13 +35,28 @@ class Start(NamedTuple):
 
     topic: str
     partitions: tuple[int, ...]  # none: all
-    offset: str | int  # earliest, latest, or a number; negative: that many before the end
+    origin: Origin
 
 
 class Subscribed(NamedTuple):
     """Topics that the group shares; it starts at the group's offsets."""
 
     topics: tuple[str, ...] | re.Pattern[str]
+    from_now: bool = False  # without committed offsets: at the ends as they are now
+
+
+class _FromNow(RebalanceListener):
+    """Seeks to the ends that were noted before the group had its members."""
+
+    def __init__(self, consumer: Consumer, ends: Mapping[TopicPartition, int]) -> None:
+        self._consumer = consumer
+        self._ends = dict(ends)
+
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        for name in partitions:
+            end = self._ends.pop(name, None)  # once: later it goes on where it was
+            if end is not None:
+                self._consumer.seek(name, end)
 
 
 async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
@@ -34,11 +65,25 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
     Raises UnknownTopicOrPartition, UnknownPartition: a mistyped name must not wait for records.
     """
     if isinstance(start, Subscribed):
-        if not isinstance(start.topics, re.Pattern):
-            for topic in start.topics:
-                await consumer.partitions_for(topic)
+        await _subscribe(consumer, start)
+    else:
+        await _assign(consumer, start)
+
+
+async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
+    if isinstance(start.topics, re.Pattern):
         consumer.subscribe(start.topics)
         return
+    names = [
+        TopicPartition(topic, number)
+        for topic in start.topics
+        for number in await consumer.partitions_for(topic)
+    ]
+    listener = _FromNow(consumer, await consumer.end_offsets(names)) if start.from_now else None
+    consumer.subscribe(start.topics, listener)
+
+
+async def _assign(consumer: Consumer, start: Start) -> None:
     existing = await consumer.partitions_for(start.topic)
     for number in start.partitions:
         if number not in existing:
@@ -47,18 +92,31 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
             )
     names = [TopicPartition(start.topic, number) for number in start.partitions or existing]
     consumer.assign(names)
-    if start.offset == "earliest":
+    origin = start.origin
+    if origin == "earliest":
         await consumer.seek_to_beginning()
-    elif start.offset == "latest":
+    elif origin == "latest":
         await consumer.seek_to_end()
-    elif isinstance(start.offset, int) and start.offset >= 0:
+    elif isinstance(origin, Since):
+        for name, offset in (await offsets_at(consumer, names, origin.at_ms)).items():
+            consumer.seek(name, offset)
+    elif isinstance(origin, int) and origin >= 0:
         for name in names:
-            consumer.seek(name, start.offset)
-    elif isinstance(start.offset, int):
+            consumer.seek(name, origin)
+    elif isinstance(origin, int):
         begins = await consumer.beginning_offsets(names)
         ends = await consumer.end_offsets(names)
         for name in names:
-            consumer.seek(name, max(begins[name], ends[name] + start.offset))
+            consumer.seek(name, max(begins[name], ends[name] + origin))
+
+
+async def offsets_at(
+    consumer: Consumer, names: Sequence[TopicPartition], at_ms: int
+) -> dict[TopicPartition, int]:
+    """The offset of each partition's first record not older than this; its end, if all are."""
+    ends = await consumer.end_offsets(names)
+    found = await consumer.offsets_for_times(dict.fromkeys(names, at_ms))
+    return {name: ends[name] if (at := found[name]) is None else at.offset for name in names}
 
 
 def give_back(consumer: Consumer, records: Iterable[ConsumerRecord]) -> None:
@@ -75,7 +133,7 @@ def start_of(
     include: str | None,
     group_id: str | None,
     partitions: tuple[int, ...],
-    offset: str | int,
+    origin: Origin,
 ) -> Start | Subscribed:
     """The start for a topic or a pattern, alone or in a group. Raises UsageError."""
     if group_id is not None and partitions:
@@ -83,23 +141,36 @@ def start_of(
     if include is not None:
         return Subscribed(_pattern(include))
     assert topic is not None
-    return Start(topic, partitions, offset) if group_id is None else Subscribed((topic,))
+    return Start(topic, partitions, origin) if group_id is None else Subscribed((topic,))
 
 
-def beginning(text: str | None, from_beginning: bool, partitions: tuple[int, ...]) -> str | int:
-    """The offset that --offset and --from-beginning stand for. Raises UsageError."""
+def beginning(
+    text: str | None, from_beginning: bool, partitions: tuple[int, ...], since_ms: int | None = None
+) -> Origin:
+    """The origin that --offset, --from and --from-beginning stand for. Raises UsageError."""
+    given = {
+        "--from-beginning": from_beginning,
+        "--offset": text is not None,
+        "--from": since_ms is not None,
+    }
+    named = [option for option, is_given in given.items() if is_given]
+    if len(named) > 1:
+        raise click.UsageError(f"{' and '.join(named)} contradict each other")
+    if since_ms is not None:
+        return Since(since_ms)
     if text is None:
         return "earliest" if from_beginning else "latest"
-    if not partitions:
-        raise click.UsageError("--offset needs --partition: offsets belong to partitions")
-    if from_beginning:
-        raise click.UsageError("--from-beginning and --offset contradict each other")
     if text in ("earliest", "latest"):
         return text
     digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdecimal() and len(digits) < 19:
-        return int(text)
-    raise click.UsageError(f"--offset {text}: not a number, earliest or latest")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 19):
+        raise click.UsageError(f"--offset {text}: not a number, earliest or latest")
+    if not partitions and not text.startswith("-"):
+        raise click.UsageError(
+            "--offset needs --partition: offsets belong to partitions; only -N, the last N "
+            "records of each, does not"
+        )
+    return int(text)
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from barnabas.cli.server.pid_file import process_began_ticks, read_pid_file
 from barnabas.cli.server.processes import ServerProcess, find_servers
+from barnabas.cli.waiting import Waiting
 from barnabas.config import BROKER_KEYS, from_environment, load_properties
 from barnabas.errors import ConfigError
 
@@ -99,11 +100,12 @@ def stop(
     except PermissionError as cause:
         raise CannotStop(f"server {server} belongs to another user") from cause
     ends_at_s = time.monotonic() + timeout_ms / 1000
-    while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
-        if time.monotonic() >= ends_at_s:
-            raise CannotStop(
-                f"server {server} did not stop within {timeout_ms} ms; it may still be stopping, "
-                "see its log"
-            )
-        time.sleep(_POLL_S)
+    with Waiting(f"server {server} to stop"):
+        while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
+            if time.monotonic() >= ends_at_s:
+                raise CannotStop(
+                    f"server {server} did not stop within {timeout_ms} ms; it may still be "
+                    "stopping, see its log"
+                )
+            time.sleep(_POLL_S)
     return server

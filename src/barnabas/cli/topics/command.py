@@ -9,14 +9,10 @@ import sys
 import click
 
 from barnabas.cli.complaint import warn
-from barnabas.cli.options import (
-    as_json,
-    bootstrap_server,
-    key_values,
-    one_topic,
-    run_client,
-    topic_name,
-)
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
+from barnabas.cli.options import as_json, key_values, one_topic, run_client, topic_name
 from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
     Filters,
@@ -107,7 +103,7 @@ def create(  # noqa: PLR0913  (a command's parameters are its options)
     )
 
     async def work() -> None:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             try:
                 await admin.create_topics([topic])
             except TopicAlreadyExists:
@@ -134,7 +130,7 @@ def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
     """
 
     async def work() -> list[str]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             return await admin.list_topics(include_internal=not exclude_internal)
 
     names = run_client(work())
@@ -235,11 +231,12 @@ def alter(
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
     if assignment is not None and len(assignment) != partitions:
         raise click.UsageError(
-            f"--replica-assignment names {len(assignment)} partitions, --partitions {partitions}"
+            f"--replica-assignment names {counted(len(assignment), 'partition')}, "
+            f"--partitions {partitions}"
         )
 
     async def work() -> int:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             (topic,) = await admin.describe_topics([name])
             there = len(topic.partitions)
             added = None
@@ -263,8 +260,15 @@ def alter(
 
 
 @topics.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--topic", "option_names", multiple=True, metavar="NAME", help="The same as NAME.")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=topic_names)
+@click.option(
+    "--topic",
+    "option_names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=topic_names,
+    help="The same as NAME.",
+)
 @click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @bootstrap_server
 def delete(
@@ -282,7 +286,7 @@ def delete(
         raise click.UsageError("name a topic")
 
     async def work() -> None:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             for name in wanted:
                 try:
                     await admin.delete_topics([name])
@@ -299,7 +303,7 @@ def delete(
 async def _describe(
     servers: str, name: str | None, exclude_internal: bool
 ) -> tuple[list[tuple[Description, list[ConfigEntry]]], Moving]:
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         found = await admin.describe_topics(None if name is None else [name])
         kept = [topic for topic in found if not (exclude_internal and topic.is_internal)]
         resources = [ConfigResource(TOPIC, topic.name) for topic in kept]

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import click
 
-from barnabas.cli.options import INT32, INT64, bootstrap_server, run_client
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.options import INT32, INT64, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
@@ -25,7 +27,7 @@ class _Numbers(NamedTuple):
 
 
 @click.command()
-@click.option("--topic", metavar="NAME")
+@click.option("--topic", metavar="NAME", shell_complete=topic_names)
 @click.option("--partition", type=INT32, metavar="N")
 @click.option("--start-offset", type=INT64, metavar="N", help="The transaction's first offset.")
 @click.option("--producer-id", type=INT64, metavar="ID", help="Instead of --start-offset.")
@@ -68,7 +70,7 @@ def abort(
     name = TopicPartition(topic, partition)
 
     async def work() -> _Numbers:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             await admin.describe_topics([topic])  # raises at once for an unknown topic
             found = await _at(admin, name, which) if isinstance(which, int) else which
             await admin.abort_transaction(name, *found)
@@ -107,6 +109,6 @@ async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers
 
 async def _fence(servers: str, transactional_id: str) -> None:
     """Fence an existing id: fencing an unknown one would create it."""
-    async with Admin(servers) as admin:
+    async with Admin(servers, **client_options()) as admin:
         await admin.describe_transactions([transactional_id])
         await admin.fence_producers([transactional_id])

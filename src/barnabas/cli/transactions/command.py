@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from barnabas.cli.options import INT32, INT64, as_json, bootstrap_server, run_client
+from barnabas.cli.completion import topic_names
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.options import INT32, INT64, as_json, run_client
 from barnabas.cli.transactions.abort_command import abort
 from barnabas.cli.transactions.hanging import OpenTransaction, hanging, suspects
 from barnabas.cli.transactions.text import (
@@ -40,7 +42,7 @@ _STATES = (
     "PrepareEpochFence",
     "Dead",
 )
-_topic = click.option("--topic", required=True, metavar="NAME")
+_topic = click.option("--topic", required=True, metavar="NAME", shell_complete=topic_names)
 _partition = click.option("--partition", type=INT32, required=True, metavar="N")
 
 
@@ -99,7 +101,7 @@ def list_(
     longer_than_ms = -1 if duration_filter is None else duration_filter
 
     async def work() -> list[TransactionListing]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             try:
                 return await admin.list_transactions(
                     states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms
@@ -129,7 +131,7 @@ def describe(names: tuple[str, ...], named: tuple[str, ...], as_json: bool, serv
         raise click.UsageError("name a transactional id")
 
     async def work() -> list[TransactionDescription]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             return list((await admin.describe_transactions(wanted)).values())
 
     found, now_ms = run_client(work()), SystemClock().wall_ms()
@@ -151,7 +153,7 @@ def describe_producers(topic: str, partition: int, as_json: bool, servers: str) 
     name = TopicPartition(topic, partition)
 
     async def work() -> tuple[ProducerState, ...]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             await admin.describe_topics([topic])  # raises at once for an unknown topic
             return (await admin.describe_producers([name]))[name]
 
@@ -160,7 +162,7 @@ def describe_producers(topic: str, partition: int, as_json: bool, servers: str) 
 
 
 @transactions.command("find-hanging")
-@click.option("--topic", metavar="NAME", help="Only in this topic.")
+@click.option("--topic", metavar="NAME", shell_complete=topic_names, help="Only in this topic.")
 @click.option("--partition", type=INT32, metavar="N", help="Only in this partition of it.")
 @click.option(
     "--broker-id", type=INT32, metavar="ID", help="Only partitions that this broker leads."
@@ -199,7 +201,7 @@ def find_hanging(
     silent_since_ms = now_ms - max_transaction_timeout * 60_000
 
     async def work() -> list[OpenTransaction]:
-        async with Admin(servers) as admin:
+        async with Admin(servers, **client_options()) as admin:
             described = await admin.describe_topics(None if topic is None else [topic])
             names = [
                 TopicPartition(each.name, own.partition)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.connection import bootstrap_server
+from barnabas.cli.counted import counted
 from barnabas.cli.groups.instants import BadInstant, instant_ms
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import as_json, bootstrap_server, run_client, storage, storage_options
+from barnabas.cli.options import as_json, run_client, storage, storage_options
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
 
@@ -21,15 +23,15 @@ if TYPE_CHECKING:
 _HEADERS = "source.topic,source.partition,source.offset"
 _COLUMNS = "topic,partition,offset"
 _KINDS = {
-    "lost": "records without a row",
-    "doubled": "records with more than one row",
-    "unfounded": "rows without a record: of an aborted transaction, or of one deleted since",
-    "unmarked": "rows that do not name their record",
+    "lost": ("record", "without a row"),
+    "doubled": ("record", "with more than one row"),
+    "unfounded": ("row", "without a record: of an aborted transaction, or of one deleted since"),
+    "unmarked": ("row", "that name{s} no record"),
 }
 _KINDS_OF_VALUES = {
-    "lost": "records whose {by} is missing, or occurs too rarely",
-    "doubled": "different {by}s that occur more often than in the source",
-    "unfounded": "rows whose {by} no record of the source has",
+    "lost": ("record", "whose {by} is missing, or occurs too rarely"),
+    "doubled": ("different {by}", "that occur{s} more often than in the source"),
+    "unfounded": ("row", "whose {by} no record of the source has"),
 }
 
 
@@ -126,7 +128,7 @@ def verify(**options: Any) -> int:
         raise ConfigError("verify needs numpy and pyarrow: pip install 'barnabas[delta]'") from None
     wanted = _wanted(options)
     with Progress(None, wanted=not options["as_json"]) as progress:
-        verdict = run_client(compare(wanted, progress))
+        verdict = run_client(compare(wanted, progress), None)
     if options["as_json"]:
         click.echo(json.dumps(_as_values(verdict), indent=2))
     else:
@@ -176,7 +178,8 @@ def _names(option: str, text: str, sources: int) -> Names:
 
 def _lines(verdict: Verdict, wanted: Wanted) -> Iterator[str]:
     found = verdict.findings
-    yield f"{found.records:,} records of {', '.join(wanted.sources)}, {found.rows:,} rows"
+    records = f"{counted(found.records, 'record')} of {', '.join(wanted.sources)}"
+    yield f"{records}, {counted(found.rows, 'row')}"
     counts = {
         "lost": found.lost,
         "doubled": found.doubled,
@@ -184,19 +187,21 @@ def _lines(verdict: Verdict, wanted: Wanted) -> Iterator[str]:
         "unmarked": verdict.unmarked,
     }
     kinds = _KINDS if wanted.by == "offset" else _KINDS_OF_VALUES
-    for kind, text in kinds.items():
+    for kind, (noun, text) in kinds.items():
         if counts[kind]:
             places = verdict.examples.get(kind, [])
             more = ", ..." if places and counts[kind] > len(places) else ""
             shown = f" ({', '.join(places)}{more})" if places else ""
-            yield f"{kind}: {counts[kind]:,} {text.format(by=wanted.by)}{shown}"
+            number = counted(counts[kind], noun.format(by=wanted.by))
+            words = text.format(by=wanted.by, s="s" if counts[kind] == 1 else "")
+            yield f"{kind}: {number} {words}{shown}"
     for count, text in (
         (found.earlier, "of records that the source no longer has"),
         (found.later, "of records beyond the end that was read"),
         (verdict.of_others, "of other topics"),
     ):
         if count:
-            yield f"ignored: {count:,} rows {text}"
+            yield f"ignored: {counted(count, 'row')} {text}"
     yield "exact: every record has one row" if verdict.is_exact else "NOT exact"
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
+from barnabas.cli.connection import client_options
 from barnabas.cli.progress import Progress
 from barnabas.cli.verify.account import Findings, Ledger, Multisets, hashes, total
 from barnabas.cli.verify.read import (
@@ -74,6 +75,7 @@ class _Comparison:
     def _consumer(self) -> Consumer:
         return Consumer(
             self._wanted.servers,
+            **client_options(),
             isolation_level=self._wanted.isolation_level,
             # A gap must not be skipped silently, and a mistyped name must not create a topic.
             auto_offset_reset="none",

@@ -36,7 +36,7 @@ from barnabas.client.admin.replica_admin import ReplicaAdmin
 from barnabas.client.admin.transaction_admin import TransactionAdmin
 from barnabas.client.channel import BrokerAddress, Seams, system_seams
 from barnabas.client.cluster import Cluster
-from barnabas.client.config import ClientConfig, ClientOptions, configure
+from barnabas.client.config import ClientConfig, ClientOptions, Servers, configure, split
 from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from barnabas.client.errors import check
 from barnabas.client.offsets import (
@@ -164,13 +164,14 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str],
+        bootstrap_servers: Servers = None,
         *,
         seams: Seams | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        self._config, _ = configure(ClientConfig, options)
-        self._cluster = Cluster(bootstrap_servers, self._config, seams or system_seams())
+        servers, given = split(bootstrap_servers, options)
+        self._config, _ = configure(ClientConfig, given)
+        self._cluster = Cluster(servers, self._config, seams or system_seams())
         self._configs = Configs(self._cluster)
         self._groups = CoordinatorFinder(self._cluster, GROUP)
         self._transactions = CoordinatorFinder(self._cluster, TRANSACTION)

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import DeliveryTimedOut, Unreachable, reason
 from barnabas.client.producer.batch import NO_IDENTITY, CheckedRecord, Identity, ProducerBatch
+from barnabas.client.producer.open_records import SealedRecords
 from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.statistics import Statistics
 from barnabas.errors import (
     BarnabasError,
     InvalidProducerEpoch,
@@ -46,6 +48,7 @@ class Accumulator:
         self._active: dict[TopicPartition, PartitionQueue] = {}  # those with a waiting batch
         self._batches_made = 0
         self._unfinished: dict[int, ProducerBatch] = {}  # by number
+        self.statistics = Statistics()
         self.used_bytes = 0
         self.flushing = 0  # how many flushes wait: no batch lingers then
         self.producer_id = -1
@@ -76,7 +79,8 @@ class Accumulator:
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
-            batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms)
+            limit = self._config.batch_size
+            batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
         if index == 0:  # only now, so that no record that fails leaves a batch without any
@@ -88,9 +92,21 @@ class Accumulator:
         self, topic_partition: TopicPartition, encoded: bytes, now_ms: int
     ) -> ProducerBatch:
         """Append an encoded batch to its partition's queue."""
-        queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
-        batch = ProducerBatch.of_bytes(topic_partition, self._batches_made, encoded, now_ms)
-        self._enqueue(queue, batch)
+        return self._append_whole(
+            ProducerBatch.of_bytes(topic_partition, self._batches_made, encoded, now_ms)
+        )
+
+    def append_sealed(
+        self, topic_partition: TopicPartition, records: SealedRecords, now_ms: int
+    ) -> ProducerBatch:
+        """Append a batch of encoded records to its partition's queue."""
+        return self._append_whole(
+            ProducerBatch.of_records(topic_partition, self._batches_made, records, now_ms)
+        )
+
+    def _append_whole(self, batch: ProducerBatch) -> ProducerBatch:
+        name = batch.topic_partition
+        self._enqueue(self._queues.get(name) or self._new_queue(name), batch)
         self.used_bytes += batch.size_bytes
         return batch
 
@@ -102,6 +118,8 @@ class Accumulator:
     def _enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         self._batches_made += 1
         self._unfinished[batch.number] = batch
+        if queue.waiting:
+            queue.waiting[-1].limit_bytes = 0  # what comes now is behind this one
         queue.waiting.append(batch)
         self._active[batch.topic_partition] = queue
 
@@ -139,7 +157,7 @@ class Accumulator:
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
-        full = full or first.builder is None  # nothing can join it
+        full = full or not first.limit_bytes  # nothing can join it
         # A full buffer sends what it has: otherwise a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
         if full or first.attempts or self.flushing or crowded:
@@ -170,6 +188,9 @@ class Accumulator:
 
     def _complete(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         self._release(batch)
+        self.statistics.acknowledged_batches += 1
+        self.statistics.acknowledged_bytes += batch.size_bytes
+        self.statistics.acknowledged_records += batch.record_count
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
@@ -189,6 +210,7 @@ class Accumulator:
         if batch.attempts <= self._config.retries and self._may_pass(batch, queue, error):
             batch.in_doubt |= not isinstance(error, SEQUENCE_ERRORS)
             queue.put_back(batch, retry_at_ms)
+            self.statistics.retries += 1
             self._active[batch.topic_partition] = queue
             return
         if batch.base_sequence >= 0 and batch.in_doubt:
@@ -196,8 +218,7 @@ class Accumulator:
         else:
             queue.refused(batch)
         self._resolve(queue)
-        self._release(batch)
-        batch.fail(error)
+        self._fail(batch, error)
 
     def _may_pass(self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError) -> bool:
         """Whether another attempt can succeed."""
@@ -254,11 +275,14 @@ class Accumulator:
                 self._drop(queue.waiting[0], _timed_out(queue.waiting[0], limit_ms, missing))
         return expired
 
-    def fail_waiting(self, error: BarnabasError) -> None:
-        """Fail every batch that is not in flight."""
+    def fail_waiting(self, error: BarnabasError) -> int:
+        """Fail every batch that is not in flight; the number of their records."""
+        count = 0
         for queue in list(self._active.values()):
             while queue.waiting:
+                count += queue.waiting[0].record_count
                 self._drop(queue.waiting[0], error)
+        return count
 
     def fail_all(self, error: BarnabasError) -> None:
         """Fail every batch, those in flight too: nothing is sent or received any more."""
@@ -267,8 +291,7 @@ class Accumulator:
             queue.in_flight.clear()
         self._active.clear()
         for batch in self.unfinished:
-            self._release(batch)
-            batch.fail(error)
+            self._fail(batch, error)
 
     def _drop(self, batch: ProducerBatch, error: BarnabasError) -> None:
         """Fail the first waiting batch of its partition."""
@@ -279,7 +302,11 @@ class Accumulator:
             self._resolve(queue)
         if not queue.waiting:
             del self._active[batch.topic_partition]
+        self._fail(batch, error)
+
+    def _fail(self, batch: ProducerBatch, error: BarnabasError) -> None:
         self._release(batch)
+        self.statistics.failed_records += batch.record_count
         batch.fail(error)
 
     def _release(self, batch: ProducerBatch) -> None:

@@ -8,11 +8,12 @@ nor reads a clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
+from barnabas.client.producer.open_records import OpenRecords, SealedRecords
 from barnabas.errors import BarnabasError
-from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, read_header, seal
-from barnabas.records.record import BatchBuilder, Headers
+from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, BatchHeader, read_header, seal
+from barnabas.records.record import Headers
 from barnabas.types import TopicPartition
 
 GivenHeaders = Iterable[tuple[str, bytes | str | None]] | None
@@ -53,6 +54,20 @@ class RecordOptions(TypedDict, total=False):
     headers: GivenHeaders
 
 
+class SendOptions(RecordOptions, total=False):
+    """The optional arguments of `send`."""
+
+    on_delivery: Callable[[Any], Any] | None
+
+
+class ColumnOptions(TypedDict, total=False):
+    """The optional arguments of `send_columns`."""
+
+    partition: Any
+    timestamps_ms: Any
+    on_delivery: Callable[[Any], Any] | None
+
+
 class Identity(NamedTuple):
     """The producer id and epoch that a batch's sequence belongs to."""
 
@@ -69,7 +84,7 @@ class ProducerBatch:
         "attempts",
         "base_offset",
         "base_sequence",
-        "builder",
+        "counted_bytes",
         "created_ms",
         "done",
         "encoded",
@@ -78,23 +93,32 @@ class ProducerBatch:
         "in_doubt",
         "is_out_of_order",
         "last_failure",
+        "limit_bytes",
         "log_append_time_ms",
         "number",
-        "record_count",
+        "records",
+        "sealed_count",
         "sent_sequence",
         "size_bytes",
         "topic_partition",
     )
 
     def __init__(
-        self, topic_partition: TopicPartition, number: int, codec: int, created_ms: int
+        self,
+        topic_partition: TopicPartition,
+        number: int,
+        codec: int,
+        created_ms: int,
+        limit_bytes: int = 0,
     ) -> None:
         self.topic_partition = topic_partition
         self.number = number  # grows with each batch of the producer: the order to keep
-        self.builder: BatchBuilder | None = BatchBuilder(codec)
+        self.records: OpenRecords | SealedRecords | None = OpenRecords(codec)  # until it is encoded
         self.encoded: bytes | None = None
-        self.record_count = 0
+        self.sealed_count = 0  # of records, once it is encoded
         self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
+        self.limit_bytes = limit_bytes  # below which records may join it; 0: none may
+        self.counted_bytes = 0  # of its records, those the partitioner was told of
         self.created_ms = created_ms
         self.attempts = 0
         self.base_sequence = -1  # -1 until one is assigned
@@ -117,10 +141,24 @@ class ProducerBatch:
     ) -> ProducerBatch:
         """An encoded batch, to which no record can be added."""
         batch = cls(topic_partition, number, 0, created_ms)
-        batch.builder, batch.encoded = None, encoded
-        batch.record_count = read_header(encoded).record_count
+        batch.records, batch.encoded = None, encoded
+        batch.sealed_count = read_header(encoded).record_count
         batch.size_bytes = len(encoded)
         return batch
+
+    @classmethod
+    def of_records(
+        cls, topic_partition: TopicPartition, number: int, records: SealedRecords, created_ms: int
+    ) -> ProducerBatch:
+        """A batch of encoded records, to which no other can be added."""
+        batch = cls(topic_partition, number, 0, created_ms)
+        batch.records = records
+        batch.size_bytes = HEADER_BYTES + len(records.body)
+        return batch
+
+    @property
+    def record_count(self) -> int:
+        return self.sealed_count if self.records is None else self.records.count
 
     def append(
         self,
@@ -131,11 +169,11 @@ class ProducerBatch:
         size_bytes: int,
     ) -> int:
         """Add a record of at most `size_bytes`; its place in the batch."""
-        assert self.builder is not None, "the batch was encoded already"
-        self.builder.append(timestamp_ms, key, value, headers)
+        records = self.records
+        assert type(records) is OpenRecords, "the batch was encoded already"
+        index = len(records.values)
+        records.append(timestamp_ms, key, value, headers)
         self.size_bytes += size_bytes
-        index = self.record_count
-        self.record_count = index + 1
         return index
 
     def encode(self, *, is_transactional: bool = False) -> bytes:
@@ -144,21 +182,35 @@ class ProducerBatch:
         Records are encoded (and compressed) once. A retry sends the same bytes; only a renumbered
         batch gets a new header.
         """
-        if self.encoded is None:
-            assert self.builder is not None
-            self.encoded = self.builder.build()
-            self.builder = None
-        if self.base_sequence >= 0:
+        if self.records is not None:
+            header, body = self.records.build()
+            self._close()
+            self.encoded = seal(self._owned(header, is_transactional), body)
+        elif self.base_sequence >= 0:
+            assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)
-            owned = header._replace(
-                attributes=header.attributes | (TRANSACTIONAL if is_transactional else 0),
-                producer_id=self.identity.producer_id,
-                producer_epoch=self.identity.producer_epoch,
-                base_sequence=self.base_sequence,
-            )
+            owned = self._owned(header, is_transactional)
             if owned != header:
                 self.encoded = seal(owned, memoryview(self.encoded)[HEADER_BYTES:])
+        assert self.encoded is not None, "the batch is done"
         return self.encoded
+
+    def _owned(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
+        """The header with identity and sequence, if the batch has any."""
+        if self.base_sequence < 0:
+            return header
+        return header._replace(
+            attributes=header.attributes | (TRANSACTIONAL if is_transactional else 0),
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.producer_epoch,
+            base_sequence=self.base_sequence,
+        )
+
+    def _close(self) -> None:
+        """Forget the records, which are encoded or no longer needed."""
+        self.sealed_count = self.record_count
+        self.records = None
+        self.limit_bytes = 0
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> None:
         self.base_offset = base_offset
@@ -179,7 +231,8 @@ class ProducerBatch:
     def _finish(self) -> None:
         assert not self.done, "a batch has one outcome"
         self.done = True
-        self.builder = self.encoded = None
+        self._close()
+        self.encoded = None
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()

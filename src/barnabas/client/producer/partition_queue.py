@@ -68,7 +68,7 @@ class PartitionQueue:
         """The batch that more records may join, if there is one that was never taken."""
         if self.waiting:
             last = self.waiting[-1]
-            if last.attempts == 0 and last.builder is not None:
+            if last.limit_bytes:
                 return last
         return None
 
@@ -109,6 +109,7 @@ class PartitionQueue:
             self.next_sequence = (self.next_sequence + batch.record_count) % _SEQUENCE_LIMIT
         batch.sent_sequence = batch.base_sequence
         batch.attempts += 1
+        batch.limit_bytes = 0
         self.in_flight.append(batch)
         return batch
 

@@ -14,6 +14,7 @@ from barnabas.client.config import ChoosePartition
 from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.clock import Random
 
+_ANY_SIZE = 2**31
 _REMEMBERED_KEYS = 8_192
 _REMEMBERED_KEY_BYTES = 64
 
@@ -35,6 +36,8 @@ class Keyless(Protocol):
     def choose(self, topic: str, partitions: Partitions) -> int: ...
 
     def appended(self, topic: str, size_bytes: int) -> None: ...
+
+    def stays_bytes(self, topic: str) -> int: ...
 
 
 class _Stay:
@@ -83,6 +86,10 @@ class Sticky:
         if stay is not None:
             stay.sent_bytes += size_bytes
 
+    def stays_bytes(self, topic: str) -> int:
+        stay = self._stays.get(topic)
+        return 0 if stay is None else self._batch_size - stay.sent_bytes
+
 
 class RoundRobin:
     """The default up to 2.3: a random start per topic, then the next partition per record."""
@@ -101,6 +108,9 @@ class RoundRobin:
 
     def appended(self, topic: str, size_bytes: int) -> None:
         """Sizes do not matter here."""
+
+    def stays_bytes(self, topic: str) -> int:
+        return 0
 
 
 class RandomUntilRefresh:
@@ -121,6 +131,9 @@ class RandomUntilRefresh:
     def appended(self, topic: str, size_bytes: int) -> None:
         """Sizes do not matter here."""
 
+    def stays_bytes(self, topic: str) -> int:
+        return _ANY_SIZE
+
 
 class Partitioner:
     """The rule of one producer; `rule` is a name of `partitioner` or a callable."""
@@ -135,6 +148,10 @@ class Partitioner:
         else:
             self._keyless = Sticky(random, batch_size)
         self._by_key: dict[tuple[bytes, int], int] = {}
+
+    @property
+    def is_custom(self) -> bool:
+        return self._custom is not None
 
     def partition(self, topic: str, key: bytes | None, partitions: Partitions) -> int:
         """The number of the partition for a record without an explicit one."""
@@ -163,3 +180,7 @@ class Partitioner:
     def appended(self, topic: str, size_bytes: int) -> None:
         """A record without a key and of this size went to the partition chosen for it."""
         self._keyless.appended(topic, size_bytes)
+
+    def stays_bytes(self, topic: str) -> int:
+        """How many bytes without a key may follow to the partition that was chosen last."""
+        return 0 if self._custom is not None else self._keyless.stays_bytes(topic)

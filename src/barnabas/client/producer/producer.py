@@ -8,36 +8,58 @@ No accepted record is lost silently: it is acknowledged, or its Delivery raises 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from barnabas.client import arguments
 from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
-from barnabas.client.config import ProducerConfig, ProducerOptions, configure
-from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition, Unreachable
-from barnabas.client.producer.accumulator import Accumulator
-from barnabas.client.producer.batch import (
-    CheckedRecord,
-    ProducerBatch,
-    ProducerRecord,
-    RecordOptions,
+from barnabas.client.config import ProducerConfig, ProducerOptions, Servers, configure, split
+from barnabas.client.errors import (
+    ClientClosed,
+    RecordsPurged,
 )
+from barnabas.client.producer.batch import (
+    ColumnOptions,
+    ProducerRecord,
+    SendOptions,
+)
+from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelivery, OnDelivery
 from barnabas.client.producer.delivery import Delivery, flushed
-from barnabas.client.producer.partitioner import Partitioner
-from barnabas.client.producer.sender import Sender
-from barnabas.client.view import TopicView
-from barnabas.errors import BarnabasError, ConfigError, CorruptData, MessageTooLarge
+from barnabas.client.producer.intake import Intake, record_and_callback
+from barnabas.errors import ConfigError, CorruptData, MessageTooLarge
 from barnabas.records.batch import CODEC_MASK, HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
+    from barnabas.client.producer.transaction_scope import TransactionScope
     from barnabas.client.producer.transactions import Transactions
 
+_PUBLIC = (
+    "abort_transaction",
+    "begin_transaction",
+    "close",
+    "commit_transaction",
+    "flush",
+    "init_transactions",
+    "metrics",
+    "partitions_for",
+    "purge",
+    "send",
+    "send_batch",
+    "send_columns",
+    "send_many",
+    "send_offsets_to_transaction",
+    "send_record",
+    "start",
+    "statistics",
+    "transaction",
+)
 
-class Producer:
+
+class Producer(Intake):
     """Sends records to topics; options are Kafka's, with underscores (see `ProducerOptions`).
 
     Used within one event loop, as `async with Producer(...)` or between `start` and `close`.
@@ -45,35 +67,14 @@ class Producer:
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str],
+        bootstrap_servers: Servers = None,
         *,
         seams: Seams | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        common, self._config = configure(ProducerConfig, options)
-        self._cluster = Cluster(bootstrap_servers, common, seams or system_seams())
-        self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
-        self.tasks = self._cluster.tasks
-        self.max_block_ms = self._config.max_block_ms
-        self.buffer_memory = self._config.buffer_memory
-        self._clock = self._cluster.seams.clock
-        self._accumulator = Accumulator(self._config)
-        self._transactions: Transactions | None = None
-        if self._config.transactional_id:
-            # Imported only here: most producers start without it.
-            from barnabas.client.producer.transactions import Transactions
-
-            self._transactions = Transactions(self._cluster, self._config, self._accumulator)
-        self._sender = Sender(self._cluster, self._accumulator, self._config, self._transactions)
-        if self._transactions is not None:
-            self._transactions.on_change = self._sender.wake
-        self._partitioner = Partitioner(
-            self._config.partitioner, self._cluster.seams.random, self._config.batch_size
-        )
-        self._line = asyncio.Lock()  # senders that wait for room, in order
-        self._room = asyncio.Event()
-        self.tasks.on_failure(lambda error: self._room.set())
-        self._running = False
+        servers, given = split(bootstrap_servers, options)
+        common, config = configure(ProducerConfig, given)
+        super().__init__(Cluster(servers, common, seams or system_seams()), config)
 
     # ---- life ----
 
@@ -83,30 +84,92 @@ class Producer:
         self._sender.start()
         self._running = True
 
-    async def flush(self) -> None:
+    async def flush(self, timeout_ms: int | None = None) -> None:
         """Return once everything accepted so far has its outcome; raises none of them.
 
-        Raises ClientFailed if the producer has failed, so that nothing more is sent.
+        Args:
+            timeout_ms: the longest time to wait; None: as long as it takes, which is
+                `delivery.timeout.ms` at most. What is not acknowledged by then stays queued.
+
+        Raises:
+            TimeoutError: records are left after `timeout_ms`.
+            ClientFailed: the producer has failed, so that nothing more is sent.
         """
-        await flushed(self._accumulator, self._sender.wake)
+        limit_s = _seconds(timeout_ms)
+        try:
+            async with asyncio.timeout(limit_s):
+                await flushed(self._accumulator, self._sender.wake)
+        except TimeoutError:
+            raise TimeoutError(
+                f"{self._unfinished_count()} records were not acknowledged within {timeout_ms} ms; "
+                "they stay queued"
+            ) from None
         self.tasks.check()
 
-    async def close(self) -> None:
-        """Flush, then disconnect. Records that cannot be sent fail at `delivery.timeout.ms`.
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Flush, then disconnect; an open transaction is aborted. More calls do nothing.
 
-        An open transaction is aborted. Raises as `flush`.
+        Args:
+            timeout_ms: the longest time to wait; None: as long as it takes, for records that
+                cannot be sent that is `delivery.timeout.ms`. Records without an outcome by then
+                fail with ClientClosed; those that were sent may be stored all the same.
+
+        Raises:
+            ClientFailed: as `flush`.
         """
         if not self._running:
             return
+        limit_s = _seconds(timeout_ms)
         self._running = False
+        self._close_open()
         try:
-            if self._transactions is not None:
-                await self._transactions.close()
-            await self.flush()
+            async with asyncio.timeout(limit_s):
+                if self._transactions is not None:
+                    await self._transactions.close()
+                await self.flush()
+        except TimeoutError:
+            self._accumulator.fail_all(
+                ClientClosed(
+                    f"the producer was closed with timeout_ms={timeout_ms}: "
+                    "the record was not acknowledged by then; give close() more time"
+                )
+            )
         finally:
             await self._sender.close()
             await self._cluster.close()
             self._accumulator.fail_waiting(ClientClosed("the producer was closed before that"))
+            if self._preparation is not None:
+                self._preparation.close()
+
+    def purge(self) -> int:
+        """Fail every record that is not in flight with RecordsPurged; the number of those.
+
+        In flight are batches that were sent and have no answer yet: they get their outcome.
+        An open transaction that loses records so can only be aborted.
+        """
+        self._check_running()
+        error = RecordsPurged("the record was not sent: purge() was called before")
+        return self._accumulator.fail_waiting(error)
+
+    def statistics(self) -> dict[str, float]:
+        """What the producer has done and holds: numbers by name, units in the names.
+
+        `_total` counts since the start. Cheap: nothing is counted per record.
+        """
+        accumulator = self._accumulator
+        return {
+            **accumulator.statistics.as_dict(),
+            "records_unfinished": self._unfinished_count(),
+            "batches_unfinished": len(accumulator.unfinished),
+            "batches_in_flight": accumulator.in_flight_count,
+            "buffer_used_bytes": accumulator.used_bytes,
+            "buffer_memory_bytes": self.buffer_memory,
+        }
+
+    metrics = statistics
+
+    def _unfinished_count(self) -> int:
+        return sum(batch.record_count for batch in self._accumulator.unfinished)
 
     async def __aenter__(self) -> Producer:
         await self.start()
@@ -120,7 +183,27 @@ class Producer:
     ) -> None:
         await self.close()
 
+    def __dir__(self) -> list[str]:
+        return list(_PUBLIC)
+
+    def __repr__(self) -> str:
+        servers = ",".join(f"{host}:{port}" for host, port in self._cluster.servers)
+        state = "running" if self._running else "not running"
+        return f"Producer({servers!r}, client_id={self._cluster.config.client_id!r}, {state})"
+
     # ---- transactions ----
+
+    def transaction(self) -> TransactionScope:
+        """A transaction as a block: `async with producer.transaction(): ...`.
+
+        Begins one (after `init_transactions`, if that was not called), commits it at the end of the
+        block, and aborts it if the block raises, or a record fails: that error is raised. Raises as
+        `begin_transaction` and `commit_transaction`.
+        """
+        transactions = self._required_transactions()
+        from barnabas.client.producer.transaction_scope import TransactionScope
+
+        return TransactionScope(transactions)
 
     async def init_transactions(self) -> None:
         """Take over the `transactional.id` (PR-7): once, before the first transaction.
@@ -170,50 +253,117 @@ class Producer:
     # ---- sending ----
 
     async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        **rest: Unpack[RecordOptions],
+        self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
     ) -> Delivery:
         """Accept a record; returns once it is queued. Await the Delivery for its outcome.
 
-        Raises ValueError, TypeError or MessageTooLarge for an invalid record, the topic's
-        KafkaError (such as UnknownTopicOrPartition), and after `max.block.ms` BufferFull if there
-        is no room, Unreachable if no broker knows the topic.
+        Args:
+            topic: the topic's name.
+            value: bytes or None (a tombstone); with a `value.serializer` whatever that takes.
+            key: bytes or None, or what the `key.serializer` takes. A key chooses the partition.
+            partition: the partition's number; None: chosen by the partitioner.
+            timestamp_ms: milliseconds since the epoch; None: now.
+            headers: pairs of a name and bytes, text (sent as UTF-8) or None.
+            on_delivery: called with the Delivery on the producer's loop once the outcome is known.
+
+        Raises:
+            ValueError, TypeError: an invalid argument, which the message names.
+            SerializationError: a serializer cannot convert key or value.
+            MessageTooLarge: more than `max.request.size`.
+            UnknownPartition: the topic has no partition of that number.
+            KafkaError: the topic's, such as UnknownTopicOrPartition.
+            BufferFull: no room in `buffer.memory` within `max.block.ms`.
+            Unreachable: no broker has described the topic within `max.block.ms`.
+            ClientClosed: the producer is not running.
+
+        Example::
+
+            delivery = await producer.send("orders", b"a book", key=b"customer 7")
+            print((await delivery).offset)
         """
-        return await self.send_record(ProducerRecord(topic, value, key, **rest))
-
-    async def send_record(self, record: ProducerRecord) -> Delivery:
-        """As `send`."""
-        try:
-            checked = self.checked(record)
-            delivery = self._accept(checked) or await self._accept_later(checked)
-        except BarnabasError as error:
-            self.refused(error)
-            raise
-        if delivery.index == 0:
-            # A new batch, so the last one may leave: a caller that never waits would otherwise
-            # keep the sender from running until the buffer is full.
-            await asyncio.sleep(0)
+        if key is None and not rest:
+            joined = self.join(topic, value)
+            if joined is not None:
+                return joined
+        record, on_delivery = record_and_callback(topic, value, key, rest)
+        delivery = await self.send_record(record)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
         return delivery
 
-    async def send_checked(self, record: CheckedRecord) -> Delivery:
-        """As `send`, for a record that `checked` returned."""
-        try:
-            self._check_open()
-            delivery = self._accept(record) or await self._accept_later(record)
-        except BarnabasError as error:
-            self.refused(error)
-            raise
-        if delivery.index == 0:
-            await asyncio.sleep(0)  # as in `send_record`
-        return delivery
+    @overload
+    async def send_many(
+        self, records: Iterable[ProducerRecord], on_delivery: None = None
+    ) -> list[Delivery]: ...
 
-    async def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
-        """As `send` for each record in order; ends at the first that is refused."""
+    @overload
+    async def send_many(
+        self, records: Iterable[ProducerRecord], on_delivery: OnDelivery
+    ) -> None: ...
+
+    async def send_many(
+        self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
+    ) -> list[Delivery] | None:
+        """As `send` for each record in order; ends at the first that is refused.
+
+        Args:
+            records: any iterable of ProducerRecord; it is read as room allows.
+            on_delivery: called with a BatchDelivery on the producer's loop for each batch that has
+                its outcome, instead of a Delivery per record, which takes less memory and time.
+
+        Returns the Deliveries in order; None with `on_delivery`. Raises as `send`; the records
+        before the refused one are sent.
+
+        Example::
+
+            def report(batch):
+                print(batch.topic, batch.partition, batch.offsets, batch.exception())
+
+            await producer.send_many(records, on_delivery=report)
+        """
         walk = arguments.walked(records, "records")
-        return [await self.send_record(record) for record in walk]
+        if on_delivery is None:
+            return [await self.send_one(record) for record in walk]
+        together = BatchDeliveries(arguments.callback(on_delivery, "on_delivery"))
+        for index, record in enumerate(walk):
+            delivery = await self.send_one(record)
+            together.add(index, delivery.batch, delivery.index)
+        return None
+
+    async def send_columns(
+        self,
+        topic: str,
+        values: Any,
+        keys: Any = None,
+        **rest: Unpack[ColumnOptions],
+    ) -> list[BatchDelivery]:
+        """Send whole columns: a record per row, encoded without a Python step for each (numpy).
+
+        Args:
+            topic: the topic's name.
+            values, keys: bytes or text (sent as UTF-8) and nulls: Arrow arrays, pandas or polars
+                Series, numpy arrays, or lists. Keys choose the partitions, as `send` does.
+            partition: one number for all, or one per row; None: chosen by the partitioner.
+            timestamps_ms: one number for all, or one per row; None: now.
+            on_delivery: called with each BatchDelivery on the producer's loop.
+
+        Returns a BatchDelivery per batch, once all are queued. Batches have `batch.size` bytes:
+        256 KiB and more are much faster than the default. With serializers, interceptors or a
+        partitioner of your own this is as slow as `send_many`.
+
+        Raises as `send`, before any row is sent if the rows themselves are wrong; ConfigError
+        without numpy.
+
+        Example::
+
+            table = pyarrow.parquet.read_table("orders.parquet")
+            await producer.send_columns("orders", table["json"], table["customer"])
+            await producer.flush()
+        """
+        from barnabas.client.producer.column_sender import ColumnSender
+
+        sender = ColumnSender(self, self._accumulator, self._partitioner, self._room)
+        return await sender.send(topic, values, keys, **rest)
 
     async def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
@@ -232,44 +382,13 @@ class Producer:
                 f"batch: {len(encoded)} bytes for {name}, more than {most} (max.request.size)"
             )
         topic = await self._cluster.metadata.topic(name.topic, self._config.max_block_ms)
-        self._check_partition(topic, name.partition)
-        async with self._line:
-            await self._wait_for_room(len(encoded))
+        self.check_partition(topic, name.partition)
+        async with self._room.line:
+            await self._room.wait(len(encoded))
             now_ms = self._clock.monotonic_ms()
             made = self._accumulator.append_encoded(name, encoded, now_ms)
-            self._watch(made)
-            self._sender.wake()
+            self.watch(made)
         return Delivery(made, 0, read_header(encoded).base_timestamp)
-
-    def accept(self, record: ProducerRecord) -> Delivery | None:
-        """Queue a record without waiting; None if its topic is not known yet or there is no room.
-
-        Raises as `send` does.
-        """
-        return self._accept(self.checked(record))
-
-    def _accept(self, record: CheckedRecord) -> Delivery | None:
-        topic = self._cluster.metadata.view.topics.get(record.topic)
-        if topic is None or self._line.locked():
-            return None
-        if not self._accumulator.has_room(record.size_bytes):
-            return None
-        return self._append(record, topic)
-
-    def checked(self, record: ProducerRecord) -> CheckedRecord:
-        """The record to send, with copies of mutable fields (PR-1); in any thread.
-
-        Raises as `send` for a record that cannot be sent, or not now.
-        """
-        self._check_open()
-        checked = arguments.checked_record(record, self._cluster.metadata.view.topics)
-        most = self._config.max_request_size
-        if checked.size_bytes > most:
-            raise MessageTooLarge(
-                f"value: a record of {checked.size_bytes} bytes for {checked.topic} is larger "
-                f"than {most} (max.request.size)"
-            )
-        return checked
 
     async def partitions_for(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions, as a broker has them now; also between transactions.
@@ -279,100 +398,9 @@ class Producer:
         metadata.forget(arguments.topic_name(topic))
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
-    def knows_topic(self, topic: str) -> bool:
-        """Whether the topic's metadata is known; in any thread."""
-        return topic in self._cluster.metadata.view.topics
 
-    async def wait_for_topic(self, topic: str) -> None:
-        """Return once the topic is known. Raises as `send`."""
-        await self._cluster.metadata.topic(topic, self._config.max_block_ms)
-
-    def _check_open(self) -> None:
-        """Raise unless a record may be sent now."""
-        self._check_running()
-        if self._transactions is not None:
-            self._transactions.check_open()
-
-    def _check_running(self) -> None:
-        self.tasks.check()
-        if not self._running or not self._sender.is_running:
-            raise ClientClosed("the producer is not running: call start() first, not after close")
-
-    def refused(self, error: BarnabasError) -> None:
-        """A record of the open transaction, if any, is not sent: it can only be aborted."""
-        if self._transactions is not None:
-            self._transactions.refused(error)
-
-    def _append(self, record: CheckedRecord, topic: TopicView) -> Delivery:
-        partition = record.partition
-        if partition is None:
-            partition = self._partitioner.partition(record.topic, record.key, topic.choice)
-            if record.key is None:
-                self._partitioner.appended(record.topic, record.size_bytes)
-        else:
-            self._check_partition(topic, partition)
-        timestamp_ms = record.timestamp_ms
-        if timestamp_ms is None:
-            timestamp_ms = self._clock.wall_ms()
-        batch, index = self._accumulator.append(
-            TopicPartition(record.topic, partition),
-            record,
-            self._clock.monotonic_ms(),
-            timestamp_ms,
-        )
-        if index == 0:
-            self._watch(batch)
-        if index == 0 or batch.size_bytes >= self._config.batch_size:
-            self._sender.wake()
-        return Delivery(batch, index, timestamp_ms)
-
-    def _watch(self, batch: ProducerBatch) -> None:
-        """Watch a new batch: its end makes room, and a transaction waits for it."""
-        batch.when_done(self._room.set)
-        if self._transactions is not None:
-            self._transactions.sending(batch.topic_partition, batch)
-
-    def _check_partition(self, topic: TopicView, partition: int) -> None:
-        if partition not in topic.partitions:
-            raise UnknownPartition(
-                f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, "
-                f"not {partition}"
-            )
-
-    # ---- waiting ----
-
-    async def _accept_later(self, record: CheckedRecord) -> Delivery:
-        """Queue a record once its topic is known and there is room, within `max.block.ms`."""
-        limit_ms = self._config.max_block_ms
-        metadata = self._cluster.metadata
-        try:
-            async with asyncio.timeout(limit_ms / 1000):
-                topic = await metadata.topic(record.topic, limit_ms)
-                partition = record.partition
-                if partition is not None and partition not in topic.partitions:
-                    topic = (await metadata.refresh()).topics.get(record.topic, topic)
-                async with self._line:
-                    await self._wait_for_room(record.size_bytes)
-                    return self._append(record, topic)
-        except TimeoutError:
-            if self.knows_topic(record.topic):
-                raise BufferFull(
-                    f"no room for a record for {record.topic} within {limit_ms} ms (max.block.ms): "
-                    f"{self._accumulator.used_bytes} bytes are waiting for brokers (buffer.memory)"
-                ) from None
-            last_said = metadata.view.topic_error(record.topic)
-            metadata.forget(record.topic)
-            raise last_said or Unreachable(
-                f"topic {record.topic!r}: no broker has described it within {limit_ms} ms "
-                "(max.block.ms)"
-            ) from None
-
-    async def _wait_for_room(self, size_bytes: int) -> None:
-        while not self._accumulator.has_room(size_bytes):
-            self._room.clear()
-            self._sender.wake()  # a full buffer sends lingering batches
-            await self._room.wait()
-            self._check_open()
+def _seconds(timeout_ms: int | None) -> float | None:
+    return None if timeout_ms is None else arguments.duration(timeout_ms, "timeout_ms") / 1000
 
 
 def _as_new(batch: bytes) -> bytes:

@@ -219,7 +219,13 @@ class Sender:
         self._requests[node_id] = self._requests.get(node_id, 0) + 1
         answer = channel.send(PRODUCE, request, version)
         answered = self._cluster.tasks.guarded("the answer to a Produce", self._answered)
-        answer.add_done_callback(lambda answer: answered(node_id, flight, answer))
+        sent_ms = self._clock.monotonic_ms()
+
+        def done(answer: asyncio.Future[Message]) -> None:
+            self._accumulator.statistics.answered(self._clock.monotonic_ms() - sent_ms)
+            answered(node_id, flight, answer)
+
+        answer.add_done_callback(done)
 
     def _request(self, flight: Flight) -> ProduceRequest:
         topics: dict[str, list[PartitionProduceData]] = {}

@@ -24,7 +24,7 @@ from barnabas.client.admin.transaction_admin import (
     TransactionDescription,
     TransactionListing,
 )
-from barnabas.client.config import ClientOptions
+from barnabas.client.config import ClientOptions, Servers
 from barnabas.client.offsets import OffsetAndTimestamp
 from barnabas.client.sync.blocking import BlockingClient
 from barnabas.errors import KafkaError
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 class SyncAdmin(BlockingClient[Admin]):
     """An `Admin`, blocking."""
 
-    def __init__(
-        self, bootstrap_servers: str | Sequence[str], **options: Unpack[ClientOptions]
-    ) -> None:
+    def __init__(self, bootstrap_servers: Servers = None, **options: Unpack[ClientOptions]) -> None:
         super().__init__(Admin(bootstrap_servers, **options))
 
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> None:

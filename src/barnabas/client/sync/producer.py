@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from barnabas.client import arguments
-from barnabas.client.config import ProducerOptions
+from barnabas.client.config import ProducerOptions, Servers
 from barnabas.client.errors import BufferFull, ClientClosed
 from barnabas.client.producer.batch import CheckedRecord, ProducerRecord, RecordOptions
 from barnabas.client.producer.delivery import Delivery
@@ -41,7 +41,7 @@ class SyncProducer(BlockingClient[Producer]):
     """A `Producer` for threads; several may share it. `send` does not wait for the broker."""
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str], **options: Unpack[ProducerOptions]
+        self, bootstrap_servers: Servers = None, **options: Unpack[ProducerOptions]
     ) -> None:
         producer = Producer(bootstrap_servers, **options)
         super().__init__(producer)

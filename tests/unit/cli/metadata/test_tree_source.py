@@ -28,7 +28,7 @@ def test_somebody_at_a_terminal_is_not_kept_waiting(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("zookeeper.connection.timeout.ms=18000\n")
     settings = TreeSource("zk:2181", str(file)).required_zookeeper()
-    assert (settings.first_timeout_ms, settings.session_timeout_ms) == (3_000, 6_000)
+    assert (settings.first_timeout_ms, settings.session_timeout_ms) == (2_400, 6_000)
     file.write_text("zookeeper.connection.timeout.ms=500\n")
     assert TreeSource("zk:2181", str(file)).required_zookeeper().first_timeout_ms == 500
 

@@ -99,10 +99,30 @@ def test_where_there_is_no_room_what_is_not_well_is_shown() -> None:
     assert len(lines) <= 24
     assert any(line.startswith("t-0 ") for line in lines)
     assert any(line.startswith("zz-1 ") for line in lines)
-    (rest,) = [line for line in lines if line.startswith("and ")]
+    (rest,) = [line for line in lines if line.startswith("not shown: ")]
     well = sum(line.startswith("well-") for line in lines)
     assert well > 0
-    assert rest == f"and {50 - well} more partitions"
+    assert rest == f"not shown: {50 - well} partitions, all well"
+
+
+def test_where_there_is_no_room_a_healthy_partition_takes_one_line() -> None:
+    """80 columns, 24 lines; what is hidden is named."""
+    follower = LEADER._replace(broker_id=2, is_leader=False, lag_records=7, lag_ms=300)
+    well = [
+        PartitionRow(TopicPartition("orders-of-customers", n), 1, 4, (1, 2), 90, (LEADER, follower))
+        for n in range(40)
+    ]
+    lines = [" ".join(line.split()) for line in drawn([*well, ROW], [CHANGE] * 20, (80, 24))]
+    assert len(lines) == 23
+    assert lines[1] == "orders-of-customers-0 1 1,2 all 100 7 0.3 in sync"
+    assert lines[-7:-4] == [
+        "3 ? ? 61.0 gone",
+        "not shown: 27 partitions, all well; epoch, high watermark, last epoch",
+        "last changes:",
+    ]
+    ill = [ROW._replace(name=TopicPartition("ill", n)) for n in range(20)]
+    (hidden,) = [line for line in drawn([*well, *ill], [], (80, 24)) if "not shown" in line]
+    assert hidden.startswith("not shown: 53 partitions, 13 of them not well; ")
 
 
 def test_nothing_is_shown_as_nothing() -> None:
@@ -132,7 +152,9 @@ def test_no_line_is_broken_however_narrow_the_terminal_is(width: int) -> None:
     """Else there were more lines than were counted, and the table would not stay in its place."""
     change = CHANGE._replace(name=LONG.name, text="ISR 1,2,3 -> 1 (broker 3 is not registered)")
     lines = drawn([ROW, LONG, LEADERLESS], [change, CHANGE], (width, 24), CHANGE.at_ms)
-    assert len(lines) == 1 + 1 + 3 + 3 + 1 + 1 + 2
+    hides = any(line.startswith("not shown: ") for line in lines)
+    assert hides == (width < 200)
+    assert len(lines) == 1 + 1 + 3 + 3 + 1 + hides + 1 + 2
     assert max(map(cell_len, lines)) <= width
 
 

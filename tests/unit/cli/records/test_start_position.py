@@ -34,6 +34,7 @@ def test_where_to_begin(text: str | None, from_beginning: bool, expected: str | 
         ("\u0661", False, (0,), "not a number"),
         ("9" * 19, False, (0,), "not a number"),
         ("1", True, (0,), "contradict"),
+        ("-0x5", False, (), "not a number"),
         ("1", False, (), "needs --partition"),
     ],
 )

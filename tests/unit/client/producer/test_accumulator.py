@@ -294,8 +294,8 @@ def test_a_transaction_does_not_wait_for_what_is_behind() -> None:
 def test_a_record_that_fails_leaves_no_batch_behind() -> None:
     """PR-3: an empty batch would be sent, or wait, for no record."""
     accumulator = known()
-    broken = record()._replace(headers=((7, b""),))  # type: ignore[arg-type]
-    with pytest.raises(AttributeError):
+    broken = record()._replace(size_bytes=None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
         accumulator.append(T0, broken, 0, 0)
     assert (accumulator.unfinished, accumulator.used_bytes) == ([], 0)
     assert accumulator.ready(0) == ([], None)

@@ -1,0 +1,131 @@
+"""`barnabas cluster describe` and `health`: any cluster of the Kafka family, seen from outside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import NamedTuple
+
+import click
+
+from barnabas.cli.cluster.health import problems
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import as_json, run_client
+from barnabas.client.admin.admin import Admin, ClusterDescription, TopicDescription
+from barnabas.client.admin.configs import TOPIC, ConfigResource
+
+_MIN_ISR = "min.insync.replicas"
+
+
+class State(NamedTuple):
+    """The answers of the brokers."""
+
+    cluster: ClusterDescription
+    topics: list[TopicDescription]
+    min_isr: dict[str, int]  # of topics with partitions that lack replicas
+
+    @property
+    def summary(self) -> str:
+        partitions = sum(len(topic.partitions) for topic in self.topics)
+        return (
+            f"{counted(len(self.cluster.brokers), 'broker')}, controller "
+            f"{self.cluster.controller_id}, {counted(len(self.topics), 'topic')}, "
+            f"{counted(partitions, 'partition')}"
+        )
+
+
+@click.command()
+@as_json
+@bootstrap_server
+def describe(as_json: bool, servers: str) -> None:
+    """Show the id, the controller and the brokers of a cluster, and how many partitions each leads.
+
+    \b
+    Examples:
+      barnabas cluster describe
+      barnabas cluster describe --bootstrap-server broker1:9092 --json
+    """
+    state = run_client(_state(servers))
+    partitions = [each for topic in state.topics for each in topic.partitions]
+    leaders = Counter(each.leader for each in partitions)
+    replicas = Counter(broker_id for each in partitions for broker_id in each.replicas)
+    cluster = state.cluster
+    if as_json:
+        values = {
+            "cluster_id": cluster.cluster_id,
+            "controller": cluster.controller_id,
+            "topics": len(state.topics),
+            "partitions": len(partitions),
+            "brokers": [
+                {
+                    **broker._asdict(),
+                    "leaders": leaders[broker.broker_id],
+                    "replicas": replicas[broker.broker_id],
+                }
+                for broker in cluster.brokers
+            ],
+        }
+        click.echo(json.dumps(values, indent=2))
+        return
+    click.echo(f"Cluster {cluster.cluster_id}: {state.summary}")
+    for broker in cluster.brokers:
+        rack = "" if broker.rack is None else f"\tRack: {broker.rack}"
+        click.echo(
+            f"\tBroker: {broker.broker_id}\tAddress: {broker.host}:{broker.port}\t"
+            f"Leaders: {leaders[broker.broker_id]}\tReplicas: {replicas[broker.broker_id]}{rack}"
+            + ("\tController" if broker.broker_id == cluster.controller_id else "")
+        )
+
+
+@click.command()
+@as_json
+@bootstrap_server
+def health(as_json: bool, servers: str) -> int:
+    """Say what is wrong with a cluster, worst first; exit with 1 if anything is.
+
+    It looks for a missing controller, brokers that have replicas and are not alive, partitions
+    without a leader, below min.insync.replicas, and under-replicated. Partitions that are
+    being reassigned may be under-replicated for a while.
+
+    \b
+    Examples:
+      barnabas cluster health
+      barnabas cluster health --json
+      until barnabas cluster health; do sleep 1; done
+    """
+    state = run_client(_state(servers))
+    found = list(problems(*state))
+    if as_json:
+        values = {
+            "healthy": not found,
+            "problems": [
+                {
+                    "kind": each.kind,
+                    "topic": None if each.partition is None else each.partition.topic,
+                    "partition": None if each.partition is None else each.partition.partition,
+                    "text": each.text,
+                }
+                for each in found
+            ],
+        }
+        click.echo(json.dumps(values, indent=2))
+    elif found:
+        for each in found:
+            click.echo(f"{each.kind}: {each.text}")
+    else:
+        click.echo(f"healthy: {state.summary}, all replicas in sync")
+    return EXIT_FAILURE if found else EXIT_OK
+
+
+async def _state(servers: str) -> State:
+    async with Admin(servers, **client_options()) as admin:
+        topics = await admin.describe_topics()
+        min_isr = {}
+        for topic in topics:
+            if any(len(each.isr) < len(each.replicas) for each in topic.partitions):
+                resource = ConfigResource(TOPIC, topic.name)
+                (entry,) = await admin.describe_configs(resource, [_MIN_ISR])
+                min_isr[topic.name] = int(entry.value or 1)
+        return State(await admin.describe_cluster(), topics, min_isr)

@@ -1,0 +1,74 @@
+"""Names of topics, groups and profiles for the completion of a shell.
+
+A shell that waits is worse than one that completes nothing: the brokers have a second, and whatever
+goes wrong is not said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import click
+
+_PATIENCE_S = 1.0
+_ANSWER_MS = 900
+
+
+def topic_names(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """The topics whose names begin so."""
+
+    async def ask(servers: str) -> list[str]:
+        from barnabas.client.admin.admin import Admin
+
+        async with Admin(servers, **_LIMITS) as admin:
+            return await admin.list_topics()
+
+    return _names(context, begun, ask)
+
+
+def group_ids(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """The groups whose names begin so."""
+
+    async def ask(servers: str) -> list[str]:
+        from barnabas.client.admin.admin import Admin
+
+        async with Admin(servers, **_LIMITS) as admin:
+            return [listing.group_id for listing in await admin.list_groups()]
+
+    return _names(context, begun, ask)
+
+
+def profile_names(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """The profiles whose names begin so."""
+    from barnabas.cli.profile.store import BadProfile, read_profiles
+
+    with suppress(BadProfile, OSError):
+        return [name for name in read_profiles().by_name if name.startswith(begun)]
+    return []
+
+
+_LIMITS: dict[str, Any] = {
+    "request_timeout_ms": _ANSWER_MS,
+    "default_api_timeout_ms": _ANSWER_MS,
+    "socket_connection_setup_timeout_ms": _ANSWER_MS,
+}
+
+
+def _names(
+    context: click.Context, begun: str, ask: Callable[[str], Awaitable[list[str]]]
+) -> list[str]:
+    from barnabas.cli.connection import DEFAULT_SERVERS
+    from barnabas.errors import BarnabasError
+
+    servers = context.params.get("servers") or DEFAULT_SERVERS
+
+    async def within_limits() -> list[str]:
+        async with asyncio.timeout(_PATIENCE_S):
+            return await ask(servers)
+
+    with suppress(BarnabasError, OSError, TimeoutError):
+        return [name for name in asyncio.run(within_limits()) if name.startswith(begun)]
+    return []

@@ -1,0 +1,113 @@
+"""The brokers that a command talks to, and how: its options, the environment, or a profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from barnabas.cli.completion import profile_names
+from barnabas.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_SERVERS = "localhost:9092"
+_VARIABLE, _PROFILE_VARIABLE = "BARNABAS_BOOTSTRAP_SERVER", "BARNABAS_PROFILE"
+_PLAIN = "PLAINTEXT"
+_PROFILE, _OPTIONS = "barnabas.profile", "barnabas.client_options"  # in the context's `meta`
+
+
+def bootstrap_server(command: F) -> F:
+    """`--bootstrap-server`, passed on as `servers`, with `--profile` and `--command-config`."""
+    servers = click.option(
+        "--bootstrap-server",
+        "servers",
+        envvar=_VARIABLE,
+        show_envvar=True,
+        callback=_servers,
+        metavar="HOST:PORT[,...]",
+        help=f"Brokers to ask first; one that answers is enough. Default: {DEFAULT_SERVERS}.",
+    )
+    profile = click.option(
+        "--profile",
+        expose_value=False,
+        is_eager=True,
+        callback=_remember_profile,
+        shell_complete=profile_names,
+        metavar="NAME",
+        help=f"The brokers of a profile (`barnabas profile`); also {_PROFILE_VARIABLE}.",
+    )
+    config = click.option(
+        "--command-config",
+        expose_value=False,
+        callback=_read_config,
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="A properties file of client configs, such as request.timeout.ms=5000.",
+    )
+    return servers(profile(config(command)))
+
+
+def client_options() -> dict[str, Any]:
+    """The client configs of `--command-config` or of the profile, as keyword arguments."""
+    context = click.get_current_context(silent=True)
+    options: dict[str, Any] = {} if context is None else context.meta.get(_OPTIONS, {})
+    return options
+
+
+def _remember_profile(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    context.meta[_PROFILE] = name
+
+
+def _servers(context: click.Context, parameter: click.Parameter, servers: str | None) -> str:
+    assert parameter.name is not None
+    source = context.get_parameter_source(parameter.name)
+    if source is ParameterSource.COMMANDLINE and servers is not None:
+        return servers
+    name = context.meta.get(_PROFILE)
+    if name is None and servers is not None:
+        return servers
+    from barnabas.cli.profile.store import BadProfile, read_profiles
+
+    given_by = "--profile"
+    if name is None and (name := os.environ.get(_PROFILE_VARIABLE)):
+        given_by = _PROFILE_VARIABLE
+    try:
+        profiles = read_profiles()
+        if name is None and (name := profiles.current) is None:
+            return DEFAULT_SERVERS
+        profile = profiles.named(name, given_by)
+    except BadProfile as error:
+        raise click.UsageError(str(error), context) from error
+    if profile.command_config is not None and _OPTIONS not in context.meta:
+        context.meta[_OPTIONS] = _options_of(context, profile.command_config)
+    return profile.bootstrap_servers
+
+
+def _read_config(context: click.Context, _: click.Parameter, path: str | None) -> None:
+    if path is not None:
+        context.meta[_OPTIONS] = _options_of(context, path)
+
+
+def _options_of(context: click.Context, path: str) -> dict[str, Any]:
+    """The options of every client that a properties file has; those of only some are left out."""
+    from barnabas.client.config import ClientConfig, configure
+    from barnabas.config import load_properties
+
+    try:
+        properties = load_properties(path)
+        options = {name.replace(".", "_"): text for name, text in properties.items()}
+        common = {name: text for name, text in options.items() if name in ClientConfig._fields}
+        protocol = properties.get("security.protocol", _PLAIN)
+        if protocol != _PLAIN:
+            raise ConfigError(
+                f"{path}: security.protocol={protocol}: connections are {_PLAIN} here, so this "
+                "would promise protection that there is not"
+            )
+        configure(ClientConfig, common)
+    except ConfigError as error:
+        raise click.UsageError(str(error), context) from error
+    return common

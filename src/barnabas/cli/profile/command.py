@@ -1,0 +1,154 @@
+"""`barnabas profile`: names for clusters, so that their addresses need not be typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from barnabas.cli.completion import profile_names
+from barnabas.cli.options import as_json
+from barnabas.cli.profile.store import (
+    BadProfile,
+    Profile,
+    check_name,
+    profiles_path,
+    read_profiles,
+    write_profiles,
+)
+from barnabas.client.config import parse_servers
+from barnabas.errors import ConfigError
+
+
+@click.group()
+def profile() -> None:
+    """Name clusters: `--profile NAME` stands for the addresses of one, and its client configs.
+
+    Without --bootstrap-server a command uses --profile, then BARNABAS_BOOTSTRAP_SERVER, then
+    BARNABAS_PROFILE, then the profile that `profile use` named, then localhost:9092.
+
+    \b
+    Examples:
+      barnabas profile add staging --bootstrap-server broker1:9092,broker2:9092
+      barnabas topics list --profile staging
+      barnabas profile use staging
+    """
+
+
+@profile.command()
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--bootstrap-server",
+    "servers",
+    required=True,
+    metavar="HOST:PORT[,...]",
+    help="Brokers to ask first; one that answers is enough.",
+)
+@click.option(
+    "--command-config",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    metavar="FILE",
+    help="A properties file of client configs, such as request.timeout.ms=5000.",
+)
+@click.option("--replace", is_flag=True, help="Replace a profile of that name.")
+def add(name: str, servers: str, command_config: Path | None, replace: bool) -> None:
+    """Add a profile. Its file is in the user's config directory, readable for the user only.
+
+    \b
+    Examples:
+      barnabas profile add staging --bootstrap-server broker1:9092,broker2:9092
+      barnabas profile add slow --bootstrap-server far:9092 --command-config slow.properties
+    """
+    try:
+        check_name(name)
+        parse_servers(servers)
+    except (BadProfile, ConfigError) as error:
+        raise click.UsageError(str(error)) from error
+    profiles = read_profiles()
+    if name in profiles.by_name and not replace:
+        raise BadProfile(f"there is a profile {name} already; --replace replaces it")
+    config = None if command_config is None else str(command_config.resolve())
+    added = {**profiles.by_name, name: Profile(servers, config)}
+    write_profiles(profiles._replace(by_name=added))
+    click.echo(f"Added profile {name} to {profiles_path()}.")
+
+
+@profile.command("list")
+@as_json
+def list_(as_json: bool) -> None:
+    """List the profiles, one a line; a star marks the one in use.
+
+    \b
+    Examples:
+      barnabas profile list
+      barnabas profile list --json
+    """
+    profiles = read_profiles()
+    if as_json:
+        values = [
+            {"name": name, **each._asdict(), "in_use": name == profiles.current}
+            for name, each in profiles.by_name.items()
+        ]
+        click.echo(json.dumps(values, indent=2))
+        return
+    for name, each in profiles.by_name.items():
+        mark = "*" if name == profiles.current else " "
+        click.echo(f"{mark} {name}\t{each.bootstrap_servers}")
+
+
+@profile.command()
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=profile_names)
+def show(name: str | None) -> None:
+    """Show a profile; without a name the one in use.
+
+    \b
+    Examples:
+      barnabas profile show
+      barnabas profile show staging
+    """
+    profiles = read_profiles()
+    name = name or profiles.current
+    if name is None:
+        raise click.UsageError("no profile is in use: name one")
+    found = profiles.named(name, "profile")
+    click.echo(f"bootstrap.servers={found.bootstrap_servers}")
+    if found.command_config is not None:
+        click.echo(f"command-config={found.command_config}")
+
+
+@profile.command()
+@click.argument("name", metavar="NAME", shell_complete=profile_names)
+def remove(name: str) -> None:
+    """Remove a profile.
+
+    \b
+    Examples:
+      barnabas profile remove staging
+    """
+    profiles = read_profiles()
+    profiles.named(name, "profile")
+    left = {each: kept for each, kept in profiles.by_name.items() if each != name}
+    current = None if profiles.current == name else profiles.current
+    write_profiles(profiles._replace(by_name=left, current=current))
+    click.echo(f"Removed profile {name}.")
+
+
+@profile.command()
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=profile_names)
+@click.option("--none", "nothing", is_flag=True, help="Use no profile from now on.")
+def use(name: str | None, nothing: bool) -> None:
+    """Use a profile wherever nothing else names the brokers.
+
+    \b
+    Examples:
+      barnabas profile use staging
+      barnabas profile use --none
+    """
+    if (name is None) != nothing:
+        raise click.UsageError("name a profile, or --none")
+    profiles = read_profiles()
+    if name is not None:
+        profiles.named(name, "profile")
+    write_profiles(profiles._replace(current=name))
+    click.echo("No profile is in use." if name is None else f"Profile {name} is in use.")

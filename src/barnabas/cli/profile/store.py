@@ -1,0 +1,113 @@
+"""The user's profiles: names for clusters, in a file of their own.
+
+    $XDG_CONFIG_HOME/barnabas/profiles.json    ~/.config/barnabas, or the platform's directory
+
+The file is replaced as a whole, and only its owner can read it: a command config may name secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from barnabas.errors import BarnabasError
+
+_FILE_NAME = "profiles.json"
+_VERSION = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class BadProfile(BarnabasError):
+    """A profile that does not exist, or cannot; the message says what to do."""
+
+
+class Profile(NamedTuple):
+    bootstrap_servers: str
+    command_config: str | None = None  # a properties file of client configs
+
+
+class Profiles(NamedTuple):
+    by_name: Mapping[str, Profile] = {}
+    current: str | None = None  # the one that is used where none is named
+
+    def named(self, name: str, given_by: str) -> Profile:
+        """The profile of that name. Raises BadProfile, which says who named it."""
+        found = self.by_name.get(name)
+        if found is not None:
+            return found
+        from barnabas.cli.suggestion import did_you_mean
+
+        advice = did_you_mean(name, self.by_name) or (
+            f"there are {', '.join(sorted(self.by_name))}"
+            if self.by_name
+            else "`barnabas profile add` makes one"
+        )
+        raise BadProfile(f"{given_by} {name}: there is no such profile; {advice}")
+
+
+def profiles_path() -> Path:
+    return Path(click.get_app_dir("barnabas")) / _FILE_NAME
+
+
+def read_profiles() -> Profiles:
+    """The profiles; none, if there is no file. Raises BadProfile, OSError."""
+    path = profiles_path()
+    try:
+        stored = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return Profiles()
+    except ValueError as error:
+        raise BadProfile(f"{path} is not JSON ({error}): mend it, or remove it") from error
+    try:
+        if stored["version"] != _VERSION:
+            raise BadProfile(f"{path} has the unknown version {stored['version']}")
+        return Profiles(
+            {str(name): _profile(each) for name, each in stored["profiles"].items()},
+            stored.get("current"),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadProfile(f"{path} has no profiles ({error!r}): mend it, or remove it") from error
+
+
+def write_profiles(profiles: Profiles) -> None:
+    """Replace the file, atomically. Raises OSError."""
+    path = profiles_path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stored = {
+        "version": _VERSION,
+        "current": profiles.current,
+        "profiles": {name: each._asdict() for name, each in sorted(profiles.by_name.items())},
+    }
+    # Made with mode 600, beside the file, so that it can be renamed.
+    descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE_NAME}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(json.dumps(stored, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(written).replace(path)
+    except BaseException:
+        Path(written).unlink()
+        raise
+
+
+def check_name(name: str) -> str:
+    """Raises BadProfile unless it can be the name of a profile."""
+    if not _NAME.fullmatch(name):
+        raise BadProfile(
+            f"{name!r} is no name of a profile: 1 to 64 of the characters a-z, A-Z, 0-9, '.', '_' "
+            "and '-', a letter or digit first"
+        )
+    return name
+
+
+def _profile(stored: Mapping[str, Any]) -> Profile:
+    config = stored.get("command_config")
+    return Profile(str(stored["bootstrap_servers"]), None if config is None else str(config))

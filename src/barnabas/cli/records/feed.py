@@ -1,0 +1,88 @@
+"""What `produce` reads: files, one after the other, block by block, as values or whole records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple
+
+from barnabas.cli.records.input import Input
+from barnabas.cli.records.lines import LONGEST_LINE_BYTES, BadLine, LineSplitter
+from barnabas.client.producer.batch import ProducerRecord
+
+Parser = Callable[[bytes, int], ProducerRecord]
+"""A line and its number (from 1) as a record. Raises BadLine."""
+
+
+class Block(NamedTuple):
+    """Records of one file, in order: values without anything else, or parsed records."""
+
+    name: str
+    number: int  # of the first line; 0: the file is one record
+    size_bytes: int  # that were read for it
+    values: list[bytes]
+    records: list[ProducerRecord]
+    problem: BadLine | None = None  # of the line after these: the end
+
+
+class LineFeed:
+    """Each line is a record; without a parser, its value."""
+
+    def __init__(self, paths: Sequence[str | None], delimiter: bytes, parse: Parser | None) -> None:
+        self._paths = paths
+        self._delimiter = delimiter
+        self._parse = parse
+
+    async def blocks(self) -> AsyncIterator[Block]:
+        """Raises OSError, and BadLine for a line that is too long."""
+        for path in self._paths:
+            with Input(path) as source:
+                splitter = LineSplitter(self._delimiter)
+                number = 1
+                while block := await source.read():
+                    lines = _named(source.name, splitter, block)
+                    yield self._block(source.name, number, len(block), lines)
+                    number += len(lines)
+                yield self._block(source.name, number, 0, splitter.last())
+
+    def _block(self, name: str, number: int, size_bytes: int, lines: list[bytes]) -> Block:
+        if self._parse is None:
+            return Block(name, number, size_bytes, lines, [])
+        records: list[ProducerRecord] = []
+        try:
+            for at, line in enumerate(lines, number):
+                records.append(self._parse(line, at))
+        except BadLine as error:
+            problem = BadLine(f"{name}: {error}")
+            return Block(name, number, size_bytes, [], records, problem)
+        return Block(name, number, size_bytes, [], records)
+
+
+class FileFeed:
+    """Each file is one record, whatever its bytes are."""
+
+    def __init__(self, paths: Sequence[str | None], record: Callable[[bytes], ProducerRecord]):
+        self._paths = paths
+        self._record = record
+
+    async def blocks(self) -> AsyncIterator[Block]:
+        """Raises OSError, and BadLine for a file that is too large."""
+        for path in self._paths:
+            with Input(path) as source:
+                pieces: list[bytes] = []
+                size_bytes = 0
+                while piece := await source.read():
+                    pieces.append(piece)
+                    size_bytes += len(piece)
+                    if size_bytes > LONGEST_LINE_BYTES:
+                        raise BadLine(
+                            f"{source.name}: more than {LONGEST_LINE_BYTES:,} bytes are no record: "
+                            "without --format file each line is one"
+                        )
+                yield Block(source.name, 0, size_bytes, [], [self._record(b"".join(pieces))])
+
+
+def _named(name: str, splitter: LineSplitter, block: bytes) -> list[bytes]:
+    try:
+        return splitter.lines(block)
+    except BadLine as error:
+        raise BadLine(f"{name}: {error}") from error

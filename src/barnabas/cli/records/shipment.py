@@ -1,0 +1,97 @@
+"""Sends what `produce` reads, and counts what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import NamedTuple
+
+from barnabas.cli.counted import counted
+from barnabas.cli.progress import Progress
+from barnabas.cli.records.feed import Block, FileFeed, LineFeed
+from barnabas.cli.records.lines import BadLine
+from barnabas.cli.records.value_sender import ValueSender
+from barnabas.client.errors import UnknownPartition
+from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
+from barnabas.client.producer.producer import Producer
+from barnabas.errors import BarnabasError, MessageTooLarge
+
+_REFUSALS = (ValueError, TypeError, MessageTooLarge, UnknownPartition)
+"""Errors of one record; others are of the topic, or of the cluster."""
+
+
+class Sending(NamedTuple):
+    """What to send, by which producer, and how."""
+
+    producer: Producer
+    topic: str
+    partition: int | None
+    feed: LineFeed | FileFeed
+    in_transaction: bool
+    quick: ValueSender | None  # for blocks of bare values
+
+
+class Tally:
+    """Counts of the records by outcome."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.failed = 0
+        self.read_bytes = 0
+        self.first_error: BarnabasError | None = None
+
+    def count(self, batch: ProducerBatch) -> None:
+        if batch.error is None:
+            self.delivered += batch.record_count
+        else:
+            self.failed += batch.record_count
+            self.first_error = self.first_error or batch.error
+
+    def summary(self, topic: str, took_ms: int) -> str:
+        took_s = max(took_ms, 1) / 1000
+        size = counted(self.read_bytes, "byte")
+        return (
+            f"{counted(self.delivered, 'record')} ({size}) to {topic} "
+            f"in {took_s:.2f} s, {self.delivered / took_s:,.0f} records/s"
+        )
+
+
+async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
+    """Send every record up to the end, or to a malformed line; then wait for all outcomes.
+
+    In a transaction it is all or nothing: if this ends early, the producer aborts at its close.
+    Raises BadLine with the file and the line, OSError, and the producer's errors.
+    """
+    producer = sending.producer
+    async with producer:
+        if sending.in_transaction:
+            await producer.init_transactions()
+            producer.begin_transaction()
+        async for block in sending.feed.blocks():
+            await _send(sending, block, tally)
+            if block.problem is not None:
+                raise block.problem
+            tally.read_bytes += block.size_bytes
+            progress.advance(block.size_bytes, tally.delivered)
+        if sending.in_transaction:
+            await producer.commit_transaction()
+
+
+async def _send(sending: Sending, block: Block, tally: Tally) -> None:
+    if sending.quick is not None and block.values and sending.quick.takes(block.values):
+        async for delivery in sending.quick.send(block.values):
+            delivery.batch.when_done(partial(tally.count, delivery.batch))
+        return
+    producer = sending.producer
+    records = block.records or [
+        ProducerRecord(sending.topic, value, None, sending.partition) for value in block.values
+    ]
+    for number, record in enumerate(records, block.number):
+        try:
+            delivery = producer.accept(record) or await producer.send_record(record)
+        except _REFUSALS as error:
+            place = f"{block.name}: line {number}" if block.number else block.name
+            raise BadLine(f"{place}: {error}") from error
+        if delivery.index == 0:
+            delivery.batch.when_done(partial(tally.count, delivery.batch))
+            await asyncio.sleep(0)  # the last batch may leave

@@ -1,0 +1,34 @@
+"""How long `consume` has waited for a record."""
+
+from __future__ import annotations
+
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.clock import SystemClock
+
+
+class Silence:
+    """The time without records, after which `--timeout-ms` ends the command.
+
+    The time to join a group counts as well, but a group that only this command has gets some time.
+    """
+
+    def __init__(self, consumer: Consumer, limit_ms: int | None, join_ms: int) -> None:
+        """`join_ms`: the patience with a group of its own; 0: joining counts as silence."""
+        self._consumer = consumer
+        self._limit_ms = limit_ms
+        self._join_ms = join_ms
+        self._clock = SystemClock()
+        self._since_ms = self._clock.monotonic_ms()
+
+    def left_ms(self, most_ms: int) -> int:
+        """How long to wait for records now, at most `most_ms`; 0 or less: it is over."""
+        if self._limit_ms is None:
+            return most_ms
+        now_ms = self._clock.monotonic_ms()
+        if self._join_ms and self._consumer.group_metadata().generation >= 0:
+            self._since_ms, self._join_ms = now_ms, 0
+        return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)
+
+    def broken(self) -> None:
+        """A record came."""
+        self._since_ms = self._clock.monotonic_ms()

@@ -1,0 +1,31 @@
+"""Names that a mistyped one may have meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from barnabas.client.admin.admin import Admin
+from barnabas.errors import BarnabasError
+
+_PATIENCE_MS = 2_000
+_QUOTED = re.compile(r"'([^']+)'|topic ([\w.-]+)")
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """`did you mean a, or b?`; empty if no name is like it."""
+    near = get_close_matches(name, list(names), n=2, cutoff=0.7)
+    return f"did you mean {', or '.join(near)}?" if near else ""
+
+
+async def topics_like(servers: str, problem: str) -> str:
+    """What to suggest where a topic does not exist; the problem names it."""
+    named = _QUOTED.search(problem)
+    if named is None:
+        return ""
+    try:
+        async with Admin(servers, default_api_timeout_ms=_PATIENCE_MS) as admin:
+            return did_you_mean(named[1] or named[2], await admin.list_topics())
+    except BarnabasError:
+        return ""  # the problem itself is reported all the same

@@ -1,0 +1,48 @@
+"""A word on a terminal's standard error about what a command waits for; nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from threading import Timer
+from types import TracebackType
+
+_AFTER_S = 2.0
+
+
+class Waiting:
+    """While its `with` block runs for longer than two seconds, it is said once what for.
+
+    with Waiting("broker 1 to stop"):
+        ...
+    """
+
+    def __init__(self, what: str | Callable[[], str]) -> None:
+        self._what = what
+        self._timer: Timer | None = None
+
+    def __enter__(self) -> Waiting:
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._timer = Timer(_AFTER_S, self._say)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.over()
+
+    def over(self) -> None:
+        """What was waited for has come."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _say(self) -> None:
+        what = self._what if isinstance(self._what, str) else self._what()
+        sys.stderr.write(f"waiting for {what}; Ctrl-C ends\n")
+        sys.stderr.flush()

@@ -1,0 +1,128 @@
+"""The interceptors of a client (`interceptor.classes`, PR-10): a user's code on every record.
+
+    producer: on_send(record) -> record    on_acknowledgement(metadata, error)
+    consumer: on_consume(records) -> records    on_commit(offsets)
+    both: close()
+
+An interceptor has any of its client's methods. They are called in the order of the option, each
+with what the one before returned. One that raises is logged and skipped: the record goes on as it
+was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Final, TypeVar
+
+from barnabas.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+OPTION: Final = "interceptor.classes"
+PRODUCER_METHODS: Final = ("on_send", "on_acknowledgement")
+CONSUMER_METHODS: Final = ("on_consume", "on_commit")
+
+T = TypeVar("T")
+Method = Callable[..., Any]
+
+
+class Interceptors:
+    """The interceptors of one client, in order; false if it has none."""
+
+    def __init__(self, interceptors: Sequence[object]) -> None:
+        self._all = interceptors
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def on_send(self, record: T) -> T:
+        """The record to send; called before serializers and partitioner."""
+        return self._passed(self._methods("on_send"), record)
+
+    def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
+        """Tell of a record's outcome: its RecordMetadata (offset -1 if it failed), and its error.
+
+        Called on the client's loop: it must be quick.
+        """
+        self._told(self._methods("on_acknowledgement"), metadata, error)
+
+    def on_consume(self, records: T) -> T:
+        """The records to return from a poll."""
+        return self._passed(self._methods("on_consume"), records)
+
+    def on_commit(self, offsets: object) -> None:
+        """Tell of offsets that were committed."""
+        self._told(self._methods("on_commit"), offsets)
+
+    def close(self) -> None:
+        """Call each one's `close`, if it has one; more calls do nothing."""
+        methods = self._methods("close")
+        self._all = ()
+        self._told(methods)
+
+    def _methods(self, name: str) -> list[Method]:
+        found = (getattr(each, name, None) for each in self._all)
+        return [method for method in found if method is not None]
+
+    def _passed(self, methods: Sequence[Method], given: T) -> T:
+        for method in methods:
+            try:
+                changed = method(given)
+                if not isinstance(changed, type(given)):
+                    kinds = type(given).__name__, type(changed).__name__
+                    raise TypeError("it must return {}, not {}".format(*kinds))
+                given = changed
+            except Exception:  # a user's code may raise anything
+                _log.exception("interceptor %s failed and is skipped", _name(method))
+        return given
+
+    def _told(self, methods: Sequence[Method], *news: object) -> None:
+        for method in methods:
+            try:
+                method(*news)
+            except Exception:  # a user's code may raise anything
+                _log.exception("interceptor %s failed and is skipped", _name(method))
+
+
+def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:
+    """The interceptors of the option `interceptor.classes`.
+
+    Args:
+        given: objects, classes, or text such as "package.module:Class" or "package.module.Class";
+            one, a list, or a text of several with commas. Classes are called without arguments.
+        methods: `PRODUCER_METHODS` or `CONSUMER_METHODS`, of which each must have one.
+
+    Raises ConfigError for what cannot be found or made, or has none of the methods.
+    """
+    if isinstance(given, str):
+        given = [text for text in map(str.strip, given.split(",")) if text]
+    several = given if isinstance(given, list | tuple) else [given]
+    return Interceptors([_made(each, methods) for each in several if each is not None])
+
+
+def _made(given: object, methods: Sequence[str]) -> object:
+    found = _found(given) if isinstance(given, str) else given
+    if isinstance(found, type):
+        try:
+            found = found()
+        except Exception as error:  # a user's class may raise anything
+            raise ConfigError(f"{OPTION}: {given!r} cannot be made: {error}") from error
+    if not any(callable(getattr(found, method, None)) for method in methods):
+        raise ConfigError(f"{OPTION}: {given!r} has none of {', '.join(methods)}")
+    return found
+
+
+def _found(path: str) -> object:
+    module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{OPTION}: {path!r} is not a class that can be imported, such as module:Class: {error}"
+        ) from error
+
+
+def _name(method: Method) -> str:
+    return getattr(method, "__qualname__", None) or type(method).__name__

@@ -1,0 +1,317 @@
+"""The way of a record into its batch: checked, given a partition, queued when there is room.
+
+The caller's side of a producer, below its public methods. Most records of a producer in a hurry
+have no key and no other wish: `join` queues them without a decision of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client import arguments
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ProducerConfig
+from barnabas.client.errors import ClientClosed, UnknownPartition, Unreachable
+from barnabas.client.producer.accumulator import Accumulator
+from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord, SendOptions
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.open_records import OpenRecords
+from barnabas.client.producer.partitioner import Partitioner
+from barnabas.client.producer.preparation import Preparation
+from barnabas.client.producer.room import Room
+from barnabas.client.producer.sender import Sender
+from barnabas.client.view import TopicView
+from barnabas.errors import BarnabasError, MessageTooLarge
+from barnabas.records.record import RECORD_OVERHEAD_BYTES
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.producer.transactions import Transactions
+
+
+class Intake:
+    """What `Producer` is built on; not for users."""
+
+    def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
+        self.tasks = self._cluster.tasks
+        self.max_block_ms = self._config.max_block_ms
+        self.buffer_memory = self._config.buffer_memory
+        self._clock = self._cluster.seams.clock
+        self._accumulator = Accumulator(self._config)
+        self._transactions: Transactions | None = None
+        if self._config.transactional_id:
+            # Imported only here: most producers start without it.
+            from barnabas.client.producer.transactions import Transactions
+
+            self._transactions = Transactions(self._cluster, self._config, self._accumulator)
+        self._sender = Sender(self._cluster, self._accumulator, self._config, self._transactions)
+        if self._transactions is not None:
+            self._transactions.on_change = self._sender.wake
+        self._partitioner = Partitioner(
+            self._config.partitioner, self._cluster.seams.random, self._config.batch_size
+        )
+        self._room = Room(self._accumulator, self._sender.wake, self._check_open)
+        # By topic, the batch that records without a key join: nothing else is to be decided.
+        self._open: dict[str, ProducerBatch] = {}
+        self._wall_ms = self._clock.wall_ms
+        preparation = Preparation(self._config)
+        self._preparation = preparation if preparation.is_needed else None
+        self.tasks.on_failure(lambda error: self._room.changed())
+        self.tasks.on_failure(lambda error: self._close_open())
+        self._cluster.metadata.on_update(self._close_open)
+        self._running = False
+
+    def accept(self, record: ProducerRecord) -> Delivery | None:
+        """Queue a record without waiting; None if its topic is not known yet or there is no room.
+
+        Raises as `send` does.
+        """
+        return self._accept(self.checked(record))
+
+    def _accept(self, record: CheckedRecord) -> Delivery | None:
+        topic = self._cluster.metadata.view.topics.get(record.topic)
+        if topic is None or self._room.line.locked():
+            return None
+        if not self._accumulator.has_room(record.size_bytes):
+            return None
+        return self._append(record, topic)
+
+    def join(self, topic: str, value: Any) -> Delivery | None:
+        """Queue a value in the batch that is open for its topic; None if that takes any thought.
+
+        It is as `_append`, for most records of a producer in a hurry.
+        """
+        try:
+            batch = self._open.get(topic)
+        except TypeError:  # refused later on
+            return None
+        if batch is None or type(value) is not bytes:
+            return None
+        added_bytes = len(value) + RECORD_OVERHEAD_BYTES
+        size_bytes = batch.size_bytes + added_bytes
+        accumulator = self._accumulator
+        used_bytes = accumulator.used_bytes + added_bytes
+        if size_bytes >= batch.limit_bytes or used_bytes > self.buffer_memory:
+            return None
+        batch.size_bytes = size_bytes
+        accumulator.used_bytes = used_bytes
+        records: OpenRecords = batch.records  # type: ignore[assignment]  # it is open
+        timestamp_ms = self._wall_ms()
+        index = len(records.values)
+        records.timestamps.append(timestamp_ms)
+        records.values.append(value)
+        return Delivery(batch, index, timestamp_ms)
+
+    def _close_open(self) -> None:
+        """No record joins a batch without a fresh decision."""
+        for topic in list(self._open):
+            self._count_open(topic)
+
+    def _count_open(self, topic: str) -> None:
+        """Tell the partitioner what has joined the topic's open batch."""
+        batch = self._open.pop(topic, None)
+        if batch is not None:
+            self._partitioner.appended(topic, batch.size_bytes - batch.counted_bytes)
+            batch.counted_bytes = batch.size_bytes
+
+    def checked(self, record: ProducerRecord) -> CheckedRecord:
+        """The record to send, with copies of mutable fields (PR-1); in any thread.
+
+        Interceptors and serializers are called. Raises as `send` for a record that cannot be sent,
+        or not now.
+        """
+        self._check_open()
+        if self._preparation is not None and isinstance(record, ProducerRecord):
+            record = self._preparation.prepared(record)
+        checked = arguments.checked_record(record, self._cluster.metadata.view.topics)
+        most = self._config.max_request_size
+        if checked.size_bytes > most:
+            raise MessageTooLarge(
+                f"value: a record of {checked.size_bytes} bytes for {checked.topic} is larger "
+                f"than {most} (max.request.size)"
+            )
+        return checked
+
+    def _checked_here(self, record: ProducerRecord) -> CheckedRecord:
+        try:
+            return self.checked(record)
+        except BarnabasError as error:
+            self.refused(error, record)
+            raise
+
+    async def send_checked(self, record: CheckedRecord) -> Delivery:
+        """As `send`, for a record that `checked` returned."""
+        try:
+            self._check_open()
+            delivery = self._accept(record) or await self._accept_later(record)
+        except BarnabasError as error:
+            self.refused(error, record)
+            raise
+        if delivery.index == 0:
+            # A new batch, so the last one may leave: a caller that never waits would otherwise
+            # keep the sender from running until the buffer is full.
+            await asyncio.sleep(0)
+        return delivery
+
+    async def send_record(self, record: ProducerRecord) -> Delivery:
+        """As `send`, for a `ProducerRecord`."""
+        return await self.send_checked(self._checked_here(record))
+
+    async def send_one(self, record: ProducerRecord) -> Delivery:
+        """As `send_record`."""
+        if type(record) is ProducerRecord:
+            topic, value, key, partition, timestamp_ms, headers = record
+            if key is None and partition is None and timestamp_ms is None and not headers:
+                joined = self.join(topic, value)
+                if joined is not None:
+                    return joined
+        return await self.send_record(record)
+
+    def knows_topic(self, topic: str) -> bool:
+        """Whether the topic's metadata is known; in any thread."""
+        return topic in self._cluster.metadata.view.topics
+
+    async def wait_for_topic(self, topic: str) -> None:
+        """Return once the topic is known. Raises as `send`."""
+        await self._cluster.metadata.topic(topic, self._config.max_block_ms)
+
+    @property
+    def config(self) -> ProducerConfig:
+        return self._config
+
+    @property
+    def prepares(self) -> bool:
+        """Whether each record has to pass interceptors or serializers."""
+        return self._preparation is not None
+
+    async def topic(self, name: str) -> TopicView:
+        """The topic's metadata. Raises as `send`."""
+        self._check_open()
+        return await self._cluster.metadata.topic(
+            arguments.topic_name(name), self._config.max_block_ms
+        )
+
+    def wall_ms(self) -> int:
+        return self._wall_ms()
+
+    def now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    def _check_open(self) -> None:
+        """Raise unless a record may be sent now."""
+        self._check_running()
+        if self._transactions is not None:
+            self._transactions.check_open()
+
+    def _check_running(self) -> None:
+        self.tasks.check()
+        if not self._running or not self._sender.is_running:
+            raise ClientClosed("the producer is not running: call start() first, not after close")
+
+    def refused(
+        self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
+    ) -> None:
+        """A record is not sent: the open transaction, if any, can only be aborted."""
+        if self._transactions is not None:
+            self._transactions.refused(error)
+        if self._preparation is not None and record is not None:
+            self._preparation.refused(record.topic, record.partition, error)
+
+    def _append(self, record: CheckedRecord, topic: TopicView) -> Delivery:
+        partition = record.partition
+        is_free = partition is None and record.key is None
+        if is_free:
+            self._count_open(record.topic)
+        if partition is None:
+            partition = self._partitioner.partition(record.topic, record.key, topic.choice)
+        else:
+            self.check_partition(topic, partition)
+        timestamp_ms = record.timestamp_ms
+        if timestamp_ms is None:
+            timestamp_ms = self._wall_ms()
+        batch, index = self._accumulator.append(
+            TopicPartition(record.topic, partition),
+            record,
+            self._clock.monotonic_ms(),
+            timestamp_ms,
+        )
+        if is_free:
+            self._partitioner.appended(record.topic, record.size_bytes)
+            self._keep_open(record.topic, batch)
+        if index == 0:
+            self.watch(batch)
+        elif batch.size_bytes >= self._config.batch_size:
+            self._sender.wake()
+        delivery = Delivery(batch, index, timestamp_ms)
+        if self._preparation is not None and self._preparation.has_interceptors:
+            batch.when_done(partial(self._preparation.acknowledged, delivery))
+        return delivery
+
+    def _keep_open(self, topic: str, batch: ProducerBatch) -> None:
+        """Let records without a key join this batch, as far as the partitioner stays with it."""
+        if (
+            self._transactions is None
+            and self._preparation is None
+            and not self._room.line.locked()
+        ):
+            stays = batch.size_bytes + self._partitioner.stays_bytes(topic)
+            if batch.limit_bytes and stays > batch.size_bytes:
+                batch.limit_bytes = min(self._config.batch_size, stays)
+                batch.counted_bytes = batch.size_bytes
+                self._open[topic] = batch
+
+    def watch(self, batch: ProducerBatch) -> None:
+        """Watch a new batch: its end makes room, and a transaction waits for it."""
+        batch.when_done(self._room.changed)
+        if self._transactions is not None:
+            self._transactions.sending(batch.topic_partition, batch)
+        self._sender.wake()
+
+    def check_partition(self, topic: TopicView, partition: int) -> None:
+        if partition not in topic.partitions:
+            raise UnknownPartition(
+                f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, "
+                f"not {partition}"
+            )
+
+    # ---- waiting ----
+
+    async def _accept_later(self, record: CheckedRecord) -> Delivery:
+        """Queue a record once its topic is known and there is room, within `max.block.ms`."""
+        limit_ms = self._config.max_block_ms
+        metadata = self._cluster.metadata
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                topic = await metadata.topic(record.topic, limit_ms)
+                partition = record.partition
+                if partition is not None and partition not in topic.partitions:
+                    topic = (await metadata.refresh()).topics.get(record.topic, topic)
+                async with self._room.line:
+                    self._close_open()  # none may overtake those in line
+                    await self._room.wait(record.size_bytes)
+                    return self._append(record, topic)
+        except TimeoutError:
+            if self.knows_topic(record.topic):
+                raise self._room.full(record.topic, limit_ms) from None
+            last_said = metadata.view.topic_error(record.topic)
+            metadata.forget(record.topic)
+            raise last_said or Unreachable(
+                f"topic {record.topic!r}: no broker has described it within {limit_ms} ms "
+                "(max.block.ms)"
+            ) from None
+
+
+def record_and_callback(
+    topic: str, value: Any, key: Any, rest: SendOptions
+) -> tuple[ProducerRecord, Callable[[Delivery], Any] | None]:
+    """The arguments of `send` as a record and its callback."""
+    on_delivery = rest.pop("on_delivery", None)
+    if on_delivery is not None:
+        arguments.callback(on_delivery, "on_delivery")
+    return ProducerRecord(topic, value, key, **rest), on_delivery  # type: ignore[misc]

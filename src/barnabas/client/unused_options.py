@@ -1,0 +1,87 @@
+"""Options of Kafka's Java clients that these clients do not need.
+
+A properties file written for Kafka goes in as it is: an option that only tunes what we do otherwise
+is accepted with a warning. One that would change what a user relies on, above all security, is
+refused unless it has the value that describes what happens here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from barnabas.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_TUNING: Final = frozenset(
+    {
+        "auto_include_jmx_reporter",
+        "client_dns_lookup",
+        "compression_gzip_level",
+        "compression_lz4_level",
+        "compression_zstd_level",
+        "config_providers",
+        "connections_max_idle_ms",
+        "enable_metrics_push",
+        "metadata_max_idle_ms",
+        "metadata_recovery_strategy",
+        "metadata_recovery_rebootstrap_trigger_ms",
+        "metric_reporters",
+        "metrics_num_samples",
+        "metrics_recording_level",
+        "metrics_sample_window_ms",
+        "partitioner_adaptive_partitioning_enable",
+        "partitioner_availability_timeout_ms",
+        "receive_buffer_bytes",
+        "send_buffer_bytes",
+        "socket_connection_setup_timeout_max_ms",
+    }
+)
+_ONLY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "group_protocol": "classic",
+        "partitioner_ignore_keys": "false",
+        "sasl_mechanism": "GSSAPI",
+        "security_protocol": "PLAINTEXT",
+        "ssl_endpoint_identification_algorithm": "https",
+        "ssl_protocol": "TLSv1.3",
+    }
+)
+"""The one accepted value, which is Kafka's default."""
+
+_SECURITY: Final = ("sasl_", "ssl_", "security_")
+
+
+def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options`, with underscores in their names, without those that are not needed here.
+
+    Raises ConfigError for an option that would change what is not supported.
+    """
+    used, ignored = {}, []
+    for name, value in options.items():
+        if not (name in _TUNING or name in _ONLY or name.startswith(_SECURITY)):
+            used[name] = value
+            continue
+        if name not in _TUNING:
+            _check(name, value)
+        ignored.append(name.replace("_", "."))
+    if ignored:
+        _log.warning("options without an effect in this client: %s", ", ".join(sorted(ignored)))
+    return used
+
+
+def _check(name: str, value: Any) -> None:
+    given = "" if value is None else str(value).strip()
+    if not given or given.lower() == _ONLY.get(name, "").lower():
+        return
+    kafka_name = name.replace("_", ".")
+    shown = "" if "password" in name or "jaas" in name or name.endswith("_key") else f": {value!r}"
+    if name.startswith(_SECURITY):
+        raise ConfigError(
+            f"{kafka_name}{shown} is not supported: this client connects without encryption and "
+            "authentication (security.protocol=PLAINTEXT); remove the option"
+        )
+    raise ConfigError(f"{kafka_name}{shown} is not supported, only {_ONLY[name]}")

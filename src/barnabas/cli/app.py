@@ -41,10 +41,10 @@ _COMMANDS = {
     "table": "Merge and remove files of Delta tables.",
     "verify": "Check that outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster accepts and serves records.",
+    "install-scripts": "Write Kafka's scripts, such as kafka-topics.sh.",
     "profile": "Name clusters, for --profile instead of their addresses.",
     "verifiable-producer": "Send numbers, and print each outcome as JSON.",
     "verifiable-consumer": "Consume in a group, and print each event as JSON.",
-    "install-scripts": "Write Kafka's scripts, such as kafka-topics.sh.",
 }
 
 _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints ours for them.")
@@ -59,10 +59,10 @@ _MODULES = {
     "dead-letters": "records.dead_letters_command",
     "records": "records.delete_command",
     "table": "table_command",
+    "install-scripts": "kafka.install_command",
     "log-dirs": "log_dirs.command",
     "verifiable-producer": "verifiable.producer_command",
     "verifiable-consumer": "verifiable.consumer_command",
-    "install-scripts": "kafka.install_command",
 }
 """The modules of commands that are not in `<name>/command.py`."""
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.kafka.options import BadCommandLine, Given, values
-from barnabas.cli.kafka.tool import Line, NotCovered, Retired, Tool, client_configs, servers
+from barnabas.cli.kafka.tool import (
+    Line,
+    NotCovered,
+    Retired,
+    Tool,
+    at_servers,
+    client_configs,
+    no_client_configs,
+    servers,
+)
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.client.admin.admin import Admin
@@ -25,11 +34,10 @@ def _check(given: Given) -> None:
 
 
 def explain(given: Given) -> list[Line]:
-    """There is no such command of ours."""
+    """Our command for the line, which shows the controller and the brokers as well."""
     _check(given)
-    raise NotCovered(
-        "barnabas has no command of its own for this: the line runs as it is, without --explain"
-    )
+    no_client_configs(given, "config")
+    return [["cluster", "describe", *at_servers(given)]]
 
 
 def run(given: Given) -> int:

@@ -16,8 +16,11 @@ from barnabas.cli.kafka.tool import (
     Line,
     NotCovered,
     Tool,
+    at_servers,
     client_configs,
+    no_client_configs,
     patterns,
+    plain_names,
     servers,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
@@ -33,6 +36,7 @@ _TIMES: Final = {
     "max-timestamp": MAX_TIMESTAMP,
     "earliest-local": EARLIEST,  # without tiered storage every record is local
 }
+_WORDS: Final = {EARLIEST: "earliest", MAX_TIMESTAMP: "max-timestamp"}
 _LOCAL, _TIERED = -4, -5
 _RULE = re.compile(r"(?P<topic>[^:,]*)(?::(?:(?P<one>\d*)|(?P<low>\d*)-(?P<high>\d*)))?")
 
@@ -107,11 +111,36 @@ def _numbers(text: str | None) -> set[int] | None:
 
 
 def explain(given: Given) -> list[Line]:
-    """There is no such command of ours."""
-    servers(given)
-    raise NotCovered(
-        "barnabas has no command of its own for this: the line runs as it is, without --explain"
-    )
+    """Our command for the line."""
+    no_client_configs(given)
+    _filter(given)  # refuses what is wrong
+    names = _names(given)
+    line = ["offsets", *names]
+    at = _time(given)
+    if at != LATEST:
+        line += ["--time", _WORDS.get(at, str(at))]
+    if "exclude-internal-topics" in given:
+        line.append("--exclude-internal")
+    return [[*line, *at_servers(given)]]
+
+
+def _names(given: Given) -> list[str]:
+    """Topics, or `topic:0,1`. Raises NotCovered for ranges, and numbers without a topic."""
+    text = given.text("topic-partitions")
+    if text is not None:
+        if not all(re.fullmatch(r"[A-Za-z0-9._-]+(:\d+)?", rule) for rule in text.split(",")):
+            raise NotCovered(
+                f"--topic-partitions {text}: our command takes TOPIC or TOPIC:0,1 only; the line "
+                "runs as it is without --explain"
+            )
+        return text.split(",")
+    topic, numbers = given.text("topic"), given.text("partitions")
+    if topic is None and numbers:
+        raise NotCovered("--partitions without --topic: our command takes TOPIC:0,1 only")
+    if topic is None:
+        return []
+    names = plain_names(topic, "topic")
+    return [f"{name}:{numbers}" for name in names] if numbers else names
 
 
 def run(given: Given) -> int:

@@ -9,18 +9,30 @@ from typing import Any
 import click
 
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
-from barnabas.cli.kafka.tool import ZOOKEEPER, Line, NotCovered, Tool, client_configs, servers
+from barnabas.cli.kafka.tool import (
+    ZOOKEEPER,
+    Line,
+    Tool,
+    at_servers,
+    client_configs,
+    no_client_configs,
+    servers,
+)
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.client.admin.admin import Admin, LogDirDescription
 
 
 def explain(given: Given) -> list[Line]:
-    """There is no such command of ours."""
-    servers(given)
-    raise NotCovered(
-        "barnabas has no command of its own for this: the line runs as it is, without --explain"
-    )
+    """Our command for the line."""
+    given.need("describe")
+    no_client_configs(given)
+    line = ["log-dirs", "describe"]
+    for broker in _brokers(given):
+        line += ["--broker", str(broker)]
+    for topic in filter(None, (given.text("topic-list") or "").split(",")):
+        line += ["--topic", topic]
+    return [[*line, *at_servers(given)]]
 
 
 def _brokers(given: Given) -> list[int]:

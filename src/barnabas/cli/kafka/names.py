@@ -146,8 +146,8 @@ NOT_COVERED: Final = {
         "Barnabas does not compare replicas; `barnabas partitions watch` shows how far each is "
         "behind, `barnabas dump --verify DIR` checks the files of a broker"
     ),
-    "kafka-verifiable-producer": "Barnabas has no such tool of its own",
-    "kafka-verifiable-consumer": "Barnabas has no such tool of its own",
+    "kafka-verifiable-producer": "`barnabas verifiable-producer` prints the same events",
+    "kafka-verifiable-consumer": "`barnabas verifiable-consumer` prints the same events",
     "kafka-get-group-coordinator": "`barnabas groups describe GROUP --state` shows it",
     "connect-standalone": _NO_CONNECT,
     "connect-distributed": _NO_CONNECT,

@@ -86,6 +86,20 @@ def test_ux_6_every_line_of_the_page_has_the_command_that_it_names(
         (f"kafka-consumer-groups --list --state {AT}", "groups list --state"),
         (f"kafka-consumer-groups --list --state=Stable {AT}", "groups list --state Stable"),
         (f"kafka-configs --describe --broker 0 --all {AT}", "configs describe --broker 0 --all"),
+        (
+            f"kafka-get-offsets --topic t --partitions 0,1 --time -2 {AT}",
+            "offsets t:0,1 --time earliest",
+        ),
+        (f"kafka-get-offsets {AT}", "offsets"),
+        (
+            f"kafka-log-dirs --describe --broker-list 0,1 --topic-list t {AT}",
+            "log-dirs describe --broker 0 --broker 1 --topic t",
+        ),
+        (f"kafka-cluster cluster-id {AT}", "cluster describe"),
+        (
+            f"kafka-console-producer --topic t --property null.marker=N {AT}",
+            "produce t --null-marker N",
+        ),
         (f"kafka-transactions list --dur 5 {AT}", "transactions list --duration-filter 5"),
     ],
 )
@@ -111,8 +125,9 @@ def test_internal_topics_are_dumped_as_kafka_does_it(capsys: pytest.CaptureFixtu
     [
         (f"kafka-topics --describe --topic 'a.*' {AT}", "takes names, not patterns"),
         (f"kafka-configs --describe --entity-type topics {AT}", "one topic at a time"),
-        (f"kafka-get-offsets --topic t {AT}", "no command of its own"),
-        (f"kafka-console-producer --topic t --property null.marker=N {AT}", "null.marker"),
+        (f"kafka-get-offsets --topic-partitions t:0-3 {AT}", "TOPIC:0,1 only"),
+        (f"kafka-console-producer --topic t --property ignore.error=true {AT}", "ignore.error"),
+        (f"kafka-broker-api-versions {AT}", "no command of its own"),
         (f"kafka-console-consumer --topic t --property null.literal=N {AT}", "null.literal"),
         (f"kafka-topics --list --command-config c {AT}", "no file of client configs"),
     ],

@@ -1,7 +1,7 @@
 """A replicated commit log that speaks Apache Kafka's wire protocol.
 
-`Broker` runs a broker inside this process, `Cluster` several of them; everything else is in the
-submodules.
+`Broker` runs a broker inside this process or beside it, `Cluster` several of them;
+`barnabas.client` has the clients, `barnabas.testing` what tests need.
 """
 
 from __future__ import annotations

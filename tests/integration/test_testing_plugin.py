@@ -103,6 +103,23 @@ def test_tk_2_a_scope_that_is_none_is_refused(tmp_path: Path) -> None:
         run_pytest(tmp_path, "-o", "barnabas_scope=sesion")
 
 
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ('{"num.partitions": 3}', "this marker has arguments by name"),
+        ("prodution_defaults=True", "prodution_defaults: Broker has no such argument"),
+        ("brokers=0", "brokers: Broker has no such argument"),
+    ],
+)
+def test_tk_2_a_marker_that_means_nothing_is_refused(
+    tmp_path: Path, marker: str, message: str
+) -> None:
+    test = f"import pytest\n@pytest.mark.barnabas({marker})\ndef test_it(barnabas_broker): ...\n"
+    write(tmp_path, test_marker=test)
+    with pytest.raises(AssertionError, match=message):
+        run_pytest(tmp_path)
+
+
 def test_tk_2_a_run_without_kafka_loads_nothing_of_it(tmp_path: Path) -> None:
     write(
         tmp_path,

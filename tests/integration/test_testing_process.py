@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from barnabas import Broker, Cluster
+from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.errors import ConfigError
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import wait_until
@@ -104,6 +105,19 @@ def test_tk_1_it_ends_with_its_owner_however_that_ends(kind: str) -> None:
     # Whoever is killed removes nothing.
     assert Path(directory).is_dir()
     shutil.rmtree(directory)
+
+
+def test_tk_1_another_process_does_not_remove_it() -> None:
+    """As one that was forked from its owner's, and ends first."""
+    directory = DataDirectory(None)
+    made = directory.make()
+    process_id = os.fork()
+    if process_id == 0:
+        directory.remove()
+        os.execv(sys.executable, [sys.executable, "-c", ""])
+    os.waitpid(process_id, 0)
+    assert made.is_dir()
+    directory.remove()
 
 
 def test_tk_1_a_cluster_in_a_process_of_its_own() -> None:

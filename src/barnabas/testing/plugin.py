@@ -153,5 +153,9 @@ def _cluster(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Itera
 def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the marker that is nearest to the test, module or session of the fixture."""
     marker = request.node.get_closest_marker("barnabas")
+    if marker is not None and marker.args:
+        raise ValueError(
+            f"barnabas{marker.args!r}: this marker has arguments by name, such as config={{...}}"
+        )
     arguments = {} if marker is None else dict(marker.kwargs)
     return {**arguments, "config": {**config, **(arguments.get("config") or {})}}

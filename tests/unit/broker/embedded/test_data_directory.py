@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import sys
 from pathlib import Path
 
 from barnabas.broker.embedded.data_directory import DataDirectory
@@ -38,16 +36,3 @@ def test_tk_1_a_given_directory_stays(tmp_path: Path) -> None:
     del directory
     gc.collect()
     assert tmp_path.is_dir()
-
-
-def test_tk_1_another_process_does_not_remove_it() -> None:
-    """As one that was forked from its owner's, and ends first."""
-    directory = DataDirectory(None)
-    made = directory.make()
-    process_id = os.fork()
-    if process_id == 0:
-        directory.remove()
-        os.execv(sys.executable, [sys.executable, "-c", ""])
-    os.waitpid(process_id, 0)
-    assert made.is_dir()
-    directory.remove()

@@ -19,7 +19,6 @@ from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, Produce
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.open_records import OpenRecords
 from barnabas.client.producer.partitioner import Partitioner
-from barnabas.client.producer.preparation import Preparation
 from barnabas.client.producer.room import Room
 from barnabas.client.producer.sender import Sender
 from barnabas.client.view import TopicView
@@ -28,6 +27,7 @@ from barnabas.records.record import RECORD_OVERHEAD_BYTES
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
+    from barnabas.client.producer.preparation import Preparation
     from barnabas.client.producer.transactions import Transactions
 
 _new_tuple = tuple.__new__
@@ -62,8 +62,7 @@ class Intake:
         self._open: dict[str, ProducerBatch] = {}
         self._open_partitions: dict[tuple[str, int], ProducerBatch] = {}  # for those with one
         self._wall_ms = self._clock.wall_ms
-        preparation = Preparation(self._config)
-        self._preparation = preparation if preparation.is_needed else None
+        self._preparation = _preparation(config)
         # Nothing is to be decided for a record that joins an open batch, not even its size.
         self._joins = self._preparation is None and config.batch_size <= config.max_request_size
         self.tasks.on_failure(lambda error: self._room.changed())
@@ -353,3 +352,14 @@ class Intake:
                 f"topic {record.topic!r}: no broker has described it within {limit_ms} ms "
                 "(max.block.ms)"
             ) from None
+
+
+def _preparation(config: ProducerConfig) -> Preparation | None:
+    """Interceptors and serializers, if there are any: most producers start without them."""
+    given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
+    if all(each is None for each in given):
+        return None
+    from barnabas.client.producer.preparation import Preparation
+
+    preparation = Preparation(config)
+    return preparation if preparation.is_needed else None

@@ -259,6 +259,9 @@ class Polls(Lookups):
             self._group.poll_ended()
 
     async def _taken(self, take: Callable[[], T], deadline_ms: int) -> T:
+        # A poll may find all that it needs in the buffers. Fetches that the last one has begun are
+        # sent now, so that the broker works on them while the user works; heartbeats get a turn.
+        await asyncio.sleep(0)
         while True:
             self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):

@@ -42,6 +42,13 @@ def test_tk_2_a_suite_of_tests(name: str, tmp_path: Path) -> None:
     assert " passed" in run_pytest(tmp_path, "--rootdir", str(tmp_path), str(EXAMPLES / name))
 
 
+def test_the_picture_of_a_failover(tmp_path: Path) -> None:
+    printed = run(EXAMPLES / "failover_picture.py", tmp_path, "failover.svg")
+    assert printed.startswith("failover.svg: 3 partitions, ")
+    drawn = (tmp_path / "failover.svg").read_text(encoding="utf-8").replace("&#160;", " ")
+    assert "leader broker 2 -&gt; broker" in drawn and "broker 2 is not registered" in drawn
+
+
 @pytest.mark.slow
 def test_a_stream_goes_on_where_it_ended(tmp_path: Path) -> None:
     """SP-4"""

@@ -55,6 +55,7 @@ PAGES = (
             Item("client/producer/producer.py", "Producer"),
             Item("client/producer/batch.py", "ProducerRecord"),
             Item("client/producer/delivery.py", "Delivery"),
+            Item("client/producer/batch_delivery.py", "BatchDelivery"),
             Item("client/producer/delivery.py", "RecordMetadata"),
         ),
         (_SERVERS, ("client/config.py", "ChoosePartition")),

@@ -49,7 +49,7 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "acks": OptionDoc(
             "",
             "Who must have a record before it is acknowledged: `all` in-sync replicas, the leader "
-            "(1), or nobody (0).",
+            "(1), or no broker (0).",
         ),
         "batch_size": OptionDoc(
             "bytes", "A partition's records go together until their batch is this large."

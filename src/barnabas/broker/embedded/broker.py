@@ -74,7 +74,7 @@ class Broker(EmbeddedLife):
         """What is to go wrong in this broker, by rule: see `barnabas.testing.faults`."""
         if self._faults is None:
             self._check_is_here("faults")
-            # Testing stands above the broker, so only whoever asks for it loads it.
+            # Testing stands above the broker, so it is loaded only when it is used.
             module = import_module("barnabas.testing.faults.injected")
             self._faults = module.Faults(lambda work: self.thread.call(work))
             if self._server is not None:

@@ -38,7 +38,7 @@ class ClientThread:
     def run(self, work: Callable[[], Awaitable[T]], what: str, timeout_s: float) -> T:
         """The result of `work`, which is repeated after transient errors, or WaitTimeout.
 
-        A topic that is unknown is an error at once: whoever expects one waits for it.
+        A topic that is unknown is an error at once: call `wait_for_topic` first if one is expected.
         """
 
         async def look() -> Sight[T | UnknownTopicOrPartition]:

@@ -118,7 +118,7 @@ class Cluster(EmbeddedLife):
         """What is to go wrong in this cluster, by rule: see `barnabas.testing.faults`."""
         if self._faults is None:
             self._check_is_here("faults")
-            # Testing stands above the broker, so only whoever asks for it loads it.
+            # Testing stands above the broker, so it is loaded only when it is used.
             module = import_module("barnabas.testing.faults.cluster_faults")
             self._faults = module.ClusterFaults(self)
             for server in self._servers.values():

@@ -1,7 +1,7 @@
 """The directory of an embedded broker's data: a given one, or a temporary one.
 
 A temporary directory is removed by `remove`, and otherwise when its owner is collected or the
-process ends, so that a broker which nobody closed leaves nothing behind. A forked process never
+process ends, so that a broker that was not closed leaves nothing behind. A forked process never
 removes the directory of its parent.
 """
 

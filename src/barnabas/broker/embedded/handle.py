@@ -207,7 +207,8 @@ class BrokerHandle(ABC):
     def _close_handed_out(self) -> None:
         """Close the clients that were handed out and are open still; a few seconds at most.
 
-        Records that no broker takes keep a producer open until `delivery.timeout.ms`.
+        Records that no broker takes keep a producer open until `delivery.timeout.ms`, and a
+        listener of a rebalance that does not return keeps its consumer.
         """
         threads = []
         while self._handed_out:
@@ -217,7 +218,7 @@ class BrokerHandle(ABC):
         for thread in threads:
             thread.join(_CLOSING_S)
             if thread.is_alive():
-                _log.warning("a client outlives its broker: it still has records to send")
+                _log.warning("a client outlives its broker: it is in use, or has records to send")
 
     def _noted(self, client: C) -> C:
         self._handed_out.add(client)
@@ -227,5 +228,5 @@ class BrokerHandle(ABC):
 def _close(client: SyncProducer | SyncConsumer | SyncAdmin) -> None:
     try:
         client.close()
-    except BarnabasError as error:  # such as ConcurrentUse: a thread reads with it
+    except BarnabasError as error:
         _log.warning("a client outlives its broker: %s", error)

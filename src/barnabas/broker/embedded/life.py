@@ -4,7 +4,7 @@ process, start and stop.
     start -> stop -> start -> ... -> close
 
 Port and data survive `stop`. `close`, which a `with` block calls at its end, also removes a
-temporary directory and closes the clients that were handed out; a later start begins anew.
+temporary directory and closes the clients that were handed out; a later start begins empty.
 
 Invariant: the thread or the process exists from `start` to `stop` and at no other time, even if
 either fails.

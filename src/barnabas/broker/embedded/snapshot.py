@@ -63,7 +63,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, data_dir: Path, kind: SnapshotKind, path: Path | None) -> Snapshot:
-        """Copy a directory that nobody writes; `path` must not exist, or be empty."""
+        """Copy a directory that is not in use; `path` must not exist, or be empty."""
         directory = DataDirectory(path)
         into = directory.make()
         if into.is_dir() and any(into.iterdir()):
@@ -76,7 +76,7 @@ class Snapshot:
         return taken
 
     def restore_to(self, directory: Path, kind: SnapshotKind) -> None:
-        """Replace what is in `directory`, which nobody uses, by a copy; all of it or nothing."""
+        """Replace what is in `directory`, which is not in use, by a copy; all of it or nothing."""
         if kind != self.kind:
             raise ConfigError(f"snapshot: {self.path} is of a {self.kind}, this is a {kind}")
         fresh = directory.with_name(f"{directory.name}.restoring")

@@ -12,11 +12,11 @@ from barnabas.protocol.codec import Message
 
 
 class ConnectionCut(BarnabasError):
-    """A connection is closed on purpose, so its log line warns nobody."""
+    """A connection is closed on purpose, so its log line is no warning."""
 
 
 class RequestFaults(Protocol):
-    """Decides what happens to each request; a router without any asks nobody."""
+    """Decides what happens to each request; a router without any calls its handlers."""
 
     def handle(
         self, context: Context, request: Message, handler: Callable[[Context, Any], Outcome]

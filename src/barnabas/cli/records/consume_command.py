@@ -232,7 +232,7 @@ def _show(
     wanted: list[ConsumerRecord],
     printer: Printer,
 ) -> None:
-    """Print the wanted ones; the others were not read, nor those that nobody took."""
+    """Print the wanted ones; the others were not read, nor those that were not taken."""
     try:
         printer.show(wanted)
         printer.flush()

@@ -153,7 +153,8 @@ class SyncConsumer(BlockingClient[Consumer]):
         self, *topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """As `Consumer.committed`."""
-        return self._thread.run(self._client.committed(*topic_partitions))
+        names = arguments.partitions(topic_partitions)
+        return self._thread.run(self._client.committed(*names))
 
     @_alone
     def group_metadata(self) -> GroupMetadata:
@@ -177,7 +178,8 @@ class SyncConsumer(BlockingClient[Consumer]):
     @_alone
     def assign(self, topic_partitions: arguments.Partitions) -> None:
         """As `Consumer.assign`."""
-        self._thread.call(lambda: self._client.assign(topic_partitions))
+        names = arguments.partitions([topic_partitions])
+        self._thread.call(lambda: self._client.assign(names))
 
     @_alone
     def assignment(self) -> list[TopicPartition]:
@@ -192,17 +194,20 @@ class SyncConsumer(BlockingClient[Consumer]):
     @_alone
     def seek_to_beginning(self, *topic_partitions: arguments.Partitions) -> None:
         """As `Consumer.seek_to_beginning`."""
-        self._thread.run(self._client.seek_to_beginning(*topic_partitions))
+        names = arguments.partitions(topic_partitions)
+        self._thread.run(self._client.seek_to_beginning(*names))
 
     @_alone
     def seek_to_end(self, *topic_partitions: arguments.Partitions) -> None:
         """As `Consumer.seek_to_end`."""
-        self._thread.run(self._client.seek_to_end(*topic_partitions))
+        names = arguments.partitions(topic_partitions)
+        self._thread.run(self._client.seek_to_end(*names))
 
     @_alone
     def seek_to_committed(self, *topic_partitions: arguments.Partitions) -> None:
         """As `Consumer.seek_to_committed`."""
-        self._thread.run(self._client.seek_to_committed(*topic_partitions))
+        names = arguments.partitions(topic_partitions)
+        self._thread.run(self._client.seek_to_committed(*names))
 
     @_alone
     def position(self, topic_partition: tuple[str, int]) -> int:
@@ -217,7 +222,8 @@ class SyncConsumer(BlockingClient[Consumer]):
     @_alone
     def lag(self, *topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
         """As `Consumer.lag`."""
-        return self._thread.run(self._client.lag(*topic_partitions))
+        names = arguments.partitions(topic_partitions)
+        return self._thread.run(self._client.lag(*names))
 
     @_alone
     def current_lag(self, topic_partition: tuple[str, int]) -> int | None:
@@ -232,12 +238,14 @@ class SyncConsumer(BlockingClient[Consumer]):
     @_alone
     def pause(self, *topic_partitions: arguments.Partitions) -> None:
         """As `Consumer.pause`."""
-        self._thread.call(lambda: self._client.pause(*topic_partitions))
+        names = arguments.partitions(topic_partitions)
+        self._thread.call(lambda: self._client.pause(*names))
 
     @_alone
     def resume(self, *topic_partitions: arguments.Partitions) -> None:
         """As `Consumer.resume`."""
-        self._thread.call(lambda: self._client.resume(*topic_partitions))
+        names = arguments.partitions(topic_partitions)
+        self._thread.call(lambda: self._client.resume(*names))
 
     @_alone
     def paused(self) -> set[TopicPartition]:
@@ -262,7 +270,9 @@ class SyncConsumer(BlockingClient[Consumer]):
         """As `Consumer.getmany`."""
         self._call_back()
         work = self._client.getmany(
-            *topic_partitions, timeout_ms=timeout_ms, max_records=max_records
+            *arguments.partitions(topic_partitions),
+            timeout_ms=timeout_ms,
+            max_records=max_records,
         )
         return self._user.run(work)
 
@@ -270,7 +280,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     def getone(self, *topic_partitions: arguments.Partitions) -> ConsumerRecord:
         """As `Consumer.getone`."""
         self._call_back()
-        return self._user.run(self._client.getone(*topic_partitions))
+        return self._user.run(self._client.getone(*arguments.partitions(topic_partitions)))
 
     def __iter__(self) -> Self:
         """All records, one by one, until the consumer is closed: `for record in consumer`.
@@ -310,12 +320,14 @@ class SyncConsumer(BlockingClient[Consumer]):
         self, topic_partitions: arguments.Partitions
     ) -> dict[TopicPartition, int]:
         """As `Consumer.beginning_offsets`."""
-        return self._thread.run(self._client.beginning_offsets(topic_partitions))
+        names = arguments.partitions([topic_partitions])
+        return self._thread.run(self._client.beginning_offsets(names))
 
     @_alone
     def end_offsets(self, topic_partitions: arguments.Partitions) -> dict[TopicPartition, int]:
         """As `Consumer.end_offsets`."""
-        return self._thread.run(self._client.end_offsets(topic_partitions))
+        names = arguments.partitions([topic_partitions])
+        return self._thread.run(self._client.end_offsets(names))
 
     @_alone
     def offsets_for_times(

@@ -10,8 +10,8 @@
 
 JSON both ways, with the arguments of `faults.add`, `disk` and `clock`; what is wrong is answered
 with a status of 400 or more and `{"error": "..."}`. It listens on 127.0.0.1 alone and knows no
-users: whoever may connect may break the broker. What runs in a browser may not: a body has to be of
-type application/json, for which a browser would ask first.
+users: any client that can connect may break the broker. A page in a browser may not: a body has to
+be of type application/json, for which a browser would ask first.
 """
 
 from __future__ import annotations

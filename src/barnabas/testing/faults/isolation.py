@@ -12,7 +12,7 @@ _OF_A_BROKER = re.compile(r"broker-(\d+)-")  # see broker.inter_broker.peers
 
 
 class Isolation(NamedTuple):
-    """`unreachable`: brokers that no request reaches; `mute`: those whose own reach nobody."""
+    """`unreachable`: brokers that no request reaches; `mute`: those whose own reach no broker."""
 
     unreachable: frozenset[int] = frozenset()
     mute: frozenset[int] = frozenset()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -245,14 +246,15 @@ def test_tk_1_a_client_in_use_does_not_keep_the_broker(caplog: pytest.LogCapture
         consumer.subscribe(["t"], held)
 
         def read() -> None:
-            while not held.is_inside.is_set():
-                consumer.poll(100)
+            with suppress(ClientClosed):
+                while not held.is_inside.is_set():
+                    consumer.poll(100)
 
         thread = threading.Thread(target=read)
         thread.start()
         assert held.is_inside.wait(PATIENCE_S)
         stopped = broker.data_dir
-    assert "a client outlives its broker: close: another thread is using this" in caplog.text
+    assert "a client outlives its broker: it is in use" in caplog.text
     assert not stopped.exists()
     held.released.set()
     thread.join(PATIENCE_S)

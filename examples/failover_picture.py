@@ -20,7 +20,7 @@ from barnabas.client import NewTopic, SyncAdmin, SyncProducer, TopicPartition
 
 TOPIC = "orders"
 STOPPED = 2
-COLUMNS, LINES = 100, 24
+COLUMNS, LINES = 100, 30
 PATIENCE_S = 30.0
 
 # As rich has it, without fonts from the network.

@@ -1,8 +1,8 @@
 """The log of embedded brokers: warnings and errors, nothing below.
 
 Loggers are the whole process's, so only those of the broker's parts are touched, and only where
-no level is set: `logging.getLogger("barnabas.broker").setLevel("INFO")` before the start has the
-last word. The levels are taken back by the broker that set them. Of several brokers side by side
+no level is set: `logging.getLogger("barnabas").setLevel("INFO")` before the start has the last
+word. The levels are taken back by the broker that set them. Of several brokers side by side
 that is the first, and the others may be heard for as long as they outlive it.
 """
 

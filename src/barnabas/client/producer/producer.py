@@ -323,10 +323,7 @@ class Producer(Intake):
 
         Example::
 
-            def report(batch):
-                print(batch.topic, batch.partition, batch.offsets, batch.exception())
-
-            await producer.send_many(records, on_delivery=report)
+            await producer.send_many(records, on_delivery=lambda batch: print(batch.offsets))
         """
         walk = arguments.walked(records, "records")
         if on_delivery is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import pytest
 
@@ -154,3 +155,24 @@ def test_a_topic_that_may_be_missing(barnabas: InProcess) -> None:
         "Topic missing does not exist.\n",
         "",
     )
+
+
+def test_log_levels_of_a_broker(barnabas: InProcess) -> None:
+    """KIP-412, by our command and by Kafka's line."""
+    logger = logging.getLogger("barnabas.broker")
+    before = logger.level
+    try:
+        output, _ = barnabas("configs alter --broker-loggers 0 --add barnabas.broker=ERROR")
+        assert output == "Completed updating config for broker-logger 0.\n"
+        assert logger.level == logging.ERROR
+        lines = barnabas("configs describe --broker-loggers 0")[0].splitlines()
+        assert lines[0] == "Dynamic configs for broker-logger 0 are:"
+        assert "  barnabas.broker=ERROR sensitive=false synonyms={}" in lines
+        barnabas("configs alter --broker-loggers 0 --delete barnabas.broker")
+        assert logger.level == logging.NOTSET
+        _, stderr = barnabas("configs alter --broker-loggers 0 --add barnabas.no=INFO", code=1)
+        assert "Logger barnabas.no does not exist!" in stderr
+        _, stderr = barnabas("configs alter --broker-loggers 0 --topic t --add a=INFO", code=2)
+        assert "choose one of --topic, --broker, --broker-defaults and --broker-loggers" in stderr
+    finally:
+        logger.setLevel(before)

@@ -148,6 +148,7 @@ PAGES = (
         (
             Item("broker/embedded/broker.py", "Broker"),
             Item("broker/embedded/life.py", "EmbeddedLife", "Broker", "Start and stop"),
+            Item("broker/embedded/handle.py", "BrokerHandle", "Broker", "Read, write and wait"),
         ),
     ),
     Page(
@@ -157,6 +158,22 @@ PAGES = (
         (
             Item("broker/embedded/cluster.py", "Cluster"),
             Item("broker/embedded/life.py", "EmbeddedLife", "Cluster", "Start and stop"),
+            Item("broker/embedded/handle.py", "BrokerHandle", "Cluster", "Read, write and wait"),
+        ),
+    ),
+    Page(
+        "testing",
+        "Testing",
+        "Topics, groups, snapshots and faults in the hands of a test.",
+        (
+            Item("broker/embedded/topic.py", "Topic"),
+            Item("broker/embedded/group.py", "Group"),
+            Item("broker/embedded/snapshot.py", "Snapshot"),
+            Item("broker/embedded/waiting.py", "WaitTimeout"),
+            Item("testing/remote_broker.py", "RemoteBroker"),
+            Item("testing/faults/injected.py", "Faults"),
+            Item("testing/faults/cluster_faults.py", "ClusterFaults"),
+            Item("testing/faults/rule.py", "Rule"),
         ),
     ),
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.configs.broker_loggers import own_levels, set_levels
 from barnabas.broker.configs.config_edit import Edit
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.config import TOPIC_KEYS, ConfigKey, key_of
@@ -33,6 +34,7 @@ class ResourceKind(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
 
 
 class Alteration(NamedTuple):
@@ -80,13 +82,20 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
         edit = wanted.edit(_topic_key)
         await dynamic.alter_topic(name, edit, validate_only=validate_only)
         return
-    if wanted.kind != ResourceKind.BROKER:
+    if wanted.kind not in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER):
         raise InvalidRequest(
-            f"resource type {wanted.kind} has no configs here: topics (2) have, and brokers (4)"
+            f"resource type {wanted.kind} has no configs here: topics (2) have, brokers (4) and "
+            "the loggers of brokers (8)"
         )
     if not context.allowed_to(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed("not allowed to alter the configs of brokers")
     broker_id = context.node.broker_id
+    if wanted.kind == ResourceKind.BROKER_LOGGER:
+        check_logger_owner(name, broker_id)
+        levels = wanted.edit(_broker_key)(own_levels())
+        if not validate_only:
+            set_levels(levels)
+        return
     if name not in ("", str(broker_id)):
         raise InvalidRequest(
             f"this is broker {broker_id}: ask broker {name!r} itself, or give no id to alter what "
@@ -94,6 +103,15 @@ async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> N
         )
     edit = wanted.edit(_broker_key)
     await dynamic.alter_broker(broker_id if name else None, edit, validate_only=validate_only)
+
+
+def check_logger_owner(name: str, broker_id: int) -> None:
+    """Raises InvalidRequest unless the resource of loggers is this broker."""
+    if name != str(broker_id):
+        raise InvalidRequest(
+            f"Unexpected broker id, expected {broker_id}, but received {name!r}: each broker has "
+            "loggers of its own"
+        )
 
 
 def _topic_key(name: str) -> ConfigKey:

@@ -5,10 +5,13 @@ Deprecated in Java's client since KIP-339: two clients that alter at once undo e
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from barnabas.broker.configs.config_edit import replacement
-from barnabas.broker.configs.config_resource import Alteration, alter_all
+from barnabas.broker.configs.config_resource import Alteration, ResourceKind, alter_all
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.errors import InvalidRequest
 from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -39,6 +42,13 @@ async def _alter(context: Context, request: AlterConfigsRequest) -> AlterConfigs
 
 def _alteration(resource: AlterConfigsResource) -> Alteration:
     settings = [(config.name, config.value) for config in resource.configs]
-    return Alteration(
-        resource.resource_type, resource.resource_name, lambda _: replacement(settings)
+    kind = resource.resource_type
+    if kind == ResourceKind.BROKER_LOGGER:
+        return Alteration(kind, resource.resource_name, _refused)
+    return Alteration(kind, resource.resource_name, lambda _: replacement(settings))
+
+
+def _refused(key_of: object) -> NoReturn:
+    raise InvalidRequest(
+        "log levels are changed by IncrementalAlterConfigs: AlterConfigs would remove all of them"
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from barnabas.broker.configs.broker_loggers import effective_levels
+from barnabas.broker.configs.config_resource import check_logger_owner
 from barnabas.broker.configs.effective_config import (
     Effective,
     Source,
@@ -30,7 +34,7 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-_TOPIC, _BROKER = 2, 4
+_TOPIC, _BROKER, _BROKER_LOGGER = 2, 4, 8
 _TELLS_SOURCE = 1  # before, only whether it is the default
 _TYPES = {
     "unknown": 0,
@@ -58,21 +62,39 @@ def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[Describ
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         try:
-            effective = _effective(context, resource)
+            described = _configs(context, request, resource)
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = str(error)
         else:
             wanted = frozenset(resource.configuration_keys or ())  # without keys: all
-            result.configs = [
-                _described(context, request, each)
-                for each in effective
-                if not wanted or each.key.name in wanted
-            ]
+            result.configs = [each for each in described if not wanted or each.name in wanted]
         results.append(result)
         if pace.is_over(1 + len(result.configs)):
             yield
     return DescribeConfigsResponse(results=results)
+
+
+def _configs(
+    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> Iterable[DescribeConfigsResourceResult]:
+    """Raises KafkaErrors."""
+    if resource.resource_type != _BROKER_LOGGER:
+        effective = _effective(context, resource)
+        return (_described(context, request, each) for each in effective)
+    _check_may_describe(context)
+    check_logger_owner(resource.resource_name, context.node.broker_id)
+    return (
+        DescribeConfigsResourceResult(
+            name=name, value=level, config_source=Source.DYNAMIC_BROKER_LOGGER
+        )
+        for name, level in effective_levels().items()
+    )
+
+
+def _check_may_describe(context: Context) -> None:
+    if not context.allowed_to(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ClusterAuthorizationFailed("not allowed to describe the configs of brokers")
 
 
 def _described(
@@ -109,11 +131,10 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
         return topic_configs(node.config, topic.config)
     if resource.resource_type != _BROKER:
         raise InvalidRequest(
-            f"resource type {resource.resource_type} has no configs here: use 2 (topic) or "
-            "4 (broker)"
+            f"resource type {resource.resource_type} has no configs here: use 2 (topic), "
+            "4 (broker) or 8 (loggers of a broker)"
         )
-    if not context.allowed_to(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
-        raise ClusterAuthorizationFailed("not allowed to describe the configs of brokers")
+    _check_may_describe(context)
     if not name:
         return cluster_configs(node.config)
     if name != str(node.broker_id):

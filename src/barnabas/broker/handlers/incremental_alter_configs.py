@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from barnabas.broker.configs.broker_loggers import level_edit
 from barnabas.broker.configs.config_edit import Change, increments
-from barnabas.broker.configs.config_resource import Alteration, alter_all
+from barnabas.broker.configs.config_resource import Alteration, ResourceKind, alter_all
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -40,8 +41,7 @@ def _alteration(resource: IncrementalAlterConfigsResource) -> Alteration:
     changes = [
         Change(config.name, config.config_operation, config.value) for config in resource.configs
     ]
-    return Alteration(
-        resource.resource_type,
-        resource.resource_name,
-        lambda key_of: increments(changes, key_of),
-    )
+    kind = resource.resource_type
+    if kind == ResourceKind.BROKER_LOGGER:
+        return Alteration(kind, resource.resource_name, lambda _: level_edit(changes))
+    return Alteration(kind, resource.resource_name, lambda key_of: increments(changes, key_of))

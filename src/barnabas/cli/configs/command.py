@@ -13,6 +13,7 @@ from barnabas.cli.complaint import warn
 from barnabas.cli.completion import topic_names
 from barnabas.cli.configs.changes import BadChange, operations
 from barnabas.cli.configs.text import (
+    KINDS,
     describe_configs_text,
     describe_configs_values,
     explain_text,
@@ -23,6 +24,7 @@ from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import (
     BROKER,
+    BROKER_LOGGER,
     TOPIC,
     ConfigEntry,
     ConfigOperation,
@@ -50,7 +52,13 @@ def _whose(command: F) -> F:
         is_flag=True,
         help="The defaults for brokers without a value of their own.",
     )
-    return topic(broker(defaults(command)))
+    loggers = click.option(
+        "--broker-loggers",
+        type=click.IntRange(0),
+        metavar="ID",
+        help="The log levels of this broker, until it stops.",
+    )
+    return topic(broker(defaults(loggers(command))))
 
 
 @click.group()
@@ -78,6 +86,7 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
     topic: str | None,
     broker: int | None,
     broker_defaults: bool,
+    broker_loggers: int | None,
     everything: bool,
     explain: str | None,
     as_json: bool,
@@ -92,13 +101,14 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
     Examples:
       barnabas configs describe --topic test
       barnabas configs describe --broker 0 --all
+      barnabas configs describe --broker-loggers 0
       barnabas configs describe --topic test --all --json
       barnabas configs describe --explain min.insync.replicas
     """
     if explain is not None:
         click.echo(explain_text(explain), nl=False)
         return
-    resource = _resource(topic, broker, broker_defaults)
+    resource = _resource(topic, broker, broker_defaults, broker_loggers)
 
     async def work() -> list[ConfigEntry]:
         async with Admin(servers, **client_options()) as admin:
@@ -136,6 +146,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     topic: str | None,
     broker: int | None,
     broker_defaults: bool,
+    broker_loggers: int | None,
     add: tuple[str, ...],
     delete: tuple[str, ...],
     append: tuple[str, ...],
@@ -154,8 +165,9 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas configs alter --topic test --append cleanup.policy=compact
       barnabas configs alter --topic test --delete retention.ms
       barnabas configs alter --broker 0 --add log.cleaner.threads=2
+      barnabas configs alter --broker-loggers 0 --add barnabas.broker=DEBUG
     """
-    resource = _resource(topic, broker, broker_defaults)
+    resource = _resource(topic, broker, broker_defaults, broker_loggers)
     try:
         changes = operations(add, delete, append, subtract)
     except BadChange as error:
@@ -171,7 +183,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     if validate_only:
         click.echo("The change is valid; nothing was changed.")
     elif resource.name:
-        kind = "broker" if resource.type == BROKER else "topic"
+        kind = KINDS[resource.type]
         click.echo(f"Completed updating config for {kind} {resource.name}.")
     else:
         click.echo("Completed updating default config for brokers in the cluster.")
@@ -179,10 +191,17 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         warn("barnabas configs alter", warning)
 
 
-def _resource(topic: str | None, broker: int | None, broker_defaults: bool) -> ConfigResource:
+def _resource(
+    topic: str | None, broker: int | None, broker_defaults: bool, broker_loggers: int | None
+) -> ConfigResource:
     """The resource whose configs are meant. Raises UsageError."""
-    if (topic is not None) + (broker is not None) + broker_defaults != 1:
-        raise click.UsageError("choose one of --topic, --broker and --broker-defaults")
+    given = [each for each in (topic, broker, broker_loggers) if each is not None]
+    if len(given) + broker_defaults != 1:
+        raise click.UsageError(
+            "choose one of --topic, --broker, --broker-defaults and --broker-loggers"
+        )
+    if broker_loggers is not None:
+        return ConfigResource(BROKER_LOGGER, str(broker_loggers))
     if topic is not None:
         if not topic:
             raise click.UsageError("--topic needs a name")
@@ -199,6 +218,8 @@ def _warnings(resource: ConfigResource, changes: Iterable[ConfigOperation]) -> l
     }
     if resource.type == TOPIC:
         return topic_warnings(values)
+    if resource.type == BROKER_LOGGER:
+        return []
     found = []
     for name in values:
         try:

@@ -11,11 +11,14 @@ from typing import Any
 
 from barnabas.client.admin.configs import (
     BROKER,
+    BROKER_LOGGER,
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_BROKER_LOGGER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     DYNAMIC_TOPIC_CONFIG,
     STATIC_BROKER_CONFIG,
+    TOPIC,
     ConfigEntry,
     ConfigResource,
     ConfigSynonym,
@@ -30,7 +33,10 @@ SOURCES = {
     DYNAMIC_DEFAULT_BROKER_CONFIG: "DYNAMIC_DEFAULT_BROKER_CONFIG",
     STATIC_BROKER_CONFIG: "STATIC_BROKER_CONFIG",
     DEFAULT_CONFIG: "DEFAULT_CONFIG",
+    DYNAMIC_BROKER_LOGGER_CONFIG: "DYNAMIC_BROKER_LOGGER_CONFIG",
 }
+KINDS = {TOPIC: "topic", BROKER: "broker", BROKER_LOGGER: "broker-logger"}
+"""Kafka's words for the types of resources."""
 
 
 def shown_entries(
@@ -40,6 +46,8 @@ def shown_entries(
     own = DYNAMIC_TOPIC_CONFIG
     if resource.type == BROKER:
         own = DYNAMIC_BROKER_CONFIG if resource.name else DYNAMIC_DEFAULT_BROKER_CONFIG
+    if resource.type == BROKER_LOGGER:
+        own = DYNAMIC_BROKER_LOGGER_CONFIG
     return sorted(entry for entry in entries if everything or entry.source == own)
 
 
@@ -58,7 +66,7 @@ def describe_configs_text(
 
 
 def heading(resource: ConfigResource, everything: bool) -> str:
-    kind = "broker" if resource.type == BROKER else "topic"
+    kind = KINDS[resource.type]
     if not resource.name:
         return f"Default configs for {kind}s in the cluster are:"
     return f"{'All' if everything else 'Dynamic'} configs for {kind} {resource.name} are:"

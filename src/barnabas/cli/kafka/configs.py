@@ -1,4 +1,4 @@
-"""`kafka-configs.sh`, for topics and brokers."""
+"""`kafka-configs.sh`, for topics, brokers and the loggers of brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from barnabas.cli.configs.changes import BadChange, operations
-from barnabas.cli.configs.text import describe_configs_text, shown_entries
+from barnabas.cli.configs.text import KINDS, describe_configs_text, shown_entries
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
@@ -30,6 +30,7 @@ from barnabas.cli.options import run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import (
     BROKER,
+    BROKER_LOGGER,
     TOPIC,
     ConfigOperation,
     ConfigOperationType,
@@ -38,14 +39,13 @@ from barnabas.client.admin.configs import (
 from barnabas.config import load_properties
 from barnabas.errors import KafkaError
 
-_TYPES: Final = {"topics": TOPIC, "brokers": BROKER}
-_SHORT: Final = {"topic": "topics", "broker": "brokers"}
+_TYPES: Final = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER}
+_SHORT: Final = {"topic": "topics", "broker": "brokers", "broker-logger": "broker-loggers"}
 _MISSING: Final = {
     "clients": "quotas",
     "users": "quotas and SCRAM credentials",
     "ips": "quotas",
     "client-metrics": "subscriptions to clients' metrics",
-    "broker-loggers": "log levels that change while a broker runs",
     "groups": "configs of groups",
     "client": "quotas",
     "user": "quotas and SCRAM credentials",
@@ -53,7 +53,6 @@ _MISSING: Final = {
     "client-defaults": "quotas",
     "user-defaults": "quotas",
     "ip-defaults": "quotas",
-    "broker-logger": "log levels that change while a broker runs",
     "group": "configs of groups",
 }
 """What Kafka configures and this tool does not."""
@@ -81,18 +80,19 @@ def _resources(given: Given) -> tuple[int, list[str] | None]:
     if short == ["broker-defaults"]:
         return BROKER, [""]
     kind = _TYPES[types[0] if types else _SHORT[short[0]]]
-    given.not_with("entity-default", "entity-name", "topic", "broker")
+    given.not_with("entity-default", "entity-name", *_SHORT)
     if "entity-default" in given:
-        if kind == TOPIC:
+        if kind != BROKER:
             raise BadCommandLine(
-                "--entity-default: topics have no defaults of their own; the brokers' configs are"
+                "--entity-default: topics and loggers have no defaults of their own"
             )
         return kind, [""]
     names = given.texts("entity-name") or [text for name in short for text in given.texts(name)]
     for name in names:
-        if kind == BROKER and not name.isdecimal():
+        if kind != TOPIC and not name.isdecimal():
             raise BadCommandLine(
-                f"The entity name for brokers must be a valid integer broker id, found: {name}"
+                f"The entity name for {KINDS[kind]}s must be a valid integer broker id, "
+                f"found: {name}"
             )
     return kind, names or None
 
@@ -143,8 +143,7 @@ def explain(given: Given) -> list[Line]:
     no_client_configs(given)
     if names is None:
         raise NotCovered(
-            f"our command shows one {'topic' if kind == TOPIC else 'broker'} at a time: add its "
-            "name by --entity-name"
+            f"our command shows one {KINDS[kind]} at a time: add its name by --entity-name"
         )
     if action == "describe":
         options = flagged(given, "all")
@@ -161,7 +160,7 @@ def explain(given: Given) -> list[Line]:
 def _whose(kind: int, name: str) -> Line:
     if not name:
         return ["--broker-defaults"]
-    return ["--topic" if kind == TOPIC else "--broker", name]
+    return ["--broker-loggers" if kind == BROKER_LOGGER else f"--{KINDS[kind]}", name]
 
 
 def run(given: Given) -> int:
@@ -196,8 +195,8 @@ async def _every_name(admin: Admin, kind: int) -> list[str]:
     """Every topic; or every broker, and the defaults behind them."""
     if kind == TOPIC:
         return await admin.list_topics()
-    brokers = (await admin.describe_cluster()).brokers
-    return [*sorted(str(broker.broker_id) for broker in brokers), ""]
+    brokers = sorted(str(each.broker_id) for each in (await admin.describe_cluster()).brokers)
+    return [*brokers, ""] if kind == BROKER else brokers
 
 
 async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
@@ -209,7 +208,7 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
             resource = ConfigResource(kind, name)
             await _refuse_unset(admin, resource, changes)
             await admin.alter_configs(resource, changes)
-            text = f"config for {'topic' if kind == TOPIC else 'broker'} {name}"
+            text = f"config for {KINDS[kind]} {name}"
             if not name:
                 text = "default config for brokers in the cluster"
             click.echo(f"Completed updating {text}.")

@@ -31,6 +31,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 
 TOPIC: Final = 2
 BROKER: Final = 4
+BROKER_LOGGER: Final = 8
 """Types of config resources."""
 
 DYNAMIC_TOPIC_CONFIG: Final = 1
@@ -38,8 +39,9 @@ DYNAMIC_BROKER_CONFIG: Final = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
 STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
+DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
 """Sources of a config's value: set for the topic, for the broker, for all brokers, in the broker's
-properties file, and Kafka's own default."""
+properties file, Kafka's own default, and a logger's level."""
 
 CONFIG_TYPES: Final = (
     "unknown",
@@ -59,9 +61,9 @@ M = TypeVar("M", bound=Message)
 
 
 class ConfigResource(NamedTuple):
-    """A topic or a broker, which has configs."""
+    """A topic or a broker, which has configs, or the loggers of a broker, which have levels."""
 
-    type: int  # TOPIC or BROKER
+    type: int  # TOPIC, BROKER or BROKER_LOGGER
     name: str  # the topic, the broker's id, or "" for the defaults of all brokers
 
 
@@ -167,7 +169,7 @@ class Configs:
 
     def _node_of(self, resource: ConfigResource) -> BrokerAddress | None:
         """The broker to ask; None: any."""
-        if resource.type != BROKER or not resource.name:
+        if resource.type == TOPIC or (resource.type == BROKER and not resource.name):
             return None
         node = None
         if resource.name.isascii() and resource.name.isdigit():
@@ -178,7 +180,7 @@ class Configs:
 
 
 def _named(resource: ConfigResource) -> str:
-    kinds = {TOPIC: "topic", BROKER: "broker"}
+    kinds = {TOPIC: "topic", BROKER: "broker", BROKER_LOGGER: "the loggers of broker"}
     if resource.type == BROKER and not resource.name:
         return "configs of all brokers"
     return f"configs of {kinds.get(resource.type, 'resource')} {resource.name!r}"

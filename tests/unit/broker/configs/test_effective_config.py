@@ -19,7 +19,7 @@ from barnabas.config import BrokerConfig
 from barnabas.protocol.api import DESCRIBE_CONFIGS
 from barnabas.protocol.frame import decode_response
 
-TOPIC, BROKER, ALL, FILE, DEFAULT = Source
+TOPIC, BROKER, ALL, FILE, DEFAULT, _ = Source
 
 
 def config(

@@ -72,6 +72,7 @@ def test_what_is_refused(client: RawClient, topic: str) -> None:
         (BROKER, "7", [("log.roll.ms", "1")], InvalidRequest),
         (BROKER, "0", [("num.partitions", "1")], InvalidRequest),
         (3, "x", [], InvalidRequest),
+        (8, "0", [("barnabas", "INFO")], InvalidRequest),
     ]:
         answer = alter(client, kind, name, *settings)
         assert answer.error_code == error.code, (name, settings, answer)

@@ -166,7 +166,9 @@ def test_all_of_a_resource_or_nothing(client: RawClient, topic: str) -> None:
         (BROKER, "x", ("log.roll.ms", SET, "1"), InvalidRequest, "ask broker 'x' itself"),
         (BROKER, "0", ("num.partitions", SET, "1"), InvalidRequest, "properties file"),
         (BROKER, "", ("log.rol.ms", SET, "1"), InvalidConfig, "did you mean log.roll.ms"),
-        (8, "0", ("kafka", SET, "INFO"), InvalidRequest, "resource type 8"),
+        (8, "0", ("kafka", SET, "INFO"), InvalidConfig, "Logger kafka does not exist"),
+        (8, "7", ("barnabas", SET, "INFO"), InvalidRequest, "expected 0, but received '7'"),
+        (16, "0", ("kafka", SET, "INFO"), InvalidRequest, "resource type 16"),
         (99, "x", ("a", SET, "b"), InvalidRequest, "resource type 99"),
     ],
 )

@@ -87,6 +87,11 @@ def test_ux_6_every_line_of_the_page_has_the_command_that_it_names(
         (f"kafka-consumer-groups --list --state=Stable {AT}", "groups list --state Stable"),
         (f"kafka-configs --describe --broker 0 --all {AT}", "configs describe --broker 0 --all"),
         (
+            f"kafka-configs --alter --entity-type broker-loggers --entity-name 0 "
+            f"--add-config barnabas.broker=DEBUG {AT}",
+            "configs alter --broker-loggers 0 --add barnabas.broker=DEBUG",
+        ),
+        (
             f"kafka-get-offsets --topic t --partitions 0,1 --time -2 {AT}",
             "offsets t:0,1 --time earliest",
         ),

@@ -1,0 +1,98 @@
+"""The log levels of a broker's process, read and changed while it runs (KIP-412).
+
+Loggers are Python's, with their own names: `root`, `barnabas` and what is below that. The levels
+have Kafka's names. A change lasts until the process ends, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from barnabas.broker.configs.config_edit import Change, Edit, Operation, Settings
+from barnabas.errors import InvalidConfig, InvalidRequest
+
+ROOT: Final = "root"
+_OURS: Final = "barnabas"
+
+LEVELS: Final[Mapping[str, int]] = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+"""Kafka's levels as Python's numbers."""
+
+
+def logger_names() -> list[str]:
+    """`root` and the broker's loggers that there are so far."""
+    known = logging.root.manager.loggerDict
+    return [ROOT, *sorted(name for name in known if name.split(".")[0] == _OURS)]
+
+
+def effective_levels() -> dict[str, str]:
+    """The level of each logger, its own or the one that it inherits."""
+    return {name: _level(_logger(name).getEffectiveLevel()) for name in logger_names()}
+
+
+def own_levels() -> dict[str, str]:
+    """The level of each logger that has one of its own."""
+    levels = {name: _logger(name).level for name in logger_names()}
+    return {name: _level(level) for name, level in levels.items() if level}
+
+
+def level_edit(changes: Sequence[Change]) -> Edit:
+    """What IncrementalAlterConfigs asks of the levels; SET and DELETE only.
+
+    The edit raises InvalidConfig for an unknown logger or level, InvalidRequest for another
+    operation and for taking the root logger's level away.
+    """
+
+    def edit(current: Settings) -> dict[str, str]:
+        wanted = dict(current)
+        names = set(logger_names())
+        for name, operation, value in changes:
+            if operation not in (Operation.SET, Operation.DELETE):
+                raise InvalidRequest(
+                    f"{name}: a log level is set (0) or deleted (1), and nothing else"
+                )
+            if name not in names:
+                raise InvalidConfig(f"Logger {name} does not exist!")
+            if operation == Operation.DELETE:
+                if name == ROOT:
+                    raise InvalidRequest(
+                        "Removing the log level of the root logger is not allowed: set another"
+                    )
+                wanted.pop(name, None)
+            elif value is None or value not in LEVELS:
+                raise InvalidConfig(
+                    f"Cannot set the log level of {name} to {value}: it is one of "
+                    f"{', '.join(LEVELS)}"
+                )
+            else:
+                wanted[name] = value
+        return wanted
+
+    return edit
+
+
+def set_levels(wanted: Settings) -> None:
+    """Give each logger the level that it shall have of its own, or none."""
+    current = own_levels()
+    for name in current.keys() - wanted.keys():
+        _logger(name).setLevel(logging.NOTSET)
+    for name, level in wanted.items():
+        if current.get(name) != level:
+            _logger(name).setLevel(LEVELS[level])
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger(None if name == ROOT else name)
+
+
+def _level(number: int) -> str:
+    """The name of the level, or of the next higher one."""
+    return next((name for name, level in LEVELS.items() if number <= level), "FATAL")

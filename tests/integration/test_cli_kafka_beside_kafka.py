@@ -35,6 +35,7 @@ SAME = (
     ("kafka-consumer-groups", "--describe --group readers"),
     ("kafka-consumer-groups", "--describe --group missing --members"),
     ("kafka-configs", "--describe --topic one --all"),
+    ("kafka-configs", "--describe --entity-type broker-loggers --entity-name 0"),
     (
         "kafka-console-consumer",
         "--topic one --partition 0 --offset earliest --max-messages 2 --property print.key=true "

@@ -57,6 +57,22 @@ def barnabas_config():
     return {"num.partitions": 3}
 """
 
+COROUTINES = """
+import asyncio
+import pytest
+from barnabas.client import Producer
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.{plugin}
+async def test_in_a_coroutine(barnabas_broker, barnabas_topic):
+    async with Producer(barnabas_broker.bootstrap_servers) as producer:
+        await (await producer.send(barnabas_topic.name, b"one"))
+    assert await asyncio.to_thread(barnabas_topic.values) == [b"one"]
+"""
+
 SCOPES = """
 import pytest
 
@@ -128,4 +144,11 @@ def test_tk_2_a_run_without_kafka_loads_nothing_of_it(tmp_path: Path) -> None:
         "    loaded = {name for name in sys.modules if name.startswith('barnabas')}\n"
         "    assert loaded == {'barnabas', 'barnabas.testing', 'barnabas.testing.plugin'}\n",
     )
+    assert "1 passed" in run_pytest(tmp_path)
+
+
+@pytest.mark.parametrize("plugin", ["asyncio", "anyio"])
+def test_tk_2_tests_may_be_coroutines(plugin: str, tmp_path: Path) -> None:
+    """Run by pytest-asyncio, and by anyio."""
+    (tmp_path / "test_coroutine.py").write_text(COROUTINES.format(plugin=plugin), encoding="utf-8")
     assert "1 passed" in run_pytest(tmp_path)

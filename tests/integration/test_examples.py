@@ -36,6 +36,7 @@ def test_tk_4_an_application_is_tested_with_faults(tmp_path: Path) -> None:
         "testing_confluent_kafka.py",
         "testing_aiokafka.py",
         "testing_kafka_python.py",
+        "testing_faststream.py",
     ],
 )
 def test_tk_2_a_suite_of_tests(name: str, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ FOUND_BY: Mapping[str, int] = MappingProxyType(
         "calendar": 9,
         "cleaner": 1,
         "cut": 0,
-        "deletion": 96,
+        "deletion": 412,
         "directory": 42,
         "drain": 2,
         "leading": 2,

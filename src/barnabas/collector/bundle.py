@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from barnabas.collector.encoding import encoded_headers, nullable
-from barnabas.records.record import Headers
+from barnabas.records.record import Headers, encoded_headers, nullable
 
 _MESSAGE_BYTES = 64  # what a message takes besides its text
 _BUNDLE_BYTES = 512

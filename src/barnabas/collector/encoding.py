@@ -12,32 +12,13 @@ from typing import Final
 from barnabas.collector.file_progress import FileProgress
 from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas.collector.line_cutter import Line
-from barnabas.records.batch import (
-    NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    BatchHeader,
-    seal,
-)
+from barnabas.records.batch import new_header, seal
 from barnabas.records.compression import NONE, compress
-from barnabas.records.record import Headers
-from barnabas.records.varint import append_varint
+from barnabas.records.record import Headers, nullable
+from barnabas.records.varint import VARINTS
 
 MAX_BATCH_BYTES: Final = 900_000
 """Bytes of records, before compression: a broker accepts 1,048,588 a batch by default."""
-
-VARINTS: Final = 16_384
-
-
-def varint(number: int) -> bytes:
-    encoded = bytearray()
-    append_varint(encoded, number)
-    return bytes(encoded)
-
-
-SMALL: Final = tuple(varint(number) for number in range(VARINTS))
-"""The varints below `VARINTS`."""
 
 
 class LineEncoder:
@@ -55,13 +36,13 @@ class LineEncoder:
         self._key = nullable(key)
         self._count = 2 + len(of_file)
         fixed = b"".join(_header_name(name) + nullable(value) for name, value in of_file)
-        self._headers = varint(self._count) + fixed + _header_name(POSITION)
-        self._headers_of_cut = varint(self._count + 1) + fixed + _header_name(POSITION)
+        self._headers = VARINTS[self._count] + fixed + _header_name(POSITION)
+        self._headers_of_cut = VARINTS[self._count + 1] + fixed + _header_name(POSITION)
         self._line = _header_name(LINE)
 
     def batches(self, lines: Iterable[Line], now_ms: int) -> Iterator[bytes]:
         """Whole batches, without offsets, a producer or sequences."""
-        small, key, headers, line_name = SMALL, self._key, self._headers, self._line
+        varints, key, headers, line_name = VARINTS, self._key, self._headers, self._line
         parts: list[bytes] = []
         count = size_bytes = 0
         for line in lines:
@@ -71,21 +52,21 @@ class LineEncoder:
             record = b"".join(
                 (
                     b"\0\0",  # attributes, and the timestamp's difference from the first one's
-                    small[count] if count < VARINTS else varint(count),
+                    varints[count],
                     key,
-                    small[length] if length < VARINTS else varint(length),
+                    varints[length],
                     text,
                     self._headers_of_cut if line.is_cut else headers,
-                    small[len(place)],
+                    varints[len(place)],
                     place,
                     line_name,
-                    small[len(number)],
+                    varints[len(number)],
                     number,
                     _cut_header(line) if line.is_cut else b"",
                 )
             )
             length = len(record)
-            parts.append(small[length] if length < VARINTS else varint(length))
+            parts.append(varints[length])
             parts.append(record)
             count += 1
             size_bytes += length + 5
@@ -99,34 +80,8 @@ class LineEncoder:
 def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -> bytes:
     """A whole batch of `count` encoded records, all with this timestamp."""
     body: bytes | bytearray = b"".join(parts)
-    header = BatchHeader(
-        base_offset=0,
-        batch_length=0,
-        partition_leader_epoch=NO_LEADER_EPOCH,
-        magic=2,
-        crc=0,
-        attributes=codec,
-        last_offset_delta=count - 1,
-        base_timestamp=now_ms,
-        max_timestamp=now_ms,
-        producer_id=NO_PRODUCER_ID,
-        producer_epoch=NO_PRODUCER_EPOCH,
-        base_sequence=NO_SEQUENCE,
-        record_count=count,
-    )
+    header = new_header(codec, count, now_ms, now_ms)
     return seal(header, body if codec == NONE else compress(codec, body))
-
-
-def encoded_headers(headers: Headers) -> bytes:
-    """The headers as the end of a record."""
-    return varint(len(headers)) + b"".join(
-        _header_name(name) + nullable(value) for name, value in headers
-    )
-
-
-def nullable(data: bytes | None) -> bytes:
-    """Bytes preceded by their length."""
-    return varint(-1) if data is None else varint(len(data)) + data
 
 
 def _header_name(name: str) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from barnabas.collector.bundle import Bundle
-from barnabas.collector.encoding import SMALL, VARINTS, encoded_batch, varint
+from barnabas.collector.encoding import encoded_batch
+from barnabas.records.varint import VARINTS
 
 
 def packed(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
@@ -25,7 +26,7 @@ def packed(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]
 
 def encoded(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
     """A whole batch, without offsets, a producer or sequences."""
-    small = SMALL
+    varints = VARINTS
     parts: list[bytes] = []
     count = 0
     for bundle in batch:
@@ -33,11 +34,11 @@ def encoded(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
         fixed_bytes = 2 + len(key) + len(headers)
         for text in bundle.texts:
             length = len(text)
-            number = small[count] if count < VARINTS else varint(count)
-            text_length = small[length] if length < VARINTS else varint(length)
+            number = varints[count]
+            text_length = varints[length]
             length += fixed_bytes + len(number) + len(text_length)
             parts += (
-                small[length] if length < VARINTS else varint(length),
+                varints[length],
                 b"\0\0",  # attributes, and the timestamp's difference from the first one's
                 number,
                 key,

@@ -109,6 +109,25 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & DELETE_HORIZON)
 
 
+def new_header(codec: int, record_count: int, base_ms: int, max_ms: int) -> BatchHeader:
+    """The header of a batch that no broker has seen, without a producer; `seal` completes it."""
+    return BatchHeader(
+        base_offset=0,
+        batch_length=0,
+        partition_leader_epoch=NO_LEADER_EPOCH,
+        magic=2,
+        crc=0,
+        attributes=codec,
+        last_offset_delta=max(0, record_count - 1),
+        base_timestamp=base_ms,
+        max_timestamp=max_ms,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=record_count,
+    )
+
+
 # As `BatchHeader._make`, without counting the fields again after the Struct.
 _new_header: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, BatchHeader)
 

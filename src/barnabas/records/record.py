@@ -20,7 +20,6 @@ from typing import NamedTuple
 from barnabas.errors import CorruptData
 from barnabas.records.batch import (
     HEADER_BYTES,
-    NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -28,13 +27,14 @@ from barnabas.records.batch import (
     TRANSACTIONAL,
     BatchHeader,
     iterate_batches,
+    new_header,
     seal,
     verify_crc,
 )
 from barnabas.records.compression import NONE, compress, decompress
 from barnabas.records.crc32c import Buffer
 from barnabas.records.legacy import iterate_messages
-from barnabas.records.varint import append_varint, finish_varint, read_varint
+from barnabas.records.varint import VARINTS, append_varint, finish_varint, read_varint
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -134,22 +134,17 @@ class BatchBuilder:
     def build(self, base_offset: int = 0) -> bytes:
         """The batch. Its leader epoch is -1: the leader that appends it fills it in."""
         body = self._body if self.codec == NONE else compress(self.codec, self._body)
-        header = BatchHeader(
+        header = new_header(
+            self.codec, self.record_count, self._base_timestamp, self._max_timestamp
+        )
+        owned = header._replace(
             base_offset=base_offset,
-            batch_length=0,
-            partition_leader_epoch=NO_LEADER_EPOCH,
-            magic=2,
-            crc=0,
             attributes=self.codec | (TRANSACTIONAL if self.is_transactional else 0),
-            last_offset_delta=max(0, self.record_count - 1),
-            base_timestamp=self._base_timestamp,
-            max_timestamp=self._max_timestamp,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
-            record_count=self.record_count,
         )
-        return seal(header, body)
+        return seal(owned, body)
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
@@ -158,6 +153,17 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
     for name, content in headers:
         bound += 10 + len(name.encode()) + len(content or b"")
     return bound
+
+
+def nullable(data: bytes | None) -> bytes:
+    """Bytes with their length in front, as keys, values and headers stand in a record."""
+    return VARINTS[-1] if data is None else VARINTS[len(data)] + data
+
+
+def encoded_headers(headers: Headers) -> bytes:
+    """The headers as the end of a record."""
+    pairs = (nullable(name.encode()) + nullable(content) for name, content in headers)
+    return VARINTS[len(headers)] + b"".join(pairs)
 
 
 def _append_nullable(buffer: bytearray, data: bytes | None) -> None:

@@ -6,6 +6,9 @@ bit 0, so that small numbers of either sign are short: 0, -1, 1, -2 are 0, 1, 2,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from barnabas.errors import CorruptData
 from barnabas.records.crc32c import Buffer
 
@@ -46,3 +49,19 @@ def append_varint(buffer: bytearray, number: int) -> None:
         buffer.append(raw & 0x7F | 0x80)
         raw >>= 7
     buffer.append(raw)
+
+
+class _Varints(dict[int, bytes]):
+    def __missing__(self, number: int) -> bytes:
+        made = bytearray()
+        append_varint(made, number)
+        encoded = bytes(made)
+        if -1 <= number < _MOST_KEPT:
+            self[number] = encoded
+        return encoded
+
+
+_MOST_KEPT = 16_384  # sizes, places and small time differences repeat
+
+VARINTS: Final[Mapping[int, bytes]] = _Varints()
+"""Any number of at most 64 bits as a varint; small ones are made once."""

@@ -15,12 +15,12 @@ from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import ColumnOptions, ProducerBatch, ProducerRecord
 from barnabas.client.producer.batch_delivery import BatchDelivery
 from barnabas.client.producer.delivery import call_back
-from barnabas.client.producer.open_records import SealedRecords, new_header
+from barnabas.client.producer.open_records import SealedRecords
 from barnabas.client.producer.partitioner import Partitioner
 from barnabas.client.producer.room import Room
 from barnabas.client.view import TopicView
 from barnabas.errors import ConfigError, MessageTooLarge
-from barnabas.records.batch import HEADER_BYTES
+from barnabas.records.batch import HEADER_BYTES, new_header
 from barnabas.records.compression import CODEC_NAMES, NONE, compress
 from barnabas.records.record import RECORD_OVERHEAD_BYTES
 from barnabas.types import TopicPartition

@@ -6,18 +6,20 @@ those of `records.record.BatchBuilder`, which is the oracle in the tests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
-from barnabas.records.batch import NO_TIMESTAMP, BatchHeader
+from barnabas.records.batch import NO_TIMESTAMP, BatchHeader, new_header
 from barnabas.records.compression import NONE, compress
 from barnabas.records.crc32c import Buffer
-from barnabas.records.record import Headers
-from barnabas.records.varint import append_varint
+from barnabas.records.record import Headers, encoded_headers
+from barnabas.records.varint import VARINTS
 
-_MOST_KEPT: Final = 16_384  # varints; sizes, places and small time differences repeat
+_MOST_RECORDS: Final = 16_384  # whose offset deltas are kept
+_MOST_SIZES: Final = 4_096
+_FEWEST: Final = 8  # records to a time, on average: with fewer the plain way is as fast
 
 
 class OpenRecords:
@@ -31,6 +33,14 @@ class OpenRecords:
         self.values: list[bytes | None] = []
         self.keys: dict[int, bytes] = {}  # by place
         self.headers: dict[int, Headers] = {}
+
+    @classmethod
+    def of_values(cls, values: Sequence[bytes], timestamp_ms: int, codec: int) -> OpenRecords:
+        """Records without keys and headers, all of one time."""
+        records = cls(codec)
+        records.values = list(values)
+        records.timestamps = [timestamp_ms] * len(values)
+        return records
 
     @property
     def count(self) -> int:
@@ -50,56 +60,51 @@ class OpenRecords:
         """The header of a batch without an identity, and the records, compressed."""
         times = self.timestamps
         last, base = max(times, default=NO_TIMESTAMP), times[0] if times else NO_TIMESTAMP
-        body = self._same_sized(base) or self._any_sized(base)
+        body = self._values_alone(base) or self._any(base)
         if self.codec != NONE:
             body = compress(self.codec, body)
         return new_header(self.codec, len(times), base, last), body
 
-    def _same_sized(self, base_ms: int) -> bytes | None:
-        """The records, if they are values of one size, as in a stream of many."""
-        values = self.values
-        if self.keys or self.headers or not 0 < len(values) <= _MOST_KEPT or None in values:
-            return None
-        sizes = set(map(len, values))  # type: ignore[arg-type]  # None is excluded above
-        if len(sizes) > 1:
-            return None
-        size = sizes.pop()
-        # A power of two: there are few of those, so the same ones are found again.
-        tails = _tails(size, 1 << (len(values) - 1).bit_length())
-        parts: list[bytes] = [b""] * (3 * len(values))
-        parts[::3] = self._heads(size, base_ms)
-        parts[1::3] = tails[: len(values)]
-        parts[2::3] = values  # type: ignore[assignment]
-        parts.append(b"\0")
-        parts[0] = parts[0][1:]
-        return b"".join(parts)
+    def _values_alone(self, base_ms: int) -> bytes | None:
+        """The records, if they have values and nothing else, as most have.
 
-    def _heads(self, size: int, base_ms: int) -> list[bytes]:
-        """What precedes each offset delta; records at one time share it.
-
-        The end of the record before, its header count of 0, begins each.
+        What stands around the offset delta depends on the time and the value's size alone. The end
+        of the record before, its header count of 0, begins each.
         """
-        texts, heads = _VARINTS, []
-        plain_size = 3 + len(texts[size]) + size
-        place = 0
-        for time_ms, same in groupby(self.timestamps):
-            time = texts[time_ms - base_ms]
+        values, times, place = self.values, self.timestamps, 0
+        if self.keys or self.headers or not 0 < len(values) <= _MOST_RECORDS or None in values:
+            return None
+        if len(set(times)) * _FEWEST > len(times) + _FEWEST:
+            return None  # each time costs as much as some records
+        # A power of two: there are few of those, so the same ones are found again.
+        offsets = _offsets(1 << (len(values) - 1).bit_length())
+        parts: list[bytes] = []
+        for time_ms, same in groupby(times):
             end = place + len(list(same))
             while place < end:
-                offset_size = len(texts[place])
+                offset_size = len(offsets[place])
                 stop = min(end, 1 << (7 * offset_size - 1))  # where an offset takes a byte more
-                length = texts[plain_size + len(time) + offset_size]
-                heads += [b"\0" + length + b"\0" + time] * (stop - place)
+                some = values[place:stop]
+                sizes = list(map(len, some))  # type: ignore[arg-type]  # None is excluded above
+                heads = _heads(VARINTS[time_ms - base_ms], offset_size)
+                pieces: list[bytes] = [b""] * (4 * len(some))
+                pieces[::4] = map(heads.__getitem__, sizes)
+                pieces[1::4] = offsets[place:stop]
+                pieces[2::4] = map(_VALUE_SIZES.__getitem__, sizes)
+                pieces[3::4] = some  # type: ignore[assignment]
+                parts += pieces
                 place = stop
-        return heads
+        parts[0] = parts[0][1:]
+        parts.append(b"\0")
+        return b"".join(parts)
 
-    def _any_sized(self, base_ms: int) -> bytes:
-        texts, keys, headers = _VARINTS, self.keys, self.headers
+    def _any(self, base_ms: int) -> bytes:
+        texts, keys, headers = VARINTS, self.keys, self.headers
         parts: list[bytes] = []
         for place, (value, time_ms) in enumerate(zip(self.values, self.timestamps, strict=True)):
             key, tail = keys.get(place) if keys else None, b"\0"
             if headers and place in headers:
-                tail = _headers(headers[place])
+                tail = encoded_headers(headers[place])
             time, offset = texts[time_ms - base_ms], texts[place]
             key_size = texts[-1 if key is None else len(key)]
             value_size = texts[-1 if value is None else len(value)]
@@ -127,50 +132,39 @@ class SealedRecords:
         return self.header, self.body
 
 
-class _Varints(dict[int, bytes]):
-    """Numbers as varints, the small ones made once."""
+class _ValueSizes(dict[int, bytes]):
+    """What stands between an offset delta and a value, by the value's size: no key."""
 
-    def __missing__(self, number: int) -> bytes:
-        made = bytearray()
-        append_varint(made, number)
-        if -1 <= number < _MOST_KEPT:
-            self[number] = bytes(made)
-        return bytes(made)
+    def __missing__(self, size_bytes: int) -> bytes:
+        if len(self) >= _MOST_SIZES:
+            self.clear()
+        made = self[size_bytes] = b"\1" + VARINTS[size_bytes]
+        return made
 
 
-_VARINTS: Final[Mapping[int, bytes]] = _Varints()
+class _Heads(dict[int, bytes]):
+    """What stands in front of an offset delta, by the value's size."""
+
+    def __init__(self, time: bytes, offset_size: int) -> None:
+        self._time = time
+        self._fixed_bytes = 1 + len(time) + offset_size
+
+    def __missing__(self, size_bytes: int) -> bytes:
+        if len(self) >= _MOST_SIZES:
+            self.clear()
+        record_bytes = self._fixed_bytes + len(_VALUE_SIZES[size_bytes]) + size_bytes + 1
+        made = self[size_bytes] = b"\0" + VARINTS[record_bytes] + b"\0" + self._time
+        return made
+
+
+_VALUE_SIZES: Final = _ValueSizes()
 
 
 @lru_cache(maxsize=32)
-def _tails(size: int, count: int) -> list[bytes]:
-    """What precedes each of `count` values of this size, from the offset delta on: no key."""
-    value_size = b"\1" + _VARINTS[size]
-    return [_VARINTS[place] + value_size for place in range(count)]
+def _heads(time: bytes, offset_size: int) -> _Heads:
+    return _Heads(time, offset_size)
 
 
-def _headers(headers: Headers) -> bytes:
-    parts = [_VARINTS[len(headers)]]
-    for name, content in headers:
-        encoded = name.encode()
-        parts += (_VARINTS[len(encoded)], encoded)
-        parts += (_VARINTS[-1 if content is None else len(content)], content or b"")
-    return b"".join(parts)
-
-
-def new_header(codec: int, record_count: int, base_ms: int, last_ms: int) -> BatchHeader:
-    """The header of a batch that no broker has seen."""
-    return BatchHeader(
-        base_offset=0,
-        batch_length=0,
-        partition_leader_epoch=-1,
-        magic=2,
-        crc=0,
-        attributes=codec,
-        last_offset_delta=max(0, record_count - 1),
-        base_timestamp=base_ms,
-        max_timestamp=last_ms,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        record_count=record_count,
-    )
+@lru_cache(maxsize=32)
+def _offsets(count: int) -> list[bytes]:
+    return [VARINTS[place] for place in range(count)]

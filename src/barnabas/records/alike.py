@@ -13,9 +13,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from barnabas.errors import CorruptData
 from barnabas.records.batch import BatchHeader
-from barnabas.records.varint import read_varint
+from barnabas.records.layout import Layout, read_layout
 
 _FEWEST = 16  # records to a stretch, on average: with fewer the plain way is as fast
 _SLACK = 64
@@ -30,20 +29,6 @@ class Alike(NamedTuple):
     timestamps_ms: list[int]
     keys: list[bytes | None]
     values: list[bytes | None]
-
-
-class _Layout(NamedTuple):
-    """Where a record's fields begin, from its start; a length of -1 is a null."""
-
-    stride: int
-    time_delta: int
-    offset_delta: int
-    key_length_at: int
-    key: int
-    key_length: int
-    value_length_at: int
-    value: int
-    value_length: int
 
 
 def read_alike(header: BatchHeader, data: bytes) -> Alike | None:
@@ -64,12 +49,10 @@ def read_alike(header: BatchHeader, data: bytes) -> Alike | None:
         done += run
         if done + _SLACK < stretches * _FEWEST:
             return None
-        end = position + run * layout.stride
-        timestamps += _timestamps(header, data, range(position, end, layout.stride), layout)
-        keys += _blobs(data, layout.key, layout.key_length, range(position, end, layout.stride))
-        values += _blobs(
-            data, layout.value, layout.value_length, range(position, end, layout.stride)
-        )
+        end = position + run * layout.size
+        timestamps += _timestamps(header, data, range(position, end, layout.size), layout)
+        keys += _blobs(data, layout.key, layout.key_length, range(position, end, layout.size))
+        values += _blobs(data, layout.value, layout.value_length, range(position, end, layout.size))
         position = end
     if position != len(data):
         return None
@@ -77,41 +60,21 @@ def read_alike(header: BatchHeader, data: bytes) -> Alike | None:
     return Alike(range(first, first + count), timestamps, keys, values)
 
 
-def _layout_at(data: bytes, start: int) -> _Layout | None:
+def _layout_at(data: bytes, start: int) -> Layout | None:
     """The layout of the record at `start`; None if it has headers, or is damaged."""
-    try:
-        size, body = read_varint(data, start)
-        _, offset_delta = read_varint(data, body + 1)
-        _, key_length_at = read_varint(data, offset_delta)
-        key_length, key = read_varint(data, key_length_at)
-        value_length_at = key + max(key_length, 0)
-        value_length, value = read_varint(data, value_length_at)
-        header_count = data[value + max(value_length, 0)]
-    except (IndexError, CorruptData):
+    layout = read_layout(data, start)
+    if layout is None or layout.header_count_at + 1 != layout.size:
         return None
-    if min(key_length, value_length) < -1 or header_count:
-        return None
-    if body + size != value + max(value_length, 0) + 1:
-        return None
-    return _Layout(
-        stride=body + size - start,
-        time_delta=body + 1 - start,
-        offset_delta=offset_delta - start,
-        key_length_at=key_length_at - start,
-        key=key - start,
-        key_length=key_length,
-        value_length_at=value_length_at - start,
-        value=value - start,
-        value_length=value_length,
-    )
+    last = start + layout.header_count_at
+    return layout if data[last : last + 1] == b"\0" else None
 
 
-def _run(data: bytes, position: int, layout: _Layout, most: int) -> int:
+def _run(data: bytes, position: int, layout: Layout, most: int) -> int:
     """How many records from `position` on have this layout.
 
     Each start follows from the length of the record before it, which has been compared.
     """
-    stride = layout.stride
+    stride = layout.size
     run = min(most, (len(data) - position) // stride)
     fixed = (
         *range(layout.time_delta - 1),  # the length; the attributes' octet is unused
@@ -133,12 +96,12 @@ def _run(data: bytes, position: int, layout: _Layout, most: int) -> int:
     return run
 
 
-def _offsets_follow(data: bytes, position: int, layout: _Layout, first: int, run: int) -> bool:
+def _offsets_follow(data: bytes, position: int, layout: Layout, first: int, run: int) -> bool:
     """Whether the offset deltas of `run` records are `first`, `first` + 1 and so on."""
     width = layout.key_length_at - layout.offset_delta
-    end = position + run * layout.stride
+    end = position + run * layout.size
     columns = [
-        data[position + place : end : layout.stride]
+        data[position + place : end : layout.size]
         for place in range(layout.offset_delta, layout.key_length_at)
     ]
     if width == 1 and first + run <= _ONE_OCTET:
@@ -165,7 +128,7 @@ def _longer_deltas() -> tuple[bytes, bytes]:
     )
 
 
-def _timestamps(header: BatchHeader, data: bytes, starts: range, layout: _Layout) -> list[int]:
+def _timestamps(header: BatchHeader, data: bytes, starts: range, layout: Layout) -> list[int]:
     if header.has_log_append_time:
         return [header.max_timestamp] * len(starts)
     base = header.base_timestamp

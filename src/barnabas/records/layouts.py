@@ -26,9 +26,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from barnabas.errors import CorruptData
 from barnabas.records.fields import Blobs, Fields, Integers, Octets
-from barnabas.records.varint import read_varint
+from barnabas.records.layout import Layout, read_layout
 
 Words = npt.NDArray[np.uint64]
 Chosen = npt.NDArray[np.bool_]
@@ -36,21 +35,6 @@ Chosen = npt.NDArray[np.bool_]
 _MOST_CLASSES = 8
 _WORD_BYTES = 8
 HEAD_BYTES = 2 * _WORD_BYTES
-
-
-class Layout(NamedTuple):
-    """Positions of a class's fields from a record's start; a length of -1 is a null."""
-
-    size: int
-    """Of the whole record, its length varint included."""
-    time_delta: int
-    offset_delta: int
-    key_length_at: int
-    key: int
-    key_length: int
-    value_length_at: int
-    value: int
-    value_length: int
 
 
 class Heads(NamedTuple):
@@ -100,34 +84,10 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
 
 def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
     """The layout of the record at `start`; None if it cannot be a class's."""
-    try:
-        size, body = read_varint(data, start)
-        end = body + size
-        time_delta = body + 1
-        _, offset_delta = read_varint(data, time_delta)
-        _, key_length_at = read_varint(data, offset_delta)
-        key_length, key = read_varint(data, key_length_at)
-        value_length_at = key + max(key_length, 0)
-        if key_length < -1 or not key_length_at < value_length_at < end:
-            return None
-        value_length, value = read_varint(data, value_length_at)
-    except (IndexError, CorruptData):
+    layout = read_layout(data, start)
+    if layout is None or layout.key > HEAD_BYTES:
         return None
-    if value_length < -1 or value + max(value_length, 0) > end:
-        return None
-    if key - start > HEAD_BYTES or value - value_length_at > _WORD_BYTES:
-        return None
-    return Layout(
-        end - start,
-        time_delta - start,
-        offset_delta - start,
-        key_length_at - start,
-        key - start,
-        key_length,
-        value_length_at - start,
-        value - start,
-        value_length,
-    )
+    return layout if layout.value - layout.value_length_at <= _WORD_BYTES else None
 
 
 def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout) -> Chosen:

@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
 from barnabas.records.fields import Integers, Octets, equal_width
+from barnabas.records.layout import Layout
 from barnabas.records.layouts import (
     HEAD_BYTES,
     Heads,
-    Layout,
     head_varints,
     layout_at,
     same_head,

@@ -124,7 +124,7 @@ PAGES = (
         (
             _SERVERS,
             ("client/admin/admin_arguments.py", "Names"),
-            ("client/admin/admin_arguments.py", "Partitions"),
+            ("client/arguments.py", "Partitions"),
             ("client/admin/admin_arguments.py", "ConfigText"),
             ("client/admin/admin_arguments.py", "ConfigOperations"),
         ),

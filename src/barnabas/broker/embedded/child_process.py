@@ -69,7 +69,7 @@ class ChildProcess:
         return answer["value"]
 
     def kill(self) -> None:
-        """End it as `kill -9` does: nothing is flushed, no client is told."""
+        """End it as `kill -9` does: nothing is flushed, no client is notified."""
         self._process.kill()
         self.end()
 

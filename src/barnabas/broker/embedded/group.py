@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.embedded.client_thread import ClientThread
-from barnabas.broker.embedded.waiting import TIMEOUT_S, Sight
+from barnabas.broker.embedded.settings import TIMEOUT_S
+from barnabas.broker.embedded.waiting import Sight
 from barnabas.client.offsets import LATEST
 from barnabas.types import TopicPartition
 

@@ -16,12 +16,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from barnabas.broker.embedded.settings import TIMEOUT_S
 from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.client_thread import ClientThread
     from barnabas.broker.embedded.group import Group
     from barnabas.broker.embedded.topic import Topic
+    from barnabas.client.admin.admin_arguments import ConfigText
     from barnabas.client.admin.group_admin import GroupDescription
     from barnabas.client.config import ClientOptions, ConsumerOptions, ProducerOptions
     from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
@@ -32,7 +34,6 @@ _log = logging.getLogger(__name__)
 
 _CLOSING_S = 5.0
 _HEARTBEAT_MS = 250
-_TIMEOUT_S = 10.0  # as `waiting.TIMEOUT_S`, which would load the clients
 
 
 class BrokerHandle(ABC):
@@ -56,9 +57,9 @@ class BrokerHandle(ABC):
         name: str,
         partitions: int | None = None,
         replication_factor: int | None = None,
-        config: Mapping[str, object] | None = None,
+        config: Mapping[str, ConfigText] | None = None,
         *,
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> Topic:
         """The topic of this name, which is created unless it exists.
 
@@ -71,7 +72,7 @@ class BrokerHandle(ABC):
         wanted = WantedTopic(name, partitions, replication_factor, config or {})
         return open_topic(wanted, self._clients(), timeout_s)
 
-    def topics(self, *, timeout_s: float = _TIMEOUT_S) -> list[str]:
+    def topics(self, *, timeout_s: float = TIMEOUT_S) -> list[str]:
         """The names of all topics but the internal ones, sorted."""
         clients = self._clients()
 
@@ -141,7 +142,7 @@ class BrokerHandle(ABC):
         state: str | None = None,
         members: int | None = None,
         lag: int | None = None,
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
         """As `Group.wait_for`, of the group of this name."""
         return self.group(group).wait_for(
@@ -149,7 +150,7 @@ class BrokerHandle(ABC):
         )
 
     def wait_for_topic(
-        self, name: str, partitions: int | None = None, *, timeout_s: float = _TIMEOUT_S
+        self, name: str, partitions: int | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Topic:
         """The topic once it exists and each partition has a leader, or WaitTimeout.
 
@@ -159,12 +160,12 @@ class BrokerHandle(ABC):
 
         return wait_for_topic(name, partitions, self._clients(), timeout_s)
 
-    def wait_for_records(self, topic: str, count: int, *, timeout_s: float = _TIMEOUT_S) -> None:
+    def wait_for_records(self, topic: str, count: int, *, timeout_s: float = TIMEOUT_S) -> None:
         """Return once the topic has at least `count` records, or raise WaitTimeout."""
         self._topic(topic).wait_for_records(count, timeout_s=timeout_s)
 
     def wait_for_isr(
-        self, topic: str, partition: int, isr: Iterable[int], *, timeout_s: float = _TIMEOUT_S
+        self, topic: str, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
     ) -> None:
         """As `Topic.wait_for_isr`."""
         self._topic(topic).wait_for_isr(partition, isr, timeout_s=timeout_s)
@@ -176,7 +177,7 @@ class BrokerHandle(ABC):
         leader: int | None = None,
         *,
         other_than: int | None = None,
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> int:
         """As `Topic.wait_for_leader`."""
         return self._topic(topic).wait_for_leader(

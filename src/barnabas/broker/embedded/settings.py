@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Final
 
 from barnabas.errors import ConfigError
+
+TIMEOUT_S: Final = 10.0
+"""How long a wait of a test lasts unless it says otherwise."""
 
 Setting = str | int | float | bool | os.PathLike[str]
 """A broker config's value as a program writes it."""

@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
 from barnabas.broker.embedded.client_thread import ClientThread
-from barnabas.broker.embedded.waiting import TIMEOUT_S, Sight
+from barnabas.broker.embedded.settings import TIMEOUT_S
+from barnabas.broker.embedded.waiting import Sight
 from barnabas.client import arguments
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.offsets import EARLIEST, LATEST

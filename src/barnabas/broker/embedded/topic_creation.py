@@ -10,6 +10,7 @@ from barnabas.broker.embedded.topic import Topic
 from barnabas.broker.embedded.waiting import Sight
 from barnabas.client import arguments
 from barnabas.client.admin.admin import NewTopic, TopicDescription
+from barnabas.client.admin.admin_arguments import ConfigText
 from barnabas.errors import TopicAlreadyExists, UnknownTopicOrPartition
 
 
@@ -17,7 +18,7 @@ class WantedTopic(NamedTuple):
     name: str
     partitions: int | None  # None: the broker's default, or whatever it has
     replication_factor: int | None  # as above
-    config: Mapping[str, object]  # of a new one
+    config: Mapping[str, ConfigText]  # of a new one
 
 
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
@@ -76,7 +77,7 @@ def _new(wanted: WantedTopic) -> NewTopic:
         wanted.name,
         wanted.partitions or -1,
         wanted.replication_factor or -1,
-        configs={name: _text(value) for name, value in wanted.config.items()},
+        configs=wanted.config,
     )
 
 
@@ -92,7 +93,3 @@ def _compare(wanted: WantedTopic, found: TopicDescription) -> None:
                 f"{argument}: topic {wanted.name!r} exists, and has {count}, not {number}: "
                 "choose another name, or delete it first"
             )
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

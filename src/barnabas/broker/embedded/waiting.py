@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.client.errors import Unreachable
 from barnabas.errors import KafkaError
 
 T = TypeVar("T")
-
-TIMEOUT_S: Final = 10.0
-"""How long a wait lasts unless it is told."""
 
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.1

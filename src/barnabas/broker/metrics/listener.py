@@ -60,7 +60,7 @@ class MetricsListener:
         except OSError as error:
             raise ConfigError(
                 f"barnabas.metrics.port: {host or '*'}:{port} cannot be bound "
-                f"({_reason(error)}); choose another port, or 0 for none"
+                f"({bind_reason(error)}); choose another port, or 0 for none"
             ) from None
         self._server = await loop.create_server(
             lambda: _Connection(self), sock=sock, start_serving=False
@@ -92,7 +92,7 @@ def _listening(host: str, port: int) -> socket.socket:
     return socket.create_server(cast(tuple[str, int], address), family=family)
 
 
-def _reason(error: OSError) -> str:
+def bind_reason(error: OSError) -> str:
     """The system's text alone: `create_server` appends the address."""
     return str(error.strerror or error).partition(" (while ")[0]
 

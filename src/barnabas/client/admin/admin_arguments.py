@@ -14,16 +14,12 @@ from barnabas.types import TopicPartition
 Names = str | Iterable[str]
 """One name or several: of topics, groups or transactions."""
 
-Partitions = TopicPartition | Iterable[TopicPartition]
-"""One partition or several."""
-
 ConfigText = str | int | float | bool | Sequence[str]
 """A config's value: what is not text is converted; a sequence is a list of Kafka's."""
 
 ConfigOperations = ConfigOperation | Iterable[ConfigOperation] | Mapping[str, ConfigText | None]
 """Changes of configs; a mapping sets each name to its value, None sets the default."""
 
-_PAIR = 2
 _INT32_MIN = -(2**31)
 
 
@@ -35,9 +31,7 @@ def names(value: object, argument: str) -> list[str]:
 
 def partitions(value: object, argument: str = "partitions") -> list[TopicPartition]:
     """The partitions, one or several; each a TopicPartition or another pair."""
-    if isinstance(value, tuple) and len(value) == _PAIR and isinstance(value[0], str):
-        return [arguments.topic_partition(value, argument)]
-    return arguments.topic_partitions(value, argument)
+    return arguments.partitions([value], argument)
 
 
 def brokers(value: object, argument: str) -> list[int]:

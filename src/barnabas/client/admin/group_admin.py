@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from barnabas.client import arguments
 from barnabas.client.admin import admin_arguments
-from barnabas.client.admin.admin_arguments import Names, Partitions
+from barnabas.client.admin.admin_arguments import Names
 from barnabas.client.admin.admin_calls import AdminCalls
+from barnabas.client.arguments import Partitions
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.consumer.committed import (
     GroupMetadata,

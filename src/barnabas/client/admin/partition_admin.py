@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from barnabas.client import arguments
 from barnabas.client.admin import admin_arguments
-from barnabas.client.admin.admin_arguments import Partitions
 from barnabas.client.admin.admin_calls import AdminCalls
+from barnabas.client.arguments import Partitions
 from barnabas.client.errors import broker_error, check
 from barnabas.errors import KafkaError, NotController, error_for_code
 from barnabas.protocol.api import (

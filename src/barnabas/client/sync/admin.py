@@ -15,7 +15,7 @@ from barnabas.client.admin.admin import (
     NewTopic,
     TopicDescription,
 )
-from barnabas.client.admin.admin_arguments import ConfigOperations, Names, Partitions
+from barnabas.client.admin.admin_arguments import ConfigOperations, Names
 from barnabas.client.admin.group_admin import GroupDescription, GroupListing
 from barnabas.client.admin.partition_admin import Reassignment
 from barnabas.client.admin.replica_admin import ReplicaEnd
@@ -24,6 +24,7 @@ from barnabas.client.admin.transaction_admin import (
     TransactionDescription,
     TransactionListing,
 )
+from barnabas.client.arguments import Partitions
 from barnabas.client.config import ClientOptions, Servers
 from barnabas.client.offsets import OffsetAndTimestamp
 from barnabas.client.sync.blocking import BlockingClient

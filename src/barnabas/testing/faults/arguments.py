@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
-from typing import Any, Final, Required, TypedDict
+from types import NoneType
+from typing import Any, Final, Required, TypedDict, get_args, get_type_hints
 
 from barnabas.errors import ConfigError, KafkaError
 from barnabas.protocol.api import APIS, Api
@@ -36,23 +36,13 @@ class RuleArguments(TypedDict, total=False):
     after: int
 
 
-_TYPES: Final[Mapping[str, type]] = MappingProxyType(
-    {
-        "api": str,
-        "topic": str,
-        "partition": int,
-        "client_id": str,
-        "broker": int,
-        "listener": str,
-        "replicas": bool,
-        "error": str,
-        "delay_ms": int,
-        "cut": bool,
-        "drop": bool,
-        "count": int,
-        "after": int,
-    }
-)
+def _plain(hint: Any) -> type:
+    """The type of an argument that is given: None is as if it were left out."""
+    plain: type = next(each for each in get_args(hint) or (hint,) if each is not NoneType)
+    return plain
+
+
+_TYPES: Final = {name: _plain(hint) for name, hint in get_type_hints(RuleArguments).items()}
 ARGUMENTS: Final = tuple(_TYPES)
 
 

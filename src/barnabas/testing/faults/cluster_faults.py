@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Never
 from barnabas.errors import ConfigError
 from barnabas.testing.faults.injected import Faults
 from barnabas.testing.faults.isolation import Isolation, sender_of
-from barnabas.testing.faults.machine_faults import Temporary
+from barnabas.testing.faults.temporary import Temporary
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.cluster import Cluster

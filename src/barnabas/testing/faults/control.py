@@ -20,6 +20,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.metrics.listener import bind_reason
 from barnabas.errors import ConfigError
 from barnabas.testing.faults.control_requests import ControlRequests
 from barnabas.testing.faults.http_message import (
@@ -66,7 +67,7 @@ class FaultControl:
         except OSError as error:
             raise ConfigError(
                 f"--test-control {self._port}: the port cannot be bound "
-                f"({str(error.strerror or error).partition(' (while ')[0]}); choose another one"
+                f"({bind_reason(error)}); choose another one"
             ) from None
         self._port = self._server.sockets[0].getsockname()[1]
         _log.warning(

@@ -9,8 +9,8 @@ from typing import Any
 from barnabas.errors import ConfigError
 from barnabas.testing.faults.http_message import Answer, Refused, Request
 from barnabas.testing.faults.injected import Faults
-from barnabas.testing.faults.machine_faults import Temporary
 from barnabas.testing.faults.rule import Rule
+from barnabas.testing.faults.temporary import Temporary
 
 _LOOK_EVERY_S = 0.01
 _MOST_WAIT_MS = 600_000

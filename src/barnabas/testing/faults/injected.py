@@ -15,11 +15,11 @@ from barnabas.testing.faults.machine_faults import (
     ClockFault,
     DiskFault,
     MachineFaults,
-    Temporary,
     clock_fault,
     disk_fault,
 )
 from barnabas.testing.faults.request_rules import RequestRules
+from barnabas.testing.faults.temporary import Temporary
 
 if TYPE_CHECKING:
     from barnabas.broker.server import Server

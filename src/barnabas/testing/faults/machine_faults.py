@@ -8,10 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from barnabas.broker.runtime.interposed_clock import InterposedClock
 from barnabas.broker.runtime.interposed_files import InterposedFiles
@@ -43,24 +41,6 @@ class ClockFault(NamedTuple):
 
     offset_ms: int = 0
     frozen: bool = False
-
-
-class Temporary:
-    """Something that is in force until `remove` or the end of the `with` block."""
-
-    def __init__(self, remove: Callable[[], None]) -> None:
-        self.remove = remove
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.remove()
 
 
 def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Condition
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from barnabas.errors import BarnabasError
 from barnabas.testing.faults.selection import Narrowed
+from barnabas.testing.faults.temporary import Temporary
 
 
 class RuleNotHit(BarnabasError, AssertionError):
@@ -37,10 +37,11 @@ class Action(NamedTuple):
     drop: bool = False
 
 
-class Rule:
+class Rule(Temporary):
     """A rule in force until `remove`, the end of its `with` block, or its `count`th hit.
 
-    Made by `faults.add`. All methods may be called in any thread.
+    Its counters stay when it is removed. Made by `faults.add`. All methods may be called in any
+    thread.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Rule:
         self.match = match
         self.action = action
         self.after, self.count = limits
-        self._remove = remove
+        super().__init__(lambda: remove(self))
         self._changed = Condition()
         self._hits = 0
         self._passed = 0
@@ -102,21 +103,6 @@ class Rule:
                         f"{self._passed} matching requests passed before (after={self.after})"
                     )
                 self._changed.wait(left_s)
-
-    def remove(self) -> None:
-        """Apply it to no request any more; its counters stay."""
-        self._remove(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.remove()
 
     def __repr__(self) -> str:
         shown = [f"{name}={value!r}" for name, value in self.arguments().items()]

@@ -31,6 +31,7 @@ from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.produces import fill
 from tests.kit.broker.topics import create
 from tests.kit.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.waiting import wait_until
 
 
 def broker_threads() -> list[str]:
@@ -239,6 +240,7 @@ class Held(RebalanceListener):
 
 
 def test_tk_1_a_client_in_use_does_not_keep_the_broker(caplog: pytest.LogCaptureFixture) -> None:
+    before = broker_threads()
     held = Held()
     with Broker() as broker:
         broker.topic("t")
@@ -259,6 +261,7 @@ def test_tk_1_a_client_in_use_does_not_keep_the_broker(caplog: pytest.LogCapture
     held.released.set()
     thread.join(PATIENCE_S)
     consumer.close()
+    wait_until(lambda: broker_threads() == before)  # what closed it ends as well
 
 
 def test_tk_1_any_thread_may_start_and_stop() -> None:

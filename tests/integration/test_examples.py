@@ -61,6 +61,7 @@ def test_a_stream_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["textbook.py", "textbook_confluent.py"])
 def test_ux_7_the_textbooks_program(name: str, tmp_path: Path) -> None:
+    """UX-7"""
     printed = run(EXAMPLES / name, tmp_path)
     assert read_in_order(printed) == {f"HelloWorld{number}" for number in range(100)}
     assert printed.endswith("committed in all: 100\n")

@@ -1,4 +1,4 @@
-"""A cluster in the hands of a test, and a broker that runs elsewhere."""
+"""TK-3: a cluster in the hands of a test, and a broker that runs elsewhere."""
 
 from __future__ import annotations
 

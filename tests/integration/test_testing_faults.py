@@ -1,4 +1,4 @@
-"""Fault rules of an embedded broker, as the clients in use meet them."""
+"""TK-4: fault rules of an embedded broker, as the clients in use meet them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixtures as somebody else's suite has them: each test here runs a pytest of its own."""
+"""TK-2: the fixtures as somebody else's suite has them: each test here runs a pytest of its own."""
 
 from __future__ import annotations
 

@@ -42,25 +42,25 @@ class Interceptors:
         return self._passed(self._methods("on_send"), record)
 
     def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
-        """Tell of a record's outcome: its RecordMetadata (offset -1 if it failed), and its error.
+        """Notify of a record's outcome: its RecordMetadata (offset -1 if it failed), and its error.
 
         Called on the client's loop: it must be quick.
         """
-        self._told(self._methods("on_acknowledgement"), metadata, error)
+        self._notify(self._methods("on_acknowledgement"), metadata, error)
 
     def on_consume(self, records: T) -> T:
         """The records to return from a poll."""
         return self._passed(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
-        """Tell of offsets that were committed."""
-        self._told(self._methods("on_commit"), offsets)
+        """Notify of offsets that were committed."""
+        self._notify(self._methods("on_commit"), offsets)
 
     def close(self) -> None:
         """Call each one's `close`, if it has one; more calls do nothing."""
         methods = self._methods("close")
         self._all = ()
-        self._told(methods)
+        self._notify(methods)
 
     def _methods(self, name: str) -> list[Method]:
         found = (getattr(each, name, None) for each in self._all)
@@ -78,7 +78,7 @@ class Interceptors:
                 _log.exception("interceptor %s failed and is skipped", _name(method))
         return given
 
-    def _told(self, methods: Sequence[Method], *news: object) -> None:
+    def _notify(self, methods: Sequence[Method], *news: object) -> None:
         for method in methods:
             try:
                 method(*news)

@@ -285,7 +285,6 @@ class OsFiles:
             os.close(descriptor)
 
     def lock(self, path: Path) -> Lock:
-
         descriptor = -1
         try:
             if not _locks_open_files() and _is_open_here(path):

@@ -119,7 +119,7 @@ def _of_class(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
-    """Print what the tool does and its options, to standard error if nobody asked."""
+    """Print what the tool does and its options, to standard error unless it was asked for."""
     lines = [
         tool.about,
         "",

@@ -118,7 +118,7 @@ class ProducerBatch:
         self.sealed_count = 0  # of records, once it is encoded
         self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
         self.limit_bytes = limit_bytes  # below which records may join it; 0: none may
-        self.counted_bytes = 0  # of its records, those the partitioner was told of
+        self.counted_bytes = 0  # of its records, those that the partitioner has counted
         self.created_ms = created_ms
         self.attempts = 0
         self.base_sequence = -1  # -1 until one is assigned

@@ -142,7 +142,7 @@ class Intake:
             self._count_open(topic)
 
     def _count_open(self, topic: str) -> None:
-        """Tell the partitioner what has joined the topic's open batch."""
+        """Have the partitioner count what has joined the topic's open batch."""
         batch = self._open.pop(topic, None)
         if batch is not None:
             self._partitioner.appended(topic, batch.size_bytes - batch.counted_bytes)
@@ -200,21 +200,6 @@ class Intake:
             # keep the sender from running until the buffer is full.
             await asyncio.sleep(0)
         return delivery
-
-    async def send_record(self, record: ProducerRecord) -> Delivery:
-        """As `send`, for a `ProducerRecord`."""
-        if type(record) is ProducerRecord:
-            topic, value, key, partition, timestamp_ms, headers = record
-            if partition is None and timestamp_ms is None and not headers:
-                joined = self.join(topic, value, key)
-                if joined is not None:
-                    return joined
-        try:
-            checked = self.checked(record)
-        except BarnabasError as error:
-            self.refused(error, record)
-            raise
-        return await self.send_checked(checked)
 
     def knows_topic(self, topic: str) -> bool:
         """Whether the topic's metadata is known; in any thread."""

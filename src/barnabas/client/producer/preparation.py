@@ -40,7 +40,7 @@ class Preparation:
         return record._replace(value=value, key=key)
 
     def acknowledged(self, delivery: Delivery) -> None:
-        """Tell interceptors of the outcome of a record that was queued."""
+        """Notify interceptors of the outcome of a record that was queued."""
         error = delivery.exception()
         if error is None:
             self._interceptors.on_acknowledgement(delivery.result(), None)
@@ -50,7 +50,7 @@ class Preparation:
             self._interceptors.on_acknowledgement(metadata, error)
 
     def refused(self, topic: str, partition: int | None, error: BaseException) -> None:
-        """Tell interceptors of a record that was not queued."""
+        """Notify interceptors of a record that was not queued."""
         where = _NO_PARTITION if partition is None else partition
         self._interceptors.on_acknowledgement(RecordMetadata(topic, where, -1, -1), error)
 

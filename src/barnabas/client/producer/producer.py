@@ -29,7 +29,7 @@ from barnabas.client.producer.batch import (
 from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelivery, OnDelivery
 from barnabas.client.producer.delivery import Delivery, flushed
 from barnabas.client.producer.intake import Intake
-from barnabas.errors import ConfigError, CorruptData, MessageTooLarge
+from barnabas.errors import BarnabasError, ConfigError, CorruptData, MessageTooLarge
 from barnabas.records.batch import CODEC_MASK, HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.types import TopicPartition
 
@@ -37,27 +37,6 @@ if TYPE_CHECKING:
     from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
     from barnabas.client.producer.transaction_scope import TransactionScope
     from barnabas.client.producer.transactions import Transactions
-
-_PUBLIC = (
-    "abort_transaction",
-    "begin_transaction",
-    "close",
-    "commit_transaction",
-    "flush",
-    "init_transactions",
-    "metrics",
-    "partitions_for",
-    "purge",
-    "send",
-    "send_batch",
-    "send_columns",
-    "send_many",
-    "send_offsets_to_transaction",
-    "send_record",
-    "start",
-    "statistics",
-    "transaction",
-)
 
 
 class Producer(Intake):
@@ -190,7 +169,8 @@ class Producer(Intake):
         await self.close()
 
     def __dir__(self) -> list[str]:
-        return list(_PUBLIC)
+        # Its own methods; those of `Intake` are for the blocking producer.
+        return [name for name in vars(Producer) if not name.startswith("_")]
 
     def __repr__(self) -> str:
         servers = ",".join(f"{host}:{port}" for host, port in self._cluster.servers)
@@ -297,6 +277,21 @@ class Producer(Intake):
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         return delivery
+
+    async def send_record(self, record: ProducerRecord) -> Delivery:
+        """As `send`, for a `ProducerRecord`."""
+        if type(record) is ProducerRecord:
+            topic, value, key, partition, timestamp_ms, headers = record
+            if partition is None and timestamp_ms is None and not headers:
+                joined = self.join(topic, value, key)
+                if joined is not None:
+                    return joined
+        try:
+            checked = self.checked(record)
+        except BarnabasError as error:
+            self.refused(error, record)
+            raise
+        return await self.send_checked(checked)
 
     @overload
     async def send_many(

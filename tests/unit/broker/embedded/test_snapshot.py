@@ -1,4 +1,4 @@
-"""A broker's whole state, saved and restored."""
+"""TK-5: a broker's whole state, saved and restored."""
 
 from __future__ import annotations
 

@@ -75,6 +75,12 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
     return found
 
 
+def client_properties(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """`linger.ms=5` texts as options of a client, `linger_ms`. Raises UsageError."""
+    given = key_values(pairs, option)
+    return {name.replace(".", "_"): value for name, value in given.items()}
+
+
 def unescaped(text: str) -> bytes:
     r"""The bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
     replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}

@@ -14,12 +14,12 @@ from barnabas.cli.kafka.tool import (
     Line,
     NotCovered,
     Tool,
-    client_configs,
+    admin_of,
     servers,
 )
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
-from barnabas.client.admin.admin import Admin, BrokerDescription
+from barnabas.client.admin.admin import BrokerDescription
 from barnabas.client.channel import BrokerAddress, Channel, system_seams
 from barnabas.client.config import ClientConfig
 from barnabas.protocol.api import API_VERSIONS, APIS
@@ -82,7 +82,7 @@ def run(given: Given) -> int:
 
 
 async def _all_brokers(given: Given) -> str:
-    async with Admin(servers(given), **client_configs(given)) as admin:
+    async with admin_of(given) as admin:
         brokers = (await admin.describe_cluster()).brokers
     return "".join([broker_text(broker, await _versions(broker)) for broker in brokers])
 

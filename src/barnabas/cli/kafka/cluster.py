@@ -10,14 +10,13 @@ from barnabas.cli.kafka.tool import (
     NotCovered,
     Retired,
     Tool,
+    admin_of,
     at_servers,
-    client_configs,
     no_client_configs,
     servers,
 )
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
-from barnabas.client.admin.admin import Admin
 
 _COMMANDS = ("cluster-id", "unregister")
 
@@ -48,7 +47,7 @@ def run(given: Given) -> int:
 
 
 async def _cluster_id(given: Given) -> str:
-    async with Admin(servers(given), **client_configs(given, "config")) as admin:
+    async with admin_of(given, "config") as admin:
         return (await admin.describe_cluster()).cluster_id
 
 

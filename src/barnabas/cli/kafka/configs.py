@@ -18,8 +18,8 @@ from barnabas.cli.kafka.tool import (
     NotCovered,
     Retired,
     Tool,
+    admin_of,
     at_servers,
-    client_configs,
     flagged,
     named,
     no_client_configs,
@@ -175,13 +175,9 @@ def run(given: Given) -> int:
     return EXIT_OK
 
 
-def _admin(given: Given) -> Admin:
-    return Admin(servers(given), **client_configs(given))
-
-
 async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
     everything = "all" in given
-    async with _admin(given) as admin:
+    async with admin_of(given) as admin:
         if names is None:
             names = await _every_name(admin, kind)
         for name in names:
@@ -203,7 +199,7 @@ async def _alter(given: Given, kind: int, names: list[str] | None) -> None:
     if names is None:
         raise BadCommandLine("an entity-name or default entity must be specified with --alter")
     changes = _changes(given)
-    async with _admin(given) as admin:
+    async with admin_of(given) as admin:
         for name in names:
             resource = ConfigResource(kind, name)
             await _refuse_unset(admin, resource, changes)

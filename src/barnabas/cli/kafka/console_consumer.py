@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from barnabas.cli.complaint import warn
 from barnabas.cli.kafka.message_layout import Layout, default_layout, deserializer, nothing
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
@@ -22,25 +20,27 @@ from barnabas.cli.kafka.tool import (
     Retired,
     Tool,
     at_servers,
+    file_configs,
     flagged,
     named,
     no_client_configs,
+    own_options,
     patterns,
     servers,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values, run_client
+from barnabas.cli.records.place import own_group_id
 from barnabas.cli.records.start_position import Start, Subscribed, give_back, go_to
 from barnabas.client.config import ClientConfig, ConsumerConfig
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
-from barnabas.clock import SystemClock, SystemRandom
+from barnabas.clock import SystemClock
 from barnabas.config import load_properties
 
-_WHO = "kafka-console-consumer.sh"
+_UNUSED = ("bootstrap.servers", "key.deserializer", "value.deserializer")
 _ERROR = "ERROR Error processing message, terminating consumer process"
 _POLL_MS = 1_000
-_OWN_GROUPS = 100_000
 _OFFSETS = "OffsetsMessageFormatter"
 _GROUPS = "GroupMetadataMessageFormatter"
 _OLD_PACKAGE = "kafka.coordinator.group.GroupMetadataManager$"
@@ -144,10 +144,7 @@ def _offset(given: Given) -> str | int:
 
 def _configs(given: Given) -> dict[str, str]:
     """The consumer's configs, the file's and the line's, which win. Raises NotCovered."""
-    path = given.text("consumer.config")
-    of_file = {} if path is None else load_properties(path)
-    if of_file.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
-        raise NotCovered(f"{path}: clients of Barnabas speak PLAINTEXT only")
+    of_file = file_configs(given, "consumer.config")
     return {**of_file, **key_values(given.texts("consumer-property"), "--consumer-property")}
 
 
@@ -221,7 +218,7 @@ def run(given: Given) -> int:
         start = Subscribed(patterns(include, "include"))
         if group is None:
             # Only groups find new topics; this one commits nothing (UX-2).
-            options["group_id"] = f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
+            options["group_id"] = own_group_id()
             options["enable_auto_commit"] = False
     elif group is not None:
         start = Subscribed((topic or "",))
@@ -260,12 +257,9 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
-    for name, value in configs.items():
-        option = name.replace(".", "_")
-        if option in ClientConfig._fields or option in ConsumerConfig._fields:
-            options[option] = value
-        elif name not in ("bootstrap.servers", "key.deserializer", "value.deserializer"):
-            warn(_WHO, f"{name}={shlex.quote(value)} has no effect on our consumer")
+    options |= own_options(
+        configs, (*ClientConfig._fields, *ConsumerConfig._fields), _UNUSED, "consumer"
+    )
     if group is not None:
         options["group_id"] = group
     return options

@@ -5,13 +5,11 @@ As in Kafka a record that no broker accepted is an error on standard error, not 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import click
 
-from barnabas.cli.complaint import warn
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, Option, flags, values
 from barnabas.cli.kafka.tool import (
@@ -22,8 +20,10 @@ from barnabas.cli.kafka.tool import (
     Retired,
     Tool,
     at_servers,
+    file_configs,
     named,
     no_client_configs,
+    own_options,
     servers,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
@@ -36,7 +36,7 @@ from barnabas.client.producer.producer import Producer
 from barnabas.config import load_properties
 from barnabas.errors import BarnabasError
 
-_WHO = "kafka-console-producer.sh"
+_UNUSED = ("bootstrap.servers", "key.serializer", "value.serializer")
 _READER = "LineMessageReader"
 _CONFIGS = {
     "batch-size": "batch.size",
@@ -147,10 +147,6 @@ def _compression(given: Given) -> str:
 
 def _configs(given: Given) -> dict[str, str]:
     """The producer's configs, of the file, the options and --producer-property, which wins."""
-    path = given.text("producer.config")
-    of_file = {} if path is None else load_properties(path)
-    if of_file.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
-        raise NotCovered(f"{path}: clients of Barnabas speak PLAINTEXT only")
     of_options = {}
     for option, name in _CONFIGS.items():
         number = given.number(option, 0, 2**63 - 1)
@@ -162,7 +158,7 @@ def _configs(given: Given) -> dict[str, str]:
     if "compression-codec" in given:
         of_options["compression.type"] = _compression(given)
     of_line = key_values(given.texts("producer-property"), "--producer-property")
-    return {**of_file, **of_options, **of_line}
+    return {**file_configs(given, "producer.config"), **of_options, **of_line}
 
 
 def explain(given: Given) -> list[Line]:
@@ -200,13 +196,10 @@ def run(given: Given) -> int:
     """Send the lines of standard input."""
     reader = _reader(given)
     address = servers(given)
-    options: dict[str, Any] = {"client_id": "console-producer", "linger_ms": 5}
-    for name, value in _configs(given).items():
-        option = name.replace(".", "_")
-        if option in ClientConfig._fields or option in ProducerConfig._fields:
-            options[option] = value
-        elif name not in ("bootstrap.servers", "key.serializer", "value.serializer"):
-            warn(_WHO, f"{name}={shlex.quote(value)} has no effect on our producer")
+    own = own_options(
+        _configs(given), (*ClientConfig._fields, *ProducerConfig._fields), _UNUSED, "producer"
+    )
+    options: dict[str, Any] = {"client_id": "console-producer", "linger_ms": 5, **own}
     producer = Producer(address, **options)
     try:
         with Input(None) as source:

@@ -50,13 +50,11 @@ _TYPES = ("Classic", "Consumer")
 
 def _check(given: Given) -> str:
     """The action. Raises BadCommandLine for options that do not go with it."""
-    found = [name for name in _ACTIONS if name in given]
-    if len(found) != 1:
-        raise BadCommandLine(
-            "Command must include exactly one action: --list, --describe, --delete, "
-            "--reset-offsets, --delete-offsets."
-        )
-    action = found[0]
+    action = given.one_of(
+        *_ACTIONS,
+        complaint="Command must include exactly one action: --list, --describe, --delete, "
+        "--reset-offsets, --delete-offsets.",
+    )
     servers(given)
     if action == "describe":
         given.one_of("group", "all-groups")

@@ -13,11 +13,10 @@ from barnabas.cli.kafka.tool import (
     ZOOKEEPER,
     Line,
     Tool,
+    admin_of,
     at_servers,
-    client_configs,
     named,
     no_client_configs,
-    servers,
 )
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
@@ -38,7 +37,7 @@ def run(given: Given) -> int:
     """Delete them; as in Kafka a refusal is text on standard output, and the exit code is 0."""
     path = Path(given.required("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
-    admin = Admin(servers(given), **client_configs(given))
+    admin = admin_of(given)
     click.echo("Executing records delete operation")
     outcomes = run_client(_delete(admin, offsets))
     click.echo("Records delete operation completed:")

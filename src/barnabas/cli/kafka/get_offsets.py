@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import click
@@ -16,17 +16,17 @@ from barnabas.cli.kafka.tool import (
     Line,
     NotCovered,
     Tool,
+    admin_of,
     at_servers,
-    client_configs,
     no_client_configs,
     patterns,
     plain_names,
-    servers,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.offsets.command import offset_lines
 from barnabas.cli.options import run_client
 from barnabas.client.admin.admin import Admin
-from barnabas.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from barnabas.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, OffsetAndTimestamp
 from barnabas.errors import KafkaError
 from barnabas.types import TopicPartition
 
@@ -151,7 +151,7 @@ def run(given: Given) -> int:
 
 async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
     internal = "exclude-internal-topics" not in given
-    async with Admin(servers(given), **client_configs(given)) as admin:
+    async with admin_of(given) as admin:
         topics = await admin.describe_topics()
         led = {
             TopicPartition(topic.name, each.partition): each.leader >= 0
@@ -166,22 +166,36 @@ async def _print_offsets(given: Given, wanted: Matches, at: int) -> int:
                 err=True,
             )
             return EXIT_FAILURE
-        for name in chosen:
-            if not led[name]:
-                click.echo(f"Skip getting offsets for topic-partition {name}: no leader", err=True)
-                continue
-            try:
-                found = (await admin.list_offsets({name: at}))[name]
-            except KafkaError as error:
-                reason = java_message(error)
-                click.echo(
-                    f"Skip getting offsets for topic-partition {name} due to error: {reason}",
-                    err=True,
-                )
-                continue
-            if found.offset >= 0:
-                click.echo(f"{name.topic}:{name.partition}:{found.offset}")
+        outcomes = await _outcomes(admin, [name for name in chosen if led[name]], at)
+    for name in chosen:
+        outcome = outcomes.get(name)
+        if outcome is None:
+            click.echo(f"Skip getting offsets for topic-partition {name}: no leader", err=True)
+        elif isinstance(outcome, KafkaError):
+            reason = java_message(outcome)
+            click.echo(
+                f"Skip getting offsets for topic-partition {name} due to error: {reason}", err=True
+            )
+        else:
+            for line in offset_lines({name: outcome}):
+                click.echo(line)
     return EXIT_OK
+
+
+async def _outcomes(
+    admin: Admin, names: Sequence[TopicPartition], at: int
+) -> Mapping[TopicPartition, OffsetAndTimestamp | KafkaError]:
+    """All at once; one by one if any is refused, so that each has its own error."""
+    try:
+        return await admin.list_offsets(dict.fromkeys(names, at))
+    except KafkaError:
+        outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}
+        for name in names:
+            try:
+                outcomes |= await admin.list_offsets({name: at})
+            except KafkaError as error:
+                outcomes[name] = error
+        return outcomes
 
 
 TOOL = Tool(

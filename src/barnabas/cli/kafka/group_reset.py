@@ -89,13 +89,12 @@ async def _reset(
 def _request(given: Given, names: GroupNames) -> ResetRequest:
     """The reset that the options make up. Raises BadCommandLine."""
     given.not_with("execute", "dry-run")
-    found = [name for name in TARGETS if name in given]
-    if len(found) != 1:
-        raise BadCommandLine(
-            f"Option '[reset-offsets]' requires one of the following scenarios: "
-            f"{', '.join(f'--{name}' for name in TARGETS)}"
-        )
-    if found[0] == "from-file":
+    target = given.one_of(
+        *TARGETS,
+        complaint="Option '[reset-offsets]' requires one of the following scenarios: "
+        f"{', '.join(f'--{name}' for name in TARGETS)}",
+    )
+    if target == "from-file":
         path = Path(given.text("from-file") or "")
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             return ResetRequest(names, None, [], file.read())
@@ -105,9 +104,9 @@ def _request(given: Given, names: GroupNames) -> ResetRequest:
         )
     try:
         selections = [selection(text) for text in given.texts("topic")]
-        return ResetRequest(names, _target(given, found[0]), selections, None)
+        return ResetRequest(names, _target(given, target), selections, None)
     except (BadReset, BadInstant) as error:
-        raise BadCommandLine(f"--{found[0]} {error}") from error
+        raise BadCommandLine(f"--{target} {error}") from error
 
 
 def _target(given: Given, name: str) -> Target:

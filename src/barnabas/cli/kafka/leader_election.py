@@ -13,17 +13,15 @@ from barnabas.cli.kafka.tool import (
     ZOOKEEPER,
     Line,
     Tool,
+    admin_of,
     at_servers,
-    client_configs,
     flagged,
     named,
     no_client_configs,
-    servers,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.cli.partitions.reassign_plan import read_names
-from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.partition_admin import PREFERRED, UNCLEAN
 from barnabas.errors import ElectionNotNeeded, KafkaError
 from barnabas.types import TopicPartition
@@ -90,7 +88,7 @@ def run(given: Given) -> int:
 async def _elect(
     given: Given, kind: int, names: list[TopicPartition] | None
 ) -> dict[TopicPartition, KafkaError | None]:
-    async with Admin(servers(given), **client_configs(given, "admin.config")) as admin:
+    async with admin_of(given, "admin.config") as admin:
         return dict(sorted((await admin.elect_leaders(kind, names)).items()))
 
 

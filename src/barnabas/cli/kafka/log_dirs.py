@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -13,14 +11,14 @@ from barnabas.cli.kafka.tool import (
     ZOOKEEPER,
     Line,
     Tool,
+    admin_of,
     at_servers,
-    client_configs,
     no_client_configs,
-    servers,
 )
+from barnabas.cli.log_dirs.command import describe_lines, with_replicas_of
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
-from barnabas.client.admin.admin import Admin, LogDirDescription
+from barnabas.client.admin.admin import LogDirDescription
 
 
 def explain(given: Given) -> list[Line]:
@@ -61,42 +59,15 @@ def run(given: Given) -> int:
             err=True,
         )
         return EXIT_FAILURE
-    asked = brokers or sorted(found)
-    click.echo("Querying brokers for log directories information")
-    click.echo(f"Received log directory information from brokers {','.join(map(str, asked))}")
-    values = [_broker(broker, found[broker], topics) for broker in asked]
-    click.echo(json.dumps({"brokers": values, "version": 1}, separators=(",", ":")))
+    asked = {broker: found[broker] for broker in brokers or sorted(found)}
+    for line in describe_lines(with_replicas_of(topics, asked)):
+        click.echo(line)
     return EXIT_OK
 
 
 async def _described(given: Given) -> Mapping[int, tuple[LogDirDescription, ...]]:
-    async with Admin(servers(given), **client_configs(given)) as admin:
+    async with admin_of(given) as admin:
         return await admin.describe_log_dirs()
-
-
-def _broker(
-    broker: int, directories: tuple[LogDirDescription, ...], topics: set[str]
-) -> dict[str, Any]:
-    return {
-        "broker": broker,
-        "logDirs": [
-            {
-                "partitions": [
-                    {
-                        "partition": str(name),
-                        "size": replica.size_bytes,
-                        "offsetLag": replica.offset_lag,
-                        "isFuture": replica.is_future,
-                    }
-                    for name, replica in directory.replicas.items()
-                    if not topics or name.topic in topics
-                ],
-                "error": directory.error,
-                "logDir": directory.path,
-            }
-            for directory in directories
-        ],
-    }
 
 
 TOOL = Tool(

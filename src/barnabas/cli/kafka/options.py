@@ -93,11 +93,11 @@ class Given:
         self.need(name)
         return self.text(name) or ""
 
-    def one_of(self, *names: str) -> str:
-        """The only one of these that is given. Raises BadCommandLine."""
+    def one_of(self, *names: str, complaint: str = "") -> str:
+        """The only one of these that is given. Raises BadCommandLine, in the tool's own words."""
         found = [name for name in names if name in self]
         if len(found) != 1:
-            raise BadCommandLine(f"give exactly one of {_listed(names)}")
+            raise BadCommandLine(complaint or f"give exactly one of {_listed(names)}")
         return found[0]
 
     def only_with(self, name: str, *others: str) -> None:

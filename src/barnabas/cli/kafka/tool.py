@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.cli.complaint import warn
 from barnabas.cli.kafka.options import BadCommandLine, Given, Option
 from barnabas.errors import BarnabasError
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
 
 Line = list[str]
 """The words of one of our command lines, without `barnabas`."""
@@ -65,15 +70,14 @@ def at_servers(given: Given) -> Line:
     return ["--bootstrap-server", servers(given)]
 
 
-def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
-    """The properties in the file of client configs, as options of our clients.
+def file_configs(given: Given, option: str) -> dict[str, str]:
+    """The properties in a file of client configs; none without the option.
 
     Raises NotCovered for a secured connection, ConfigError for a file that cannot be read.
     """
     path = given.text(option)
     if path is None:
         return {}
-    from barnabas.client.config import ClientConfig
     from barnabas.config import load_properties
 
     settings = load_properties(path)
@@ -82,8 +86,42 @@ def client_configs(given: Given, option: str = "command-config") -> dict[str, An
         raise NotCovered(
             f"{path}: security.protocol {protocol}: clients of Barnabas speak PLAINTEXT only"
         )
-    named = {name.replace(".", "_"): value for name, value in settings.items()}
+    return settings
+
+
+def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
+    """Those of `file_configs` that every client of ours has, as its options."""
+    from barnabas.client.config import ClientConfig
+
+    named = {name.replace(".", "_"): value for name, value in file_configs(given, option).items()}
     return {name: value for name, value in named.items() if name in ClientConfig._fields}
+
+
+def admin_of(given: Given, option: str = "command-config") -> Admin:
+    """A client for the brokers and the file of client configs that the line names."""
+    from barnabas.client.admin.admin import Admin
+
+    return Admin(servers(given), **client_configs(given, option))
+
+
+def own_options(
+    configs: Mapping[str, str], fields: Collection[str], unused: Collection[str], client: str
+) -> dict[str, str]:
+    """The configs that our client has (`fields`), as options; warns of others but the unused.
+
+    `client`: "producer" or "consumer".
+    """
+    options: dict[str, str] = {}
+    for name, value in configs.items():
+        option = name.replace(".", "_")
+        if option in fields:
+            options[option] = value
+        elif name not in unused:
+            warn(
+                f"kafka-console-{client}.sh",
+                f"{name}={shlex.quote(value)} has no effect on our {client}",
+            )
+    return options
 
 
 def no_client_configs(given: Given, option: str = "command-config") -> None:

@@ -16,8 +16,8 @@ from barnabas.cli.kafka.tool import (
     NotCovered,
     Retired,
     Tool,
+    admin_of,
     at_servers,
-    client_configs,
     flagged,
     named,
     no_client_configs,
@@ -74,13 +74,11 @@ class Refused(BarnabasError):
 
 def _check(given: Given) -> str:
     """The action. Raises BadCommandLine for options that do not go with it."""
-    found = [name for name in _ACTIONS if name in given]
-    if len(found) != 1:
-        raise BadCommandLine(
-            "Command must include exactly one action: --list, --describe, --create, --alter or "
-            "--delete"
-        )
-    action = found[0]
+    action = given.one_of(
+        *_ACTIONS,
+        complaint="Command must include exactly one action: --list, --describe, --create, --alter "
+        "or --delete",
+    )
     servers(given)
     if "describe" in given and "if-exists" in given and "topic" not in given:
         raise BadCommandLine("--topic is required to describe a topic")
@@ -162,10 +160,6 @@ def run(given: Given) -> int:
     return EXIT_OK
 
 
-def _admin(given: Given) -> Admin:
-    return Admin(servers(given), **client_configs(given))
-
-
 async def _create(given: Given) -> None:
     name = given.required("topic")
     if "." in name or "_" in name:
@@ -183,7 +177,7 @@ async def _create(given: Given) -> None:
         key_values(given.texts("config"), "--config"),
         assignment,
     )
-    async with _admin(given) as admin:
+    async with admin_of(given) as admin:
         try:
             await admin.create_topics([topic])
         except TopicAlreadyExists:
@@ -194,12 +188,12 @@ async def _create(given: Given) -> None:
 
 
 async def _list(given: Given) -> None:
-    async with _admin(given) as admin:
+    async with admin_of(given) as admin:
         click.echo("\n".join(await _names(admin, given)))
 
 
 async def _describe(given: Given) -> None:
-    async with _admin(given) as admin:
+    async with admin_of(given) as admin:
         found = await _described(admin, given)
         if _OVERRIDES in given:
             click.echo("".join(map(_heading, found)), nl=False)
@@ -231,7 +225,7 @@ async def _alter(given: Given) -> None:
     count = given.number("partitions", 1)
     assert count is not None
     assignment = _assignment(given)
-    async with _admin(given) as admin:
+    async with admin_of(given) as admin:
         names = await _existing(admin, given)
         for topic in await admin.describe_topics(names) if names else ():
             there = len(topic.partitions)
@@ -242,7 +236,7 @@ async def _alter(given: Given) -> None:
 
 
 async def _delete(given: Given) -> None:
-    async with _admin(given) as admin:
+    async with admin_of(given) as admin:
         names = await _existing(admin, given)
         if names:
             await admin.delete_topics(names)

@@ -67,11 +67,8 @@ def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, s
             f"--broker {min(missing)}: no such broker is alive; there are "
             f"{', '.join(map(str, every))}"
         )
-    found = {
-        broker_id: tuple(_only(directory, topics) for directory in directories)
-        for broker_id, directories in every.items()
-        if not brokers or broker_id in brokers
-    }
+    chosen = {each: every[each] for each in every if not brokers or each in brokers}
+    found = with_replicas_of(topics, chosen)
     if as_json:
         click.echo(json.dumps(_values(found), indent=2))
     elif sys.stdout.isatty():
@@ -112,10 +109,17 @@ def describe_lines(found: Described) -> Iterator[str]:
     yield json.dumps({"brokers": brokers, "version": 1}, separators=(",", ":"))
 
 
-def _only(directory: LogDirDescription, topics: Collection[str]) -> LogDirDescription:
-    """The directory with the replicas of these topics; of all, if there are none."""
+def with_replicas_of(topics: Collection[str], found: Described) -> Described:
+    """The directories with the replicas of these topics; of all, if none is named."""
     if not topics:
-        return directory
+        return found
+    return {
+        broker_id: tuple(_only(directory, topics) for directory in directories)
+        for broker_id, directories in found.items()
+    }
+
+
+def _only(directory: LogDirDescription, topics: Collection[str]) -> LogDirDescription:
     replicas = {name: each for name, each in directory.replicas.items() if name.topic in topics}
     return directory._replace(replicas=replicas)
 

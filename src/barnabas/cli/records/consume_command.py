@@ -13,7 +13,7 @@ from barnabas.cli.completion import group_ids
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.missing import why_no_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import as_json, key_values, run_client, topic_name
+from barnabas.cli.options import as_json, client_properties, run_client, topic_name
 from barnabas.cli.records.end_position import Ends
 from barnabas.cli.records.layout import (
     BadFormat,
@@ -136,7 +136,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas consume test --from-beginning --format timestamp,key,value | sort
       barnabas consume __consumer_offsets --partition 6 --offset earliest --format offsets
     """
-    own = _properties(properties)
+    own = client_properties(properties, "--consumer-property")
     plan = planned(Place(**{"group": own.get("group_id"), **_given(place)}))
     options = {**_options(plan, isolation_level), **own}
     if plan.group is not None:
@@ -250,12 +250,6 @@ def _place(record: ConsumerRecord) -> tuple[str, int, int]:
 
 def _given(place: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in place.items() if value is not None}
-
-
-def _properties(properties: tuple[str, ...]) -> dict[str, Any]:
-    """The configs of --consumer-property as options. Raises UsageError."""
-    given = key_values(properties, "--consumer-property")
-    return {name.replace(".", "_"): value for name, value in given.items()}
 
 
 def _options(plan: Plan, isolation_level: str) -> dict[str, Any]:

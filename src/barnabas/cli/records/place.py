@@ -62,12 +62,16 @@ def planned(place: Place) -> Plan:
         raise click.UsageError(f"a group starts at its committed offsets: leave out {named}")
     is_own_group = group is None and not place.names_a_position
     if is_own_group:
-        # As Kafka's console consumer.
-        group = f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
+        group = own_group_id()
     start = start_of(topic, place.include, group, place.partitions, origin)
     if isinstance(start, Subscribed):
         start = start._replace(from_now=is_own_group and origin == "latest")
     return Plan(start, group, is_own_group, from_beginning, place.has_end, to_ms)
+
+
+def own_group_id() -> str:
+    """The id of a group for one command alone, as Kafka's console consumer makes it."""
+    return f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
 
 
 def _topic(place: Place) -> str | None:

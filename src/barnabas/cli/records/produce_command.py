@@ -16,7 +16,7 @@ from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import INT32, key_values, one_topic, run_client, unescaped
+from barnabas.cli.options import INT32, client_properties, one_topic, run_client, unescaped
 from barnabas.cli.progress import Progress
 from barnabas.cli.records.feed import FileFeed, LineFeed
 from barnabas.cli.records.json_lines import JsonFormat
@@ -165,8 +165,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
         topic_argument, files = None, (str(topic_argument), *files)
     topic = one_topic(topic_argument, topic_option)
     names = [*files, *paths]
-    given = key_values(properties, "--producer-property")
-    own = {name.replace(".", "_"): value for name, value in given.items()}
+    own = client_properties(properties, "--producer-property")
     options: dict[str, Any] = {
         "linger_ms": 5,
         "batch_size": 65_536,

@@ -11,7 +11,7 @@ import click
 from barnabas.cli.completion import group_ids
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_OK
-from barnabas.cli.options import INT64, key_values, one_topic, run_client, topic_name
+from barnabas.cli.options import INT64, client_properties, one_topic, run_client, topic_name
 from barnabas.cli.verifiable.events import Events, text
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
@@ -88,8 +88,7 @@ def verifiable_consumer(  # noqa: PLR0913  (a command's parameters are its optio
         "partition_assignment_strategy": assignment_strategy,
     }
     options = {name: value for name, value in options.items() if value is not None}
-    given = key_values(properties, "--consumer-property")
-    options |= {name.replace(".", "_"): value for name, value in given.items()}
+    options |= client_properties(properties, "--consumer-property")
     try:
         consumer = Consumer(servers, **{**client_options(), **options})
     except ConfigError as error:

@@ -9,7 +9,7 @@ import click
 
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import INT64, key_values, one_topic, run_client, topic_name
+from barnabas.cli.options import INT64, client_properties, one_topic, run_client, topic_name
 from barnabas.cli.verifiable.events import Events, text
 from barnabas.client.producer.delivery import Delivery
 from barnabas.client.producer.producer import Producer
@@ -87,8 +87,7 @@ def verifiable_producer(
     """
     wanted = Numbers(one_topic(topic_argument, topic_option), **numbers)
     options: dict[str, Any] = {"acks": acks, "retries": 0, "enable_idempotence": False}
-    given = key_values(properties, "--producer-property")
-    options |= {name.replace(".", "_"): value for name, value in given.items()}
+    options |= client_properties(properties, "--producer-property")
     try:
         producer = Producer(servers, **{**client_options(), **options})
     except ConfigError as error:

@@ -31,6 +31,8 @@ def names(value: object, argument: str) -> list[str]:
 
 def partitions(value: object, argument: str = "partitions") -> list[TopicPartition]:
     """The partitions, one or several; each a TopicPartition or another pair."""
+    if isinstance(value, str):
+        return arguments.topic_partitions(value, argument)  # refuses it as what is no list
     return arguments.partitions([value], argument)
 
 

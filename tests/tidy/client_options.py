@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 
 from barnabas.client import config
 from barnabas.client.option_docs import BOOTSTRAP_SERVERS, OPTION_DOCS, OptionDoc
+from barnabas.client.security.config import SecurityConfig, SecurityOptions
 from tests.kit.foreign import CHECKOUT
 
 DOCUMENT = CHECKOUT / "docs" / "client-options.md"
@@ -39,6 +40,7 @@ connect without encryption and authentication. For the defaults of another time 
 
 SECTIONS = (
     ("Every client", config.ClientConfig, config.ClientOptions),
+    ("Security of every client", SecurityConfig, SecurityOptions),
     ("The producer", config.ProducerConfig, config.ProducerOptions),
     ("The consumer", config.ConsumerConfig, config.ConsumerOptions),
 )
@@ -57,6 +59,8 @@ def _section(title: str, values: type, options: type) -> Iterator[str]:
         yield _row("bootstrap_servers", "str or list of str", "required", BOOTSTRAP_SERVERS)
     types: Mapping[str, Any] = get_type_hints(options)
     for name, parameter in inspect.signature(values).parameters.items():
+        if name == "security":  # has a section of its own
+            continue
         yield _row(name, _type(types[name]), _default(name, parameter.default), OPTION_DOCS[name])
     yield ""
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.security.authorization import (
-    REQUIRED,
-    Needs,
-    Operation,
-    ResourceType,
-)
+from barnabas.broker.security.authorization import REQUIRED, Needs
+from barnabas.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.network.client_connection import ClientConnection
@@ -35,23 +31,18 @@ class Context:
     def allowed(self, resource_name: str) -> bool:
         """Whether the client may do what this API needs, on the resource of that name."""
         needs = REQUIRED[self.api.stem]
-        client = self.client
-        return needs is None or self.node.authorizer.allows(
-            client.principal, client.address, needs, resource_name
-        )
+        return needs is None or self._allows(needs, resource_name)
 
     def allowed_to(
         self, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
         """Whether the client may do what the API's own row does not cover (create a topic by asking
         for its metadata)."""
+        return self._allows(Needs(operation, resource_type), resource_name)
+
+    def _allows(self, needs: Needs, resource_name: str) -> bool:
         client = self.client
-        return self.node.authorizer.allows(
-            client.principal,
-            client.address,
-            Needs(operation, resource_type),
-            resource_name,
-        )
+        return self.node.authorizer.allows(client.principal, client.address, needs, resource_name)
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
         """Host and port at which this client reaches a broker, through the listener it came by.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.partitions.throttles import Throttles
     from barnabas.broker.runtime.watched_clock import WatchedClock
-    from barnabas.broker.security.authorization import AllowAll
+    from barnabas.broker.security.authorization import Authorizer
     from barnabas.clock import Random
     from barnabas.cluster.image import ClusterImage
     from barnabas.cluster.store import MetadataStore
@@ -39,7 +39,7 @@ class Node(NamedTuple):
     random: Random
     store: MetadataStore
     view: ClusterView
-    authorizer: AllowAll
+    authorizer: Authorizer
     auto_advertised: frozenset[str]
     """Names of listeners for which no address to advertise is configured."""
     replicas: Replicas

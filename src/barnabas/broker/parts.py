@@ -241,7 +241,7 @@ class NetworkParts:
         self.node = _make_node(ground, partitions, control, self.dynamic_config, auto_advertised)
         memory = MemoryPool(config.int("queued.max.request.bytes"))
         self.routers = [
-            Router(self.node, each.listener.name, memory, self.connections) for each in bound
+            Router(self.node, each.listener, memory, self.connections) for each in bound
         ]
         self.acceptors = [
             Acceptor(each.socket, each.listener.name, router, self.connections)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from barnabas.client.security.config import SecurityConfig, SecurityOptions
 from barnabas.client.unused_options import without_unused
 from barnabas.errors import ConfigError
 
@@ -38,6 +39,7 @@ class ClientConfig(NamedTuple):
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
+    security: SecurityConfig = SecurityConfig()
 
 
 class ProducerConfig(NamedTuple):
@@ -87,7 +89,7 @@ class ConsumerConfig(NamedTuple):
     interceptor_classes: Any = None  # see `interceptors.interceptor_classes`
 
 
-class ClientOptions(TypedDict, total=False):
+class ClientOptions(SecurityOptions, total=False):
     client_id: str
     request_timeout_ms: int
     default_api_timeout_ms: int
@@ -150,6 +152,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "auto_offset_reset": ("earliest", "latest", "none"),
     "isolation_level": ("read_uncommitted", "read_committed"),
     "partitioner": ("sticky", "round-robin", "random-until-refresh"),
+    "security_protocol": ("PLAINTEXT",),
 }
 _LEAST: Mapping[str, int] = {
     "acks": -1,
@@ -207,7 +210,9 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     Raises ConfigError, which names the option, the value and the valid values.
     """
     given = without_unused(_underscored(options))
-    defaults = {**ClientConfig._field_defaults, **own._field_defaults}
+    security = SecurityConfig._field_defaults
+    defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
+    del defaults["security"]
     for name in given:
         if name not in defaults:
             raise _unknown(name, list(defaults))
@@ -219,7 +224,8 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
         config = _settle_producer(config, rest)
     if isinstance(config, ConsumerConfig):
         config = _settle_consumer(config, rest)
-    return ClientConfig(**common), config
+    secured = {name: checked[name] for name in checked if name in security}
+    return ClientConfig(**common, security=SecurityConfig(**secured)), config
 
 
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
@@ -253,6 +259,8 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     if default is None or (name == "partitioner" and callable(value)):
         return value  # checked where it is used
     kafka_name = name.replace("_", ".")
+    if name == "security_protocol" and isinstance(value, str):
+        value = value.strip().upper()
     if name == "partition_assignment_strategy" and isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     converted = _converted(value, default)

@@ -45,6 +45,10 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "socket_connection_setup_timeout_ms": OptionDoc(
             "ms", "How long a connection may take to come about."
         ),
+        # of security
+        "security_protocol": OptionDoc(
+            "", "How to connect: with or without encryption and authentication."
+        ),
         # of the producer
         "acks": OptionDoc(
             "",

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from barnabas.client.security.config import SecurityConfig
 from barnabas.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -45,7 +46,6 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
         "group_protocol": "classic",
         "partitioner_ignore_keys": "false",
         "sasl_mechanism": "GSSAPI",
-        "security_protocol": "PLAINTEXT",
         "ssl_endpoint_identification_algorithm": "https",
         "ssl_protocol": "TLSv1.3",
     }
@@ -62,7 +62,8 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     used, ignored = {}, []
     for name, value in options.items():
-        if not (name in _TUNING or name in _ONLY or name.startswith(_SECURITY)):
+        is_used = name in SecurityConfig._fields
+        if is_used or not (name in _TUNING or name in _ONLY or name.startswith(_SECURITY)):
             used[name] = value
             continue
         if name not in _TUNING:

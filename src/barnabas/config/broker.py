@@ -87,9 +87,20 @@ class BrokerConfig:
 
     def listener_int(self, listener: str, name: str) -> int | None:
         """The value of `listener.name.<listener>.<name>`; None if it is not set."""
-        value = self._values.get(f"listener.name.{listener.lower()}.{name}")
+        value = self._values.get(f"{_of_listener(listener)}{name}")
         assert value is None or isinstance(value, int), f"{name} of {listener} is {value!r}"
         return value
+
+    def for_listener(self, listener: str, name: str, mechanism: str = "") -> ConfigValue:
+        """The value of a key for one listener: the first that is set of
+        `listener.name.<listener>.<mechanism>.<name>` (if a SASL mechanism is given),
+        `listener.name.<listener>.<name>` and `<name>`; else its default."""
+        prefix = _of_listener(listener)
+        names = (f"{prefix}{mechanism.lower()}.{name}",) if mechanism else ()
+        for each in (*names, f"{prefix}{name}"):
+            if each in self._values:
+                return self._values[each]
+        return self.value(name)
 
     def log_config(self, overrides: Mapping[str, str] = _NOTHING) -> LogConfig:
         """The configuration of a topic's logs: its own settings on top of this broker's.
@@ -186,6 +197,11 @@ class BrokerConfig:
             return ""
         assert isinstance(value, str), f"{name} is {value!r}"
         return value
+
+
+def _of_listener(listener: str) -> str:
+    """The prefix of one listener's own settings."""
+    return f"listener.name.{listener.lower()}."
 
 
 def _refuse_broken_promise(name: str, text: str) -> None:

@@ -7,6 +7,7 @@ Defaults are Kafka 3.9's, except where the sentence says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import chain
 
 from barnabas.config.coordinator_keys import COORDINATOR_KEYS
@@ -59,25 +60,28 @@ _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
-    """All broker configs. Those without effect are loaded on first use: few starts need them."""
+    """All broker configs. Those of security, and those without effect, are loaded on first use: few
+    starts need them."""
 
     __slots__ = ()
 
     def __getitem__(self, name: str) -> ConfigKey:
         key = _EFFECTIVE.get(name)
-        return _inert()[name] if key is None else key
+        return _rare()[name] if key is None else key
 
     def __iter__(self) -> Iterator[str]:
-        return chain(_EFFECTIVE, _inert())
+        return chain(_EFFECTIVE, _rare())
 
     def __len__(self) -> int:
-        return len(_EFFECTIVE) + len(_inert())
+        return len(_EFFECTIVE) + len(_rare())
 
 
-def _inert() -> Mapping[str, ConfigKey]:
+@cache
+def _rare() -> Mapping[str, ConfigKey]:
     from barnabas.config.inert_keys import INERT_KEYS
+    from barnabas.config.security_keys import SECURITY_KEYS
 
-    return INERT_KEYS
+    return {**INERT_KEYS, **SECURITY_KEYS}
 
 
 BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()

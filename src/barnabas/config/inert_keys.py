@@ -7,7 +7,6 @@ count; setting one gives a warning with the group's reason.
 from __future__ import annotations
 
 from barnabas.config.inert_log_keys import INERT_LOG_KEYS
-from barnabas.config.inert_security_keys import INERT_SECURITY_KEYS
 from barnabas.config.key import ConfigKey, table
 
 _INT_MAX = 2147483647
@@ -180,7 +179,6 @@ INERT_KEYS: dict[str, ConfigKey] = {
     **table(_ZOOKEEPER, "Barnabas has its own ZooKeeper client"),
     **table(_JAVA, "Barnabas is not on the Java platform"),
     **INERT_LOG_KEYS,
-    **INERT_SECURITY_KEYS,
 }
 
 INTERNAL_KEYS = frozenset(

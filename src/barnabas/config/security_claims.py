@@ -3,7 +3,7 @@
 A broker that ignored them would expose data that is meant to be protected, so each is refused with
 its name and the way out. Other security settings promise nothing by themselves (a cipher, a path, a
 pause, while no listener uses TLS or SASL): those give a warning, with the reason in
-`inert_security_keys.py`.
+the tables of `security_keys.py`.
 """
 
 from __future__ import annotations

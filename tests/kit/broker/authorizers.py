@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Protocol
 from unittest.mock import patch
 
-from barnabas.broker.security.authorization import AllowAll, Needs, Principal
+from barnabas.broker.security.authorization import AllowAll, Needs
+from barnabas.security.acl import Principal
 
 
 class Authorizer(Protocol):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from barnabas import Broker
 from barnabas.broker.node import Node
-from barnabas.broker.security.authorization import Needs, Principal
+from barnabas.broker.security.authorization import Needs
 from barnabas.errors import MemberIdRequired
 from barnabas.protocol.api import (
     DESCRIBE_GROUPS,
@@ -33,6 +33,7 @@ from barnabas.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from barnabas.security.acl import Principal
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.raw_client import RawClient, once_found
 

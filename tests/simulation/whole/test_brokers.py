@@ -15,12 +15,12 @@ import pytest
 from barnabas.broker.context import Context
 from barnabas.broker.handlers.delete_topics import handle
 from barnabas.broker.network.client_connection import ClientConnection
-from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.broker.server import Server
 from barnabas.client import Consumer, Producer
 from barnabas.errors import NotController, UnknownTopicOrPartition
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.security.acl import ANONYMOUS
 from simulation.whole.brokers import DATA, Brokers, MachineRoom
 from simulation.whole.lives import LifeOver
 from simulation.whole.loop import within

@@ -18,6 +18,7 @@ from barnabas.client.config import (
     parse_servers,
     split,
 )
+from barnabas.client.security.config import SecurityConfig
 from barnabas.errors import ConfigError
 
 
@@ -27,7 +28,7 @@ from barnabas.errors import ConfigError
 )
 def test_what_a_type_checker_sees_is_what_there_is(config: Any, options: Any) -> None:
     """The dictionaries of keyword arguments have the fields of the tuples, no more, no fewer."""
-    common = set(ClientConfig._fields)
+    common = {*ClientConfig._fields, *SecurityConfig._fields} - {"security"}
     assert set(get_type_hints(ClientOptions)) == common
     assert set(get_type_hints(options)) == common | set(config._fields)
 
@@ -165,14 +166,14 @@ def test_kafkas_options_without_an_effect_are_named_once(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         assert configure(ProducerConfig, options)[1].linger_ms == 5
     assert [record.getMessage() for record in caplog.records] == [
-        "options without an effect in this client: security.protocol, send.buffer.bytes"
+        "options without an effect in this client: send.buffer.bytes"
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("security.protocol", "SASL_SSL", "'SASL_SSL' is not supported: .* without encryption"),
+        ("security.protocol", "SASL_SSL", "'SASL_SSL' is not one of PLAINTEXT"),
         ("sasl.jaas.config", "secret", r"sasl\.jaas\.config is not supported"),
         ("ssl.truststore.location", "/t.jks", "remove the option"),
         ("partitioner.ignore.keys", True, "True is not supported, only false"),

@@ -8,11 +8,13 @@ import pytest
 
 from barnabas.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from barnabas.client.option_docs import OPTION_DOCS
+from barnabas.client.security.config import SecurityConfig
 
 OPTIONS = {
     name
-    for each in (ClientConfig, ProducerConfig, ConsumerConfig)
+    for each in (ClientConfig, SecurityConfig, ProducerConfig, ConsumerConfig)
     for name in inspect.signature(each).parameters
+    if name != "security"  # stands for those of SecurityConfig
 }
 
 

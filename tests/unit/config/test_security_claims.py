@@ -8,8 +8,8 @@ import pytest
 
 from barnabas.broker.network.listeners import configured_listeners
 from barnabas.config import BROKER_KEYS, BrokerConfig
-from barnabas.config.inert_security_keys import INERT_SECURITY_KEYS
 from barnabas.config.security_claims import CLAIMS
+from barnabas.config.security_keys import SECURITY_KEYS
 from barnabas.errors import ConfigError
 
 SECURITY = re.compile(
@@ -70,7 +70,7 @@ def promise_of(name: str) -> str:
 def test_of_every_security_setting_it_is_decided_what_it_means() -> None:
     """SE-6: honoured, harmless with a reason, or refused; a new one has to be decided."""
     about_security = {
-        *INERT_SECURITY_KEYS,
+        *SECURITY_KEYS,
         *(name for name in BROKER_KEYS if SECURITY.search(name)),
         "client.quota.callback.class",
     }

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.configs.broker_loggers import own_levels, set_levels
 from barnabas.broker.configs.config_edit import Edit
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.config import TOPIC_KEYS, ConfigKey, key_of
 from barnabas.config.key import unknown_key
 from barnabas.errors import (
@@ -24,6 +23,7 @@ from barnabas.errors import (
     KafkaError,
     TopicAuthorizationFailed,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Context

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
@@ -22,6 +21,7 @@ from barnabas.errors import (
     TopicAlreadyExists,
     TopicAuthorizationFailed,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Context

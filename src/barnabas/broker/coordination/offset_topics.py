@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.errors import NONE, TopicAuthorizationFailed, UnknownTopicOrPartition
+from barnabas.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Context

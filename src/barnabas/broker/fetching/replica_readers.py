@@ -13,10 +13,10 @@ from barnabas.broker.fetching.read_budget import ReadBudget
 from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.watchers import Watchers
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest
 from barnabas.replication.follower_state import FollowerFetch
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.replication.throttle import Throttle

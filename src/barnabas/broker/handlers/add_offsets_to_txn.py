@@ -8,7 +8,6 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.transaction_answers import add_offsets_failed
 from barnabas.errors import (
@@ -19,6 +18,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.security.acl import Operation, ResourceType
 from barnabas.types import TopicPartition
 
 

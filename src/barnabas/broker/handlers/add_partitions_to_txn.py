@@ -13,7 +13,6 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.coordinator.transaction_answers import add_failed, add_result, partitions_of
 from barnabas.errors import (
@@ -32,6 +31,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 from barnabas.types import TopicPartition
 
 _BROKERS = 4  # the first version that brokers send, and not clients

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -19,6 +18,7 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from barnabas.security.acl import CLUSTER_NAME
 from barnabas.types import TopicPartition
 
 Outcomes = Mapping[TopicPartition, KafkaError | None]

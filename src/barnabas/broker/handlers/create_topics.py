@@ -9,7 +9,6 @@ from barnabas.broker.configs.effective_config import topic_configs
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
 from barnabas.controller.topics import NewTopic
@@ -29,6 +28,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.errors import (
     InvalidRequest,
     KafkaError,
@@ -25,6 +24,7 @@ from barnabas.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from barnabas.security.acl import Operation, ResourceType
 
 _BY_NAME_OR_ID = 6
 _KNOWS_DISABLED = 3

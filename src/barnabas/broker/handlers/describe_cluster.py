@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.security.authorization import CLUSTER_NAME, ResourceType
 from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.errors import UnsupportedEndpointType
 from barnabas.protocol.messages.describe_cluster import (
@@ -11,6 +10,7 @@ from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from barnabas.security.acl import CLUSTER_NAME, ResourceType
 
 _BROKERS = 1  # endpoint type; 2 would be KRaft controllers, of which there are none
 

@@ -9,7 +9,6 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
-from barnabas.broker.security.authorization import ResourceType
 from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.errors import NONE, GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message
@@ -18,6 +17,7 @@ from barnabas.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from barnabas.security.acl import ResourceType
 
 
 def handle(context: Context, request: DescribeGroupsRequest) -> Outcome:

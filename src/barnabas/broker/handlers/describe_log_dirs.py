@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.broker.context import Context
-from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaStorageError
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -18,6 +17,7 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from barnabas.security.acl import CLUSTER_NAME
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 

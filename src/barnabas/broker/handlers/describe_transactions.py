@@ -9,7 +9,6 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.coordinator.transaction_answers import describe_failed
 from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.message import Message
@@ -18,6 +17,7 @@ from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
     TransactionState,
 )
+from barnabas.security.acl import Operation, ResourceType
 
 
 def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,
@@ -19,6 +18,7 @@ from barnabas.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from barnabas.security.acl import CLUSTER_NAME
 from barnabas.types import TopicPartition
 
 _TELLS_ERROR = 1  # from this version on the answer has an error code of its own

@@ -10,7 +10,6 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
@@ -25,6 +24,7 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from barnabas.security.acl import Operation, ResourceType
 
 _BATCHED = 4  # KIP-699: several keys in one request
 _GROUP, _TRANSACTION = 0, 1

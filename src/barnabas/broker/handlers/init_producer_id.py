@@ -9,7 +9,6 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,
@@ -21,6 +20,7 @@ from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 
 def handle(context: Context, request: InitProducerIdRequest) -> Outcome:

@@ -7,7 +7,6 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import joined
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import NONE, CoordinatorLoadInProgress, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.list_groups import (
@@ -15,6 +14,7 @@ from barnabas.protocol.messages.list_groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 
 def handle(context: Context, request: ListGroupsRequest) -> Outcome:

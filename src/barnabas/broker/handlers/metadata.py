@@ -18,7 +18,6 @@ from barnabas.broker.controller.auto_topic_creation import (
 )
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
@@ -41,6 +40,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 _NO_TOPIC_ID = bytes(16)
 _NO_LEADER = -1

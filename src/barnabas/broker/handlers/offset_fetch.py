@@ -15,7 +15,6 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
 from barnabas.errors import (
     GroupAuthorizationFailed,
@@ -32,6 +31,7 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchTopic,
     OffsetFetchTopicResponse,
 )
+from barnabas.security.acl import Operation, ResourceType
 
 _IN_ZOOKEEPER = 0
 _ERROR_OF_GROUP = 2

@@ -10,7 +10,6 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     KafkaError,
     TopicAuthorizationFailed,
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 
 def handle(context: Context, request: OffsetForLeaderEpochRequest) -> Outcome:

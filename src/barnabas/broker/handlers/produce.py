@@ -19,7 +19,6 @@ from barnabas.broker.context import Context
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.partitions.batch_conversion import Preparation
 from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.errors import (
@@ -46,6 +45,7 @@ from barnabas.protocol.wire import Records
 from barnabas.records.batch import CODEC_MASK, TRANSACTIONAL, read_header
 from barnabas.records.compression import NONE, ZSTD
 from barnabas.records.plausible import is_plausible
+from barnabas.security.acl import Operation, ResourceType
 from barnabas.storage.append_result import AppendResult
 from barnabas.storage.batch_validation import ATTRIBUTES_LOW_AT, codec_of, is_transactional
 from barnabas.types import TopicPartition

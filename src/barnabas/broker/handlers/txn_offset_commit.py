@@ -13,7 +13,6 @@ from barnabas.broker.coordination.offset_topics import Refused, add_refused, scr
 from barnabas.broker.coordination.pending_reply import ShardOutcome, as_coordinator, joined, settled
 from barnabas.broker.coordination.verifier import Unverified
 from barnabas.broker.outcome import Hold, Outcome
-from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.coordinator.offset_answers import transactional_answer
@@ -31,6 +30,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitTopicResponse,
 )
+from barnabas.security.acl import Operation, ResourceType
 from barnabas.types import TopicPartition
 
 _KNOWS_LOADING = 2

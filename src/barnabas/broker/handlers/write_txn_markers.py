@@ -11,7 +11,6 @@ from contextlib import suppress
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.marker_append import Ending, PlacedMarker
 from barnabas.broker.outcome import Later, Outcome, Staged
-from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     KafkaError,
@@ -25,6 +24,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 from barnabas.types import TopicPartition
 
 _Waiting = tuple[asyncio.Future[None], WritableTxnMarkerPartitionResult]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.broker.security.authorization import Principal
+from barnabas.security.acl import Principal
 
 
 class ClientConnection:

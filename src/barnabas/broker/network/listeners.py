@@ -1,9 +1,6 @@
 """`listeners` and `advertised.listeners`: the addresses to bind, and those to send to clients.
 
-    NAME://host:port    an empty host binds every address; port 0 takes a free one
-
-Only PLAINTEXT is supported yet; a listener with another security protocol is an error at the start,
-not a connection that fails later.
+NAME://host:port    an empty host binds every address; port 0 takes a free one
 """
 
 from __future__ import annotations
@@ -15,17 +12,19 @@ from typing import NamedTuple
 from barnabas.cluster.image import Endpoint
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.security.protocol import SecurityProtocol
 
 _BACKLOG = 128
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 
 class Listener(NamedTuple):
-    """One entry of `listeners`."""
+    """One entry of `listeners`, with its entry in `listener.security.protocol.map`."""
 
     name: str
     host: str
     port: int
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -48,21 +47,23 @@ def parse_listeners(key: str, text: str) -> list[Listener]:
 
 
 def configured_listeners(config: BrokerConfig) -> list[Listener]:
-    """The entries of `listeners`, checked against the supported security protocols."""
-    listeners = parse_listeners("listeners", config.str("listeners"))
-    if not listeners:
-        raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
-    for listener in listeners:
-        protocol = _security_protocols(config).get(listener.name)
+    """The entries of `listeners`, each with its security protocol."""
+    protocols = _security_protocols(config)
+    listeners = []
+    for listener in parse_listeners("listeners", config.str("listeners")):
+        protocol = protocols.get(listener.name)
         if protocol is None:
             raise ConfigError(
                 f"listeners: {listener.name} has no entry in listener.security.protocol.map"
             )
-        if protocol != "PLAINTEXT":
+        if protocol is not SecurityProtocol.PLAINTEXT:
             raise ConfigError(
-                f"listeners: {listener}: {protocol} is not supported yet; use PLAINTEXT, within a "
-                "private network or through a tunnel"
+                f"listeners: {listener}: {protocol.value} is not supported yet; use PLAINTEXT, "
+                "within a private network or through a tunnel"
             )
+        listeners.append(listener._replace(protocol=protocol))
+    if not listeners:
+        raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
     between = config.str("security.inter.broker.protocol")
     if between != "PLAINTEXT":
         raise ConfigError(
@@ -76,18 +77,29 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
 
 
 def exposures(listeners: list[Listener]) -> list[str]:
-    """A warning for each listener on all addresses, which has no authentication (SE-6)."""
+    """A warning for each listener on all addresses that has no authentication (SE-6)."""
     return [
         f"listener {listener} is open on all addresses, without authentication: every client that "
         "reaches it may do everything; bind it to one address, or keep the network private"
         for listener in listeners
-        if listener.host in _EVERY_ADDRESS
+        if listener.host in _EVERY_ADDRESS and listener.protocol.is_open
     ]
 
 
-def _security_protocols(config: BrokerConfig) -> dict[str, str]:
-    pairs = (entry.partition(":") for entry in config.list("listener.security.protocol.map"))
-    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+def _security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
+    """`listener.security.protocol.map`: the protocols by the listeners' names."""
+    protocols = {}
+    for entry in config.list("listener.security.protocol.map"):
+        name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
+        try:
+            protocols[name] = SecurityProtocol(protocol)
+        except ValueError:
+            valid = ", ".join(each.value for each in SecurityProtocol)
+            raise ConfigError(
+                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL, with one of "
+                f"{valid}"
+            ) from None
+    return protocols
 
 
 def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
@@ -189,5 +201,5 @@ def advertised_endpoints(
             automatic.append(listener.name)
             address = address._replace(host=socket.gethostname())
         port = address.port or listener.port
-        endpoints.append(Endpoint(listener.name, address.host, port, "PLAINTEXT"))
+        endpoints.append(Endpoint(listener.name, address.host, port, listener.protocol.value))
     return tuple(endpoints), frozenset(automatic)

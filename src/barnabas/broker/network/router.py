@@ -26,17 +26,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.connections import Connections
+from barnabas.broker.network.listeners import Listener
 from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
-from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
+from barnabas.security.acl import ANONYMOUS
 
 if TYPE_CHECKING:
     from barnabas.broker.network.repeated_produce import RepeatedProduce
@@ -60,7 +61,7 @@ class Router:
     """All connections of one listener, and the handling of their frames."""
 
     def __init__(
-        self, node: Node, listener: str, memory: MemoryPool, connections: Connections
+        self, node: Node, listener: Listener, memory: MemoryPool, connections: Connections
     ) -> None:
         self._node = node
         self._listener = listener
@@ -130,7 +131,7 @@ class Router:
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
         queue = self._queues.pop(connection)
-        self._connections.closed(self._listener, connection.peer_address[0])
+        self._connections.closed(self._listener.name, connection.peer_address[0])
         if queue is not None:
             self._repeated.pop(queue, None)
             queue.cancel()
@@ -169,7 +170,7 @@ class Router:
 
     def _open(self, connection: Connection) -> ResponseQueue:
         host, local_host = connection.peer_address[0], connection.local_address[0]
-        client = ClientConnection(self._listener, ANONYMOUS, host, local_host)
+        client = ClientConnection(self._listener.name, ANONYMOUS, host, local_host)
         return ResponseQueue(connection, self._node, client)
 
     def _dispatch(self, queue: ResponseQueue, frame: memoryview) -> None:

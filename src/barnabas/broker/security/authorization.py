@@ -7,32 +7,9 @@ Kafka without `authorizer.class.name`.
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-
-class Operation(IntEnum):
-    """Kafka's ACL operations, with their codes on the wire (KIP-140)."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
-
-class ResourceType(IntEnum):
-    """Kafka's resource types, with their codes on the wire."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
+from barnabas.security.acl import Operation, Principal, ResourceType
 
 
 class Needs(NamedTuple):
@@ -41,8 +18,6 @@ class Needs(NamedTuple):
     operation: Operation
     resource_type: ResourceType
 
-
-CLUSTER_NAME = "kafka-cluster"
 
 # By the API's stem; None: every client may send it.
 REQUIRED: dict[str, Needs | None] = {
@@ -93,17 +68,14 @@ REQUIRED: dict[str, Needs | None] = {
 }
 
 
-class Principal(NamedTuple):
-    """The identity of a client: `User:ANONYMOUS` on a listener without authentication."""
+class Authorizer(Protocol):
+    """Decides on one operation."""
 
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}"
-
-
-ANONYMOUS = Principal("User", "ANONYMOUS")
+    def allows(
+        self, principal: Principal, client_address: str, needs: Needs, resource_name: str
+    ) -> bool:
+        """Whether the client at this IP address may do this."""
+        ...
 
 
 class AllowAll:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from barnabas.broker.security.authorization import Operation, ResourceType
+from barnabas.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Context

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.cluster.image import TopicImage
 from barnabas.cluster.loading import load_configs_of
 from barnabas.cluster.store import MetadataError
 from barnabas.errors import BrokerNotAvailable, ClusterAuthorizationFailed, StaleBrokerEpoch
+from barnabas.security.acl import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Context

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.security.authorization import Needs, Operation, Principal
+from barnabas.broker.security.authorization import Needs
 from barnabas.clock import SystemClock
 from barnabas.errors import (
     FencedLeaderEpoch,
@@ -21,6 +21,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.replication.fetch_session import FetchSession
+from barnabas.security.acl import Operation, Principal
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.loops import inside

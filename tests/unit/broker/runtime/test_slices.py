@@ -12,7 +12,6 @@ from barnabas import Broker
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, sliced
-from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.protocol.api import (
     API_VERSIONS,
     APIS,
@@ -58,6 +57,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from barnabas.security.acl import ANONYMOUS
 from tests.kit.broker.fetches import fetch_request
 from tests.kit.broker.loops import inside
 from tests.kit.broker.produces import produce

@@ -1,51 +1,8 @@
-"""Broker configs of Kafka 3.9 about security: TLS, SASL, authorization, tokens.
-
-None has an effect yet: only PLAINTEXT listeners are served, and every client may do everything.
-Those that promise protection by themselves are refused (`security_claims.py`); the others get a
-warning.
-"""
+"""Broker configs of Kafka 3.9 about authentication by SASL, and delegation tokens."""
 
 from __future__ import annotations
 
 from barnabas.config.key import ConfigKey, table
-
-_TLS = (
-    ("ssl.allow.dn.changes", "boolean", False, "", "Whether new certificates may change the name."),
-    ("ssl.allow.san.changes", "boolean", False, "", "Whether they may change host names."),
-    ("ssl.cipher.suites", "list", "", "", "Cipher suites that are offered."),
-    ("ssl.client.auth", "string", "none", "[required, requested, none]",
-     "Whether clients must send a certificate."),
-    ("ssl.enabled.protocols", "list", "TLSv1.2,TLSv1.3", "", "Versions of TLS."),
-    ("ssl.endpoint.identification.algorithm", "string", "https", "",
-     "How a host name is compared with a certificate."),
-    ("ssl.engine.factory.class", "class", None, "", "Java class that makes TLS engines."),
-    ("ssl.key.password", "password", None, "", "Password of the private key."),
-    ("ssl.keymanager.algorithm", "string", "SunX509", "", "Java's key manager."),
-    ("ssl.keystore.certificate.chain", "password", None, "", "Own certificates, as PEM."),
-    ("ssl.keystore.key", "password", None, "", "Own private key, as PEM."),
-    ("ssl.keystore.location", "string", None, "", "File with the own key and certificates."),
-    ("ssl.keystore.password", "password", None, "", "Password of that file."),
-    ("ssl.keystore.type", "string", "JKS", "", "Format of that file."),
-    ("ssl.principal.mapping.rules", "string", "DEFAULT", "",
-     "How a certificate's name becomes a user's."),
-    ("ssl.protocol", "string", "TLSv1.3", "", "Version of TLS that is preferred."),
-    ("ssl.provider", "string", None, "", "Java's security provider."),
-    ("ssl.secure.random.implementation", "string", None, "", "Java's source of randomness."),
-    ("ssl.trustmanager.algorithm", "string", "PKIX", "", "Java's trust manager."),
-    ("ssl.truststore.certificates", "password", None, "", "Certificates to trust, as PEM."),
-    ("ssl.truststore.location", "string", None, "", "File with certificates to trust."),
-    ("ssl.truststore.password", "password", None, "", "Password of that file."),
-    ("ssl.truststore.type", "string", "JKS", "", "Format of that file."),
-)  # fmt: skip
-
-_ZOOKEEPERS_TLS = (
-    ("zookeeper.ssl.cipher.suites", "list", None, "", "Cipher suites towards ZooKeeper."),
-    ("zookeeper.ssl.crl.enable", "boolean", False, "", "Whether revocation lists are read."),
-    ("zookeeper.ssl.enabled.protocols", "list", None, "", "Versions of TLS towards ZooKeeper."),
-    ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether OCSP checks certificates."),
-    ("zookeeper.ssl.protocol", "string", "TLSv1.2", "", "Version of TLS towards ZooKeeper."),
-    ("zookeeper.ssl.truststore.password", "password", None, "", "Password of that file."),
-)  # fmt: skip
 
 _SASL = (
     ("connection.failed.authentication.delay.ms", "int", 100, "[0,...]",
@@ -93,13 +50,6 @@ _SASL = (
     ("security.providers", "string", None, "", "Java classes of security providers."),
 )  # fmt: skip
 
-_AUTHORIZATION = (
-    ("allow.everyone.if.no.acl.found", "boolean", False, "",
-     "Whether all users may use resources without ACLs."),
-    ("authorizer.class.name", "string", "", "", "Java class that authorizes requests."),
-    ("super.users", "string", "", "", "Users without restrictions, as User:name;User:name."),
-)  # fmt: skip
-
 _TOKENS = (
     ("delegation.token.expiry.check.interval.ms", "long", 3600000, "[1,...]",
      "Time between two checks for expired tokens."),
@@ -110,21 +60,7 @@ _TOKENS = (
     ("delegation.token.secret.key", "password", None, "", "Secret from which tokens are made."),
 )  # fmt: skip
 
-_PASSWORDS = (
-    ("password.encoder.cipher.algorithm", "string", "AES/CBC/PKCS5Padding", "",
-     "Cipher for passwords among dynamic configs."),
-    ("password.encoder.iterations", "int", 4096, "[1024,...]", "Rounds of its key derivation."),
-    ("password.encoder.key.length", "int", 128, "[8,...]", "Length of its key in bits."),
-    ("password.encoder.keyfactory.algorithm", "string", None, "", "Its key derivation."),
-    ("password.encoder.old.secret", "password", None, "", "The secret before the last change."),
-    ("password.encoder.secret", "password", None, "", "The secret that it starts from."),
-)  # fmt: skip
-
-INERT_SECURITY_KEYS: dict[str, ConfigKey] = {
-    **table(_TLS, "no listener speaks TLS yet"),
-    **table(_ZOOKEEPERS_TLS, "Python's ssl decides this, and its files are PEM"),
+SASL_KEYS: dict[str, ConfigKey] = {
     **table(_SASL, "no listener supports SASL yet"),
-    **table(_AUTHORIZATION, "there is no authorizer yet"),
     **table(_TOKENS, "there are no delegation tokens yet"),
-    **table(_PASSWORDS, "no passwords are kept among dynamic configs"),
 }

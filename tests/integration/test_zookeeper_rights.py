@@ -42,7 +42,7 @@ def test_others_may_read_and_not_write_what_is_protected(zookeeper: ZooKeeperPro
 
     async def scenario() -> None:
         connect = f"{zookeeper.connect}/protected"
-        ours = Settings(connect, SESSION_MS, None, "broker:secret", True)
+        ours = Settings(connect, SESSION_MS, None, "broker:secret", is_protected=True)
         async with opened(ours) as store, opened(connect) as stranger, opened(ours) as friend:
             paths = ("/config", "/config/users", "/consumers", "/brokers")
             await store.commit([Create(path, b"1") for path in paths])
@@ -66,7 +66,9 @@ def test_no_password_is_logged(
     """SE-6: at any level."""
 
     async def scenario() -> None:
-        ours = Settings(f"{zookeeper.connect}/silent", SESSION_MS, None, "broker:geheim", True)
+        ours = Settings(
+            f"{zookeeper.connect}/silent", SESSION_MS, None, "broker:geheim", is_protected=True
+        )
         async with opened(ours) as store:
             await store.commit([Create("/a")])
 

@@ -20,6 +20,7 @@ from typing import Any
 from kazoo.exceptions import (  # type: ignore[import-untyped]
     AuthFailedError,
     ConnectionLoss,
+    NoNodeError,
     OperationTimeoutError,
     RequestTimeoutError,
     SessionExpiredError,
@@ -27,12 +28,6 @@ from kazoo.exceptions import (  # type: ignore[import-untyped]
     ZookeeperError,
 )
 from kazoo.protocol import serialization as wire  # type: ignore[import-untyped]
-from kazoo.security import (  # type: ignore[import-untyped]
-    ACL,
-    CREATOR_ALL_ACL,
-    OPEN_ACL_UNSAFE,
-    READ_ACL_UNSAFE,
-)
 
 from barnabas.cluster.remote_store import RemoteStore
 from barnabas.cluster.store import (
@@ -53,6 +48,7 @@ from barnabas.cluster.zookeeper_requests import (
     under,
     znode,
 )
+from barnabas.cluster.zookeeper_rights import rights_of
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
@@ -71,8 +67,7 @@ _SERVERS_LIMIT_BYTES = 1_000_000  # by default
 _REPORTS_AFTER_S = 2.5
 _LOOK_EVERY_S = 1.0
 _COMPLAIN_EVERY_S = 60
-_OPEN_TO_ALL = "/consumers"
-_SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+_ANY = -1
 
 
 class ZooKeeperStore(RemoteStore):
@@ -103,6 +98,13 @@ class ZooKeeperStore(RemoteStore):
                     await asyncio.shield(store._changed)
             if makes_chroot:
                 await store._make_chroot()
+        except SessionExpired:
+            words = store._connection.last_words
+            await store.close()
+            raise ConfigError(
+                f"zookeeper.connect={settings.connect}: ZooKeeper ended the session as it began "
+                f"({words or 'without a reason'}): are the credentials right?"
+            ) from None
         except TimeoutError:
             words = store._connection.last_words
             await store.close()
@@ -179,7 +181,8 @@ class ZooKeeperStore(RemoteStore):
     ) -> list[str | int]:
         path = operations[0].path
         is_in_session = partial(self._connection.is_in_session, session_id)
-        commit = Commit(operations, chroot, self._acl_of, is_in_session)
+        rights = partial(rights_of, is_protected=self._settings.is_protected)
+        commit = Commit(operations, chroot, rights, is_in_session)
         while not commit.was_sent:
             await self._connected(session_id, path)
             try:
@@ -260,15 +263,24 @@ class ZooKeeperStore(RemoteStore):
             except NodeExists:
                 continue
 
-    def _acl_of(self, path: str) -> list[ACL]:
-        """The ACL of a path, as Kafka's under zookeeper.set.acl: brokers write, all may read."""
-        if not self._settings.is_protected or path.startswith(_OPEN_TO_ALL):
-            acl = OPEN_ACL_UNSAFE
-        elif path.startswith(_SECRET):
-            acl = CREATOR_ALL_ACL
-        else:
-            acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE]
-        return list(acl)
+    async def set_rights(self, path: str, *, is_protected: bool) -> bool:
+        """Give an existing node the rights with which `zookeeper.set.acl` creates it; whether it
+        was there.
+
+        Without `is_protected` it is open to all. Raises MetadataError, also where this connection
+        may not change the node's rights; OutcomeUnknown.
+        """
+        rights = rights_of(path, is_protected=is_protected)
+        await self._connected(self._session_id, path)
+        try:
+            await self._connection.send(wire.SetACL(under(self._chroot, path), rights, _ANY))
+        except NoNodeError:
+            return False
+        except _NO_ANSWER as error:
+            raise OutcomeUnknown(path, "the connection to ZooKeeper broke") from error
+        except ZookeeperError as error:
+            raise metadata_error(path, error) from error
+        return True
 
 
 async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:

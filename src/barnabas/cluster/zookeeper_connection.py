@@ -282,6 +282,17 @@ def forget(answer: asyncio.Future[Any]) -> None:
         answer.exception()
 
 
+def _identity(settings: Settings) -> dict[str, Any]:
+    """kazoo's arguments for the credentials."""
+    if not settings.credentials:
+        return {}
+    if not settings.uses_sasl:
+        return {"auth_data": [("digest", settings.credentials)]}
+    user, _, password = settings.credentials.partition(":")
+    options = {"mechanism": "DIGEST-MD5", "username": user, "password": password}
+    return {"sasl_options": options}
+
+
 def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> KazooClient:
     # A logger without a parent: the configuration of logging does not affect it.
     logger = logging.Logger("kazoo", logging.WARNING)
@@ -301,7 +312,7 @@ def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> Kazo
         handler=handler,
         connection_retry=retry,
         logger=logger,
-        auth_data=[("digest", settings.credentials)] if settings.credentials else None,
+        **_identity(settings),
         use_ssl=tls is not None,
         ca=tls.trusted or None if tls else None,
         certfile=tls.own_certificate or None if tls else None,

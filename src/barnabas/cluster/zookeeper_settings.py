@@ -28,9 +28,19 @@ class Settings(NamedTuple):
     connect: str
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int | None = None  # for the first connection; None: as for a session
-    credentials: str = ""  # user:password, of the digest scheme
+    credentials: str = ""  # user:password
+    uses_sasl: bool = False  # the credentials go by SASL DIGEST-MD5, not by the digest scheme
     is_protected: bool = False  # others may read created nodes, but not change them
     tls: Tls | None = None
+
+    @property
+    def has_identity(self) -> bool:
+        """Whether ZooKeeper can tell this client from others, so that it may own nodes."""
+        return bool(self.credentials or (self.tls is not None and self.tls.own_certificate))
+
+    def __repr__(self) -> str:
+        """Without secrets, so that it may be logged."""
+        return f"Settings({self.connect})"
 
     @property
     def first_timeout_ms(self) -> int:
@@ -45,22 +55,44 @@ def settings_from(config: BrokerConfig) -> Settings:
     credentials = config.str("barnabas.zookeeper.credentials")
     if credentials and not all(credentials.partition(":")):
         raise ConfigError("barnabas.zookeeper.credentials must have the form user:password")
+    uses_sasl = config.str("barnabas.zookeeper.credentials.scheme") == "sasl"
+    if uses_sasl:
+        _check_sasl(credentials)
+    tls = _tls_from(config) if config.bool("zookeeper.ssl.client.enable") else None
     is_protected = config.bool("zookeeper.set.acl")
-    if is_protected and not credentials:
-        raise ConfigError(
-            "zookeeper.set.acl=true needs barnabas.zookeeper.credentials=user:password: without an "
-            "owner no client could change the nodes"
-        )
     timeout_ms = config.value("zookeeper.connection.timeout.ms")
     assert timeout_ms is None or isinstance(timeout_ms, int), timeout_ms
-    return Settings(
+    settings = Settings(
         config.str("zookeeper.connect"),
-        config.int("zookeeper.session.timeout.ms"),
-        timeout_ms,
-        credentials,
-        is_protected,
-        _tls_from(config) if config.bool("zookeeper.ssl.client.enable") else None,
+        session_timeout_ms=config.int("zookeeper.session.timeout.ms"),
+        connection_timeout_ms=timeout_ms,
+        credentials=credentials,
+        uses_sasl=uses_sasl,
+        is_protected=is_protected,
+        tls=tls,
     )
+    if is_protected and not settings.has_identity:
+        raise ConfigError(
+            "zookeeper.set.acl=true needs barnabas.zookeeper.credentials=user:password, or a "
+            "certificate (zookeeper.ssl.keystore.location): without an owner no client could "
+            "change the nodes"
+        )
+    return settings
+
+
+def _check_sasl(credentials: str) -> None:
+    if not credentials:
+        raise ConfigError(
+            "barnabas.zookeeper.credentials.scheme=sasl needs "
+            "barnabas.zookeeper.credentials=user:password"
+        )
+    from importlib.util import find_spec  # few clusters have this
+
+    if find_spec("puresasl") is None:
+        raise ConfigError(
+            "barnabas.zookeeper.credentials.scheme=sasl needs a library: "
+            'pip install "barnabas[security]"'
+        )
 
 
 def _tls_from(config: BrokerConfig) -> Tls:

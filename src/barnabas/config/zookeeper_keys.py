@@ -28,7 +28,9 @@ _ZOOKEEPER = (
      "Trusted certificates for ZooKeeper, as PEM; unset: the system's."),
     ("zookeeper.ssl.truststore.type", "string", None, "", "Format of that file: PEM."),
     ("barnabas.zookeeper.credentials", "password", None, "",
-     "user:password for ZooKeeper's digest scheme. Barnabas's own."),
+     "user:password for ZooKeeper. Barnabas's own."),
+    ("barnabas.zookeeper.credentials.scheme", "string", "digest", "[digest, sasl]",
+     "How they are shown: ZooKeeper's digest scheme, or SASL DIGEST-MD5. Barnabas's own."),
 )  # fmt: skip
 
 ZOOKEEPER_KEYS: dict[str, ConfigKey] = table(_ZOOKEEPER)

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.kit import foreign
@@ -31,11 +31,23 @@ class ZooKeeperProcess:
     """
 
     def __init__(
-        self, directory: Path, *, tick_ms: int = TICK_MS, address: str = "127.0.0.1"
+        self,
+        directory: Path,
+        *,
+        tick_ms: int = TICK_MS,
+        address: str = "127.0.0.1",
+        class_path: str = "",
+        config: str = "",
+        java_options: Sequence[str] = (),
     ) -> None:
-        """Ends the test, with what to install, where there is no ZooKeeper."""
+        """`class_path`: of another server than the one installed; `config`: lines for its
+        configuration file.
+
+        Ends the test, with what to install, where there is no ZooKeeper."""
         self.address = address
-        self._class_path = foreign.require_zookeeper()
+        self._config = config
+        self._java_options = java_options
+        self._class_path = class_path or foreign.require_zookeeper()
         self._java = foreign.require_java()
         self.directory = directory / "zookeeper"
         self.log = self.directory / "zookeeper.log"
@@ -56,11 +68,12 @@ class ZooKeeperProcess:
             f"tickTime={self.tick_ms}\nmaxSessionTimeout=60000\ndataDir={self.directory}\n"
             f"clientPortAddress={self.address}\nclientPort={self.port}\n"
             "admin.enableServer=false\n"
-            "maxClientCnxns=0\npreAllocSize=64\n"
+            f"maxClientCnxns=0\npreAllocSize=64\n{self._config}\n"
         )
         command = [
             str(self._java),
             *_FAST_START,
+            *self._java_options,
             f"-Dzookeeper.log.dir={self.directory}",
             "-Dzookeeper.root.logger=INFO,CONSOLE",
             # Killed or not, the page cache is whole: no need to wait for the disk.

@@ -20,7 +20,7 @@ def _settings(**more: str) -> Settings:
 
 def test_kafkas_defaults() -> None:
     """ZK-6: a session of 18 s, and as long for the first connection."""
-    assert _settings() == Settings("zk:2181/k", 18_000, None, "", False, None)
+    assert _settings() == Settings("zk:2181/k", 18_000)
     assert _settings().first_timeout_ms == 18_000
     timeouts = _settings(zookeeper_session_timeout_ms="6000", zookeeper_connection_timeout_ms="100")
     assert (timeouts.session_timeout_ms, timeouts.first_timeout_ms) == (6000, 100)
@@ -29,7 +29,12 @@ def test_kafkas_defaults() -> None:
 def test_credentials_and_protection() -> None:
     """SE-6"""
     given = _settings(barnabas_zookeeper_credentials="u:p:q", zookeeper_set_acl="true")
-    assert (given.credentials, given.is_protected) == ("u:p:q", True)
+    assert (given.credentials, given.uses_sasl, given.is_protected) == ("u:p:q", False, True)
+    assert "u:p:q" not in repr(given)
+    scheme = {"barnabas_zookeeper_credentials_scheme": "sasl"}
+    assert _settings(barnabas_zookeeper_credentials="u:p", **scheme).uses_sasl
+    with pytest.raises(ConfigError, match=r"scheme=sasl needs .*credentials=user:password"):
+        _settings(**scheme)
     with pytest.raises(ConfigError, match=r"zookeeper\.set\.acl=true needs .*credentials"):
         _settings(zookeeper_set_acl="true")
     for wrong in ("geheim", ":geheim", "geheim:"):

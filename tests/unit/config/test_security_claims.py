@@ -18,8 +18,9 @@ SECURITY = re.compile(
 )
 
 HONOURED = """
-    barnabas.zookeeper.credentials listener.security.protocol.map security.inter.broker.protocol
-    zookeeper.set.acl zookeeper.ssl.client.enable zookeeper.ssl.endpoint.identification.algorithm
+    barnabas.zookeeper.credentials barnabas.zookeeper.credentials.scheme
+    listener.security.protocol.map security.inter.broker.protocol zookeeper.set.acl
+    zookeeper.ssl.client.enable zookeeper.ssl.endpoint.identification.algorithm
     zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
     zookeeper.ssl.truststore.location zookeeper.ssl.truststore.type
 """

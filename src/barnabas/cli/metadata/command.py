@@ -19,6 +19,7 @@ import click
 
 from barnabas.cli.counted import counted
 from barnabas.cli.dump.small_files import read_epochs
+from barnabas.cli.metadata.secure import secure
 from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, reading, tree_source
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
@@ -50,7 +51,7 @@ _directory = click.option(
 
 @click.group()
 def metadata() -> None:
-    """Read the metadata tree of a broker or cluster, or import a tree of Kafka's into an empty one.
+    """Read or protect the metadata tree of a broker or cluster, or import one of Kafka's.
 
     \b
     Examples:
@@ -58,7 +59,11 @@ def metadata() -> None:
       barnabas metadata ls /brokers/ids --zookeeper-connect localhost:2181/kafka
       barnabas metadata get /brokers/topics/test --dir ~/barnabas
       barnabas metadata import tree.json --dir /srv/log
+      barnabas metadata secure --config server.properties
     """
+
+
+metadata.add_command(secure)
 
 
 @metadata.command()

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import Admin
 
 _PATIENCE_S = 1.0
 _ANSWER_MS = 900
@@ -20,11 +23,8 @@ _ANSWER_MS = 900
 def topic_names(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """The topics whose names begin so."""
 
-    async def ask(servers: str) -> list[str]:
-        from barnabas.client.admin.admin import Admin
-
-        async with Admin(servers, **_LIMITS) as admin:
-            return await admin.list_topics()
+    async def ask(admin: Admin) -> list[str]:
+        return await admin.list_topics()
 
     return _names(context, begun, ask)
 
@@ -32,11 +32,8 @@ def topic_names(context: click.Context, _: click.Parameter, begun: str) -> list[
 def group_ids(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """The groups whose names begin so."""
 
-    async def ask(servers: str) -> list[str]:
-        from barnabas.client.admin.admin import Admin
-
-        async with Admin(servers, **_LIMITS) as admin:
-            return [listing.group_id for listing in await admin.list_groups()]
+    async def ask(admin: Admin) -> list[str]:
+        return [listing.group_id for listing in await admin.list_groups()]
 
     return _names(context, begun, ask)
 
@@ -58,16 +55,19 @@ _LIMITS: dict[str, Any] = {
 
 
 def _names(
-    context: click.Context, begun: str, ask: Callable[[str], Awaitable[list[str]]]
+    context: click.Context, begun: str, ask: Callable[[Admin], Awaitable[list[str]]]
 ) -> list[str]:
-    from barnabas.cli.connection import DEFAULT_SERVERS
+    from barnabas.cli.connection import DEFAULT_SERVERS, client_options
+    from barnabas.client.admin.admin import Admin
     from barnabas.errors import BarnabasError
 
     servers = context.params.get("servers") or DEFAULT_SERVERS
+    options = {**client_options(context), **_LIMITS}
 
     async def within_limits() -> list[str]:
         async with asyncio.timeout(_PATIENCE_S):
-            return await ask(servers)
+            async with Admin(servers, **options) as admin:
+                return await ask(admin)
 
     with suppress(BarnabasError, OSError, TimeoutError):
         return [name for name in asyncio.run(within_limits()) if name.startswith(begun)]

@@ -16,7 +16,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_SERVERS = "localhost:9092"
 _VARIABLE, _PROFILE_VARIABLE = "BARNABAS_BOOTSTRAP_SERVER", "BARNABAS_PROFILE"
-_PLAIN = "PLAINTEXT"
 _PROFILE, _OPTIONS = "barnabas.profile", "barnabas.client_options"  # in the context's `meta`
 
 
@@ -51,9 +50,12 @@ def bootstrap_server(command: F) -> F:
     return servers(profile(config(command)))
 
 
-def client_options() -> dict[str, Any]:
-    """The client configs of `--command-config` or of the profile, as keyword arguments."""
-    context = click.get_current_context(silent=True)
+def client_options(context: click.Context | None = None) -> dict[str, Any]:
+    """The client configs of `--command-config` or of the profile, as keyword arguments.
+
+    `context`: of the command, if it is not the current one.
+    """
+    context = context or click.get_current_context(silent=True)
     options: dict[str, Any] = {} if context is None else context.meta.get(_OPTIONS, {})
     return options
 
@@ -94,20 +96,12 @@ def _read_config(context: click.Context, _: click.Parameter, path: str | None) -
 
 def _options_of(context: click.Context, path: str) -> dict[str, Any]:
     """The options of every client that a properties file has; those of only some are left out."""
-    from barnabas.client.config import ClientConfig, configure
+    from barnabas.client.config import ClientConfig, configure, of_every_client
     from barnabas.config import load_properties
 
     try:
-        properties = load_properties(path)
-        options = {name.replace(".", "_"): text for name, text in properties.items()}
-        common = {name: text for name, text in options.items() if name in ClientConfig._fields}
-        protocol = properties.get("security.protocol", _PLAIN)
-        if protocol != _PLAIN:
-            raise ConfigError(
-                f"{path}: security.protocol={protocol}: connections are {_PLAIN} here, so this "
-                "would promise protection that there is not"
-            )
+        common = of_every_client(load_properties(path))
         configure(ClientConfig, common)
     except ConfigError as error:
-        raise click.UsageError(str(error), context) from error
+        raise click.UsageError(f"{path}: {error}", context) from error
     return common

@@ -112,9 +112,10 @@ def run_client(
             context = click.get_current_context(silent=True)
             servers = None if context is None else context.params.get("servers")
             if servers:
+                from barnabas.cli.connection import client_options
                 from barnabas.cli.suggestion import topics_like
 
-                suggestion = runner.run(topics_like(servers, str(error)))
+                suggestion = runner.run(topics_like(servers, str(error), client_options()))
                 if suggestion:
                     error.add_note(suggestion)
             raise

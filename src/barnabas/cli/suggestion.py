@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from barnabas.client.admin.admin import Admin
 from barnabas.errors import BarnabasError
@@ -19,13 +20,14 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return f"did you mean {', or '.join(near)}?" if near else ""
 
 
-async def topics_like(servers: str, problem: str) -> str:
+async def topics_like(servers: str, problem: str, client_options: Mapping[str, Any]) -> str:
     """What to suggest where a topic does not exist; the problem names it."""
     named = _QUOTED.search(problem)
     if named is None:
         return ""
     try:
-        async with Admin(servers, default_api_timeout_ms=_PATIENCE_MS) as admin:
+        options = {**client_options, "default_api_timeout_ms": _PATIENCE_MS}
+        async with Admin(servers, **options) as admin:
             return did_you_mean(named[1] or named[2], await admin.list_topics())
     except BarnabasError:
         return ""  # the problem itself is reported all the same

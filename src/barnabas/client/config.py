@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.client.security.config import SecurityConfig, SecurityOptions
-from barnabas.client.unused_options import without_unused
+from barnabas.client.unused_options import SECURITY_PREFIXES, without_unused
 from barnabas.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -226,6 +226,16 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
         config = _settle_consumer(config, rest)
     secured = {name: checked[name] for name in checked if name in security}
     return ClientConfig(**common, security=SecurityConfig(**secured)), config
+
+
+def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a mapping that every client has, with underscores in their names: so a properties
+    file of one kind of client serves another kind."""
+    return {
+        name: value
+        for name, value in _underscored(options).items()
+        if name in ClientConfig._fields or name.startswith(SECURITY_PREFIXES)
+    }
 
 
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:

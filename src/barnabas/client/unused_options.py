@@ -52,7 +52,7 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The one accepted value, which is Kafka's default."""
 
-_SECURITY: Final = ("sasl_", "ssl_", "security_")
+SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
 def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
     used, ignored = {}, []
     for name, value in options.items():
         is_used = name in SecurityConfig._fields
-        if is_used or not (name in _TUNING or name in _ONLY or name.startswith(_SECURITY)):
+        if is_used or not (name in _TUNING or name in _ONLY or name.startswith(SECURITY_PREFIXES)):
             used[name] = value
             continue
         if name not in _TUNING:
@@ -80,7 +80,7 @@ def _check(name: str, value: Any) -> None:
         return
     kafka_name = name.replace("_", ".")
     shown = "" if "password" in name or "jaas" in name or name.endswith("_key") else f": {value!r}"
-    if name.startswith(_SECURITY):
+    if name.startswith(SECURITY_PREFIXES):
         raise ConfigError(
             f"{kafka_name}{shown} is not supported: this client connects without encryption and "
             "authentication (security.protocol=PLAINTEXT); remove the option"

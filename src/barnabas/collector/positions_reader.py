@@ -9,6 +9,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.offsets import LATEST
 from barnabas.collector.positions import POSITIONS_TOPIC, Positions
+from barnabas.collector.shipment import Shipment
 from barnabas.collector.topic_end import records_until
 from barnabas.types import TopicPartition
 
@@ -18,10 +19,11 @@ _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 class PositionsReader:
     """Reads the topic of the positions. Use it as an async context manager."""
 
-    def __init__(self, bootstrap_servers: str, positions: Positions) -> None:
+    def __init__(self, shipment: Shipment, positions: Positions) -> None:
+        servers, options = shipment.bootstrap_servers, shipment.client_options
         self._positions = positions
-        self._admin = Admin(bootstrap_servers)
-        self._consumer = Consumer(bootstrap_servers, isolation_level="read_committed")
+        self._admin = Admin(servers, **options)
+        self._consumer = Consumer(servers, **options, isolation_level="read_committed")
         self._stack = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> PositionsReader:

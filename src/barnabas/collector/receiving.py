@@ -69,8 +69,11 @@ async def _limit(stopping: asyncio.Event, inbox: Inbox, sending: asyncio.Task[No
 
 @contextlib.asynccontextmanager
 async def _producer(shipment: Shipment) -> AsyncIterator[Producer]:
-    servers = shipment.bootstrap_servers
-    producer = Producer(servers, delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS)
+    producer = Producer(
+        shipment.bootstrap_servers,
+        **shipment.client_options,
+        delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
+    )
     await producer.start()
     try:
         yield producer

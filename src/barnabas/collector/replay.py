@@ -10,8 +10,9 @@ again becomes a dead letter behind the replayed ones, for the next replay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
@@ -38,18 +39,26 @@ class Replayed(NamedTuple):
     by_topic: dict[str, int]
 
 
-async def replay(bootstrap_servers: str, topic: str, *, to: str | None = None) -> Replayed:
+async def replay(
+    bootstrap_servers: str,
+    topic: str,
+    *,
+    to: str | None = None,
+    client_options: Mapping[str, Any] = MappingProxyType({}),
+) -> Replayed:
     """Replay the dead letters that arrived in a topic since its last replay.
 
-    `to`: the topic to send everything to, instead of each letter's own. Raises `ConfigError` if a
+    `to`: the topic to send everything to, instead of each letter's own. `client_options`: those of
+    every client, such as the ones of security. Raises `ConfigError` if a
     record is not a dead letter, and the errors of consumers and producers.
     """
     by_topic: dict[str, int] = {}
     group = _GROUP + topic
     async with (
-        Producer(bootstrap_servers, transactional_id=group) as producer,
+        Producer(bootstrap_servers, **client_options, transactional_id=group) as producer,
         Consumer(
             bootstrap_servers,
+            **client_options,
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

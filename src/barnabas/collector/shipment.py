@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from barnabas.collector.record_joiner import IsStart
 from barnabas.collector.rotated_log import QUIET_S
@@ -21,6 +23,8 @@ class Shipment(NamedTuple):
     is_start: IsStart | None = None
     quiet_s: float = QUIET_S
     transaction_timeout_ms: int = 60_000
+    client_options: Mapping[str, Any] = MappingProxyType({})
+    """Those of every client, such as the ones of security."""
 
 
 class Shipped(NamedTuple):

@@ -86,7 +86,7 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     """Raises `ConfigError` if another process of this name started after this one."""
     positions = Positions(shipment.name)
     give_up_at_s = time.monotonic() + _SUCCESSOR_S
-    async with PositionsReader(shipment.bootstrap_servers, positions) as reader:
+    async with PositionsReader(shipment, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
             if positions.instance != instance:
@@ -186,13 +186,14 @@ class _Shipper:
     @contextlib.asynccontextmanager
     async def _producer(self) -> AsyncIterator[Producer]:
         """The producer of this name: an earlier one is fenced, its open transaction ended."""
-        servers = self._shipment.bootstrap_servers
-        async with Admin(servers) as admin:
+        servers, options = self._shipment.bootstrap_servers, self._shipment.client_options
+        async with Admin(servers, **options) as admin:
             with contextlib.suppress(TopicAlreadyExists):
                 configs = {"cleanup.policy": "compact"}
                 await admin.create_topics([NewTopic(POSITIONS_TOPIC, 1, configs=configs)])
         async with Producer(
             servers,
+            **options,
             transactional_id=f"barnabas-collector-{self._shipment.name}",
             linger_ms=0,
             transaction_timeout_ms=self._shipment.transaction_timeout_ms,
@@ -201,6 +202,5 @@ class _Shipper:
             yield producer
 
     async def _load(self) -> None:
-        servers = self._shipment.bootstrap_servers
-        async with PositionsReader(servers, self._positions) as reader:
+        async with PositionsReader(self._shipment, self._positions) as reader:
             await reader.read_to_end()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.cli.complaint import warn
 from barnabas.cli.kafka.options import BadCommandLine, Given, Option
+from barnabas.client.unused_options import SECURITY_PREFIXES
 from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
@@ -73,28 +74,21 @@ def at_servers(given: Given) -> Line:
 def file_configs(given: Given, option: str) -> dict[str, str]:
     """The properties in a file of client configs; none without the option.
 
-    Raises NotCovered for a secured connection, ConfigError for a file that cannot be read.
+    Raises ConfigError for a file that cannot be read.
     """
     path = given.text(option)
     if path is None:
         return {}
     from barnabas.config import load_properties
 
-    settings = load_properties(path)
-    protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
-    if protocol != "PLAINTEXT":
-        raise NotCovered(
-            f"{path}: security.protocol {protocol}: clients of Barnabas speak PLAINTEXT only"
-        )
-    return settings
+    return load_properties(path)
 
 
 def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
     """Those of `file_configs` that every client of ours has, as its options."""
-    from barnabas.client.config import ClientConfig
+    from barnabas.client.config import of_every_client
 
-    named = {name.replace(".", "_"): value for name, value in file_configs(given, option).items()}
-    return {name: value for name, value in named.items() if name in ClientConfig._fields}
+    return of_every_client(file_configs(given, option))
 
 
 def admin_of(given: Given, option: str = "command-config") -> Admin:
@@ -114,7 +108,7 @@ def own_options(
     options: dict[str, str] = {}
     for name, value in configs.items():
         option = name.replace(".", "_")
-        if option in fields:
+        if option in fields or option.startswith(SECURITY_PREFIXES):
             options[option] = value
         elif name not in unused:
             warn(

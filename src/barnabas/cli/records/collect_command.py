@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from barnabas.cli.completion import topic_names
-from barnabas.cli.connection import bootstrap_server
+from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
@@ -116,6 +116,7 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
+        client_options=client_options(),
     )
     began_s = time.monotonic()
     files = [path for path in paths if path != _STANDARD_INPUT]

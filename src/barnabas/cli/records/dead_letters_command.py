@@ -73,7 +73,7 @@ def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
       barnabas dead-letters replay system-logs-dead-letters
       barnabas dead-letters replay web-access-dead-letters --to web-access-mended
     """
-    done = run_client(replayed(servers, topic, to=to))
+    done = run_client(replayed(servers, topic, to=to, client_options=client_options()))
     if as_json:
         click.echo(json.dumps({"letters": done.letters, "byTopic": done.by_topic}, indent=2))
         return EXIT_OK

@@ -11,7 +11,6 @@ again becomes a dead letter behind the replayed ones, for the next replay.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from barnabas.client.consumer.consumer import Consumer
@@ -44,7 +43,7 @@ async def replay(
     topic: str,
     *,
     to: str | None = None,
-    client_options: Mapping[str, Any] = MappingProxyType({}),
+    client_options: Mapping[str, Any] | None = None,
 ) -> Replayed:
     """Replay the dead letters that arrived in a topic since its last replay.
 
@@ -52,13 +51,14 @@ async def replay(
     every client, such as the ones of security. Raises `ConfigError` if a
     record is not a dead letter, and the errors of consumers and producers.
     """
+    options = client_options or {}
     by_topic: dict[str, int] = {}
     group = _GROUP + topic
     async with (
-        Producer(bootstrap_servers, **client_options, transactional_id=group) as producer,
+        Producer(bootstrap_servers, **options, transactional_id=group) as producer,
         Consumer(
             bootstrap_servers,
-            **client_options,
+            **options,
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

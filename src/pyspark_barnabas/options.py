@@ -45,6 +45,10 @@ class SourceOptions(NamedTuple):
     topic_ids: bool
     record_batches: bool
 
+    def __repr__(self) -> str:
+        """Without the client's properties, among which are its secrets: Spark logs what fails."""
+        return f"SourceOptions({self.subscription})"
+
 
 class SinkOptions(NamedTuple):
     """All options of a writer; sent pickled to the tasks."""
@@ -54,6 +58,10 @@ class SinkOptions(NamedTuple):
     exactly_once: bool = False
     transactional_id: str | None = None
     exactly_once_begins: int | None = None
+
+    def __repr__(self) -> str:
+        """As that of SourceOptions."""
+        return f"SinkOptions(topic={self.topic!r})"
 
 
 _SOURCE_NAMES = (

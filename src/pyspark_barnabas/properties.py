@@ -16,8 +16,10 @@ from barnabas.client.config import (
     ConsumerConfig,
     ProducerConfig,
     configure,
+    of_every_client,
     parse_servers,
 )
+from barnabas.client.unused_options import SECURITY_PREFIXES
 from barnabas.errors import ConfigError
 from pyspark_barnabas.given import refuse_others
 
@@ -76,7 +78,8 @@ _WITHOUT_EFFECT = frozenset(
         "socket.connection.setup.timeout.max.ms",
     )
 )
-_OF_CLIENTS = {name.replace("_", ".") for name in ClientConfig._fields}
+_OF_CLIENTS = {name.replace("_", ".") for name in ClientConfig._fields} - {"security"}
+_SECURITY = tuple(prefix.replace("_", ".") for prefix in SECURITY_PREFIXES)
 _OF_CONSUMERS = {name.replace("_", ".") for name in ConsumerConfig._fields}
 _OF_PRODUCERS = {name.replace("_", ".") for name in ProducerConfig._fields}
 
@@ -110,8 +113,7 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
 def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
     """The servers, and the properties."""
     rest = {name: value for name, value in given.items() if name != _SERVERS}
-    common = {name: value for name, value in rest.items() if name in _OF_CLIENTS}
-    return given[_SERVERS], Properties(common, rest)
+    return given[_SERVERS], Properties(of_every_client(rest), rest)
 
 
 def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
@@ -133,12 +135,9 @@ _OF_CATALOG_TABLES = "provider"
 def _take(properties: dict[str, str], name: str, value: str, own: set[str]) -> None:
     if name in _REFUSED:
         raise ConfigError(f"option kafka.{name} is not supported: {_REFUSED[name]}")
-    if name == "security.protocol":
-        if value.strip().upper() != "PLAINTEXT":
-            raise ConfigError(f"option kafka.security.protocol={value}: only PLAINTEXT for now")
-    elif name in _WITHOUT_EFFECT:
+    if name in _WITHOUT_EFFECT:
         return  # even if our consumer has it: the source joins no group
-    elif name == _SERVERS or name in own:
+    if name == _SERVERS or name in own or name.startswith(_SECURITY):
         properties[name] = value
     elif name not in _OF_CONSUMERS | _OF_PRODUCERS:
         near = difflib.get_close_matches(name, own | {_SERVERS}, n=1)

@@ -51,6 +51,8 @@ def test_kafka_properties_reach_the_client() -> None:
             "kafka.security.protocol": "PLAINTEXT",
         }
     )
+    assert options.client["security.protocol"] == "PLAINTEXT"
+    assert "1000" not in repr(options), "SE-6: properties may be secrets"
     assert options.client["max.partition.fetch.bytes"] == "1000"
     assert options.client["isolation.level"] == "read_committed"
     assert "max.poll.interval.ms" not in options.client
@@ -99,7 +101,7 @@ def test_durations() -> None:
         ({**WEB, "kafka.bootstrap.servers": "nohost"}, "kafka.bootstrap.servers: 'nohost'"),
         ({**WEB, "kafka.auto.offset.reset": "latest"}, "use startingOffsets"),
         ({**WEB, "provider": "barnabas", "owner": "me"}, "Use CREATE TEMPORARY VIEW"),
-        ({**WEB, "kafka.security.protocol": "SSL"}, "security.protocol=SSL"),
+        ({**WEB, "kafka.security.protocol": "LSS"}, "security.protocol: .LSS. is not one of"),
         ({**WEB, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0': expected a positive"),
         ({**WEB, "failOnDataLoss": "yes"}, "failOnDataLoss='yes': expected true or false"),
         ({**WEB, "startingOffsets": "soonest"}, "startingOffsets='soonest': expected earliest"),

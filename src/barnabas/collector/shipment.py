@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from barnabas.collector.record_joiner import IsStart
@@ -23,7 +22,7 @@ class Shipment(NamedTuple):
     is_start: IsStart | None = None
     quiet_s: float = QUIET_S
     transaction_timeout_ms: int = 60_000
-    client_options: Mapping[str, Any] = MappingProxyType({})
+    client_options: Mapping[str, Any] = {}
     """Those of every client, such as the ones of security."""
 
 

@@ -122,6 +122,11 @@ def _add_to_run(run: argparse.ArgumentParser) -> None:
         " default replication factor",
     )
     run.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a properties file of client configs for that cluster, such as security.protocol=SSL",
+    )
+    run.add_argument(
         "--batch", type=_positive, default=250_000, help="maximum records of a micro-batch"
     )
 
@@ -144,6 +149,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         bootstrap_servers=given.bootstrap_servers,
         show_addresses=given.show_addresses,
         is_fed_by_others=given.no_input,
+        client_options=_client_options(given),
     )
     if given.no_input and (given.input or not given.bootstrap_servers):
         raise ConfigError("--no-input needs --bootstrap-servers, and excludes --input")
@@ -166,6 +172,20 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
                 what = f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
                 raise ConfigError(what) from error
             raise
+
+
+def _client_options(given: argparse.Namespace) -> dict[str, str]:
+    """The options of every client in the file of --command-config. Raises ConfigError."""
+    if given.command_config is None:
+        return {}
+    if not given.bootstrap_servers:
+        raise ConfigError("--command-config needs --bootstrap-servers: an own broker needs none")
+    from barnabas.client.config import ClientConfig, configure, of_every_client
+    from barnabas.config import load_properties
+
+    options = of_every_client(load_properties(given.command_config))
+    configure(ClientConfig, options)
+    return {name.replace("_", "."): text for name, text in options.items()}
 
 
 def _report(given: argparse.Namespace, stop: Stop) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from barnabas.pipeline.accounts import Accounts
 from barnabas.pipeline.page.page import PageOptions
@@ -37,6 +37,7 @@ class Source(NamedTuple):
     input: Path
     workspace: Workspace
     patience_s: float  # without an acknowledgement
+    client_options: Mapping[str, Any] = {}
 
 
 class Report(NamedTuple):

@@ -15,10 +15,10 @@ topic later are used from the next file on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.delivery import Delivery
@@ -63,6 +63,7 @@ class Collector:
         registry: Registry,
         *,
         patience_s: float = _PATIENCE_S,
+        client_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._patience_s = patience_s
         self._topic = topic
@@ -70,6 +71,7 @@ class Collector:
         self.registry = registry
         self._producer = SyncProducer(
             bootstrap_servers,
+            **(client_options or {}),
             acks="all",
             batch_size=262_144,
             linger_ms=5,

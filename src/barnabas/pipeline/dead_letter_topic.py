@@ -30,12 +30,15 @@ class DeadLetterTopic(NamedTuple):
     bootstrap_servers: str
     topic: str
     query: str
+    client_options: Mapping[str, Any] = {}
 
     @classmethod
-    def prepare(cls, bootstrap_servers: str) -> None:
+    def prepare(cls, bootstrap_servers: str, client_options: Mapping[str, Any]) -> None:
         """Make the brokers create `__transaction_state` before the query starts: that needs as many
         brokers as the topic has replicas. Later one may be down."""
-        with SyncProducer(bootstrap_servers, transactional_id=_PREPARING) as producer:
+        with SyncProducer(
+            bootstrap_servers, **client_options, transactional_id=_PREPARING
+        ) as producer:
             producer.init_transactions()
 
     def send(self, letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
@@ -45,7 +48,9 @@ class DeadLetterTopic(NamedTuple):
         `since`: by partition, the topic's end after the last batch. Returns its present end.
         """
         with SyncProducer(
-            self.bootstrap_servers, transactional_id=_TRANSACTIONAL_ID + self.query
+            self.bootstrap_servers,
+            **self.client_options,
+            transactional_id=_TRANSACTIONAL_ID + self.query,
         ) as producer:
             # Ends a transaction that another attempt left open, and fences that attempt, so dead
             # letters that the search does not find are sent by no one else.
@@ -54,11 +59,11 @@ class DeadLetterTopic(NamedTuple):
                 producer.begin_transaction()
                 producer.send_many(self._records(letters, batch))
                 producer.commit_transaction()
-        with SyncConsumer(self.bootstrap_servers) as consumer:
+        with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
             return {each.partition: end for each, end in self._ends(consumer).items()}
 
     def _has(self, batch: int, since: Mapping[int, int]) -> bool:
-        with SyncConsumer(self.bootstrap_servers) as consumer:
+        with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
             ends = self._ends(consumer)
             begins = consumer.beginning_offsets(ends)
         places = {}
@@ -75,7 +80,10 @@ class DeadLetterTopic(NamedTuple):
     def _is_in(self, places: Mapping[TopicPartition, range], batch: int, isolation: str) -> bool:
         wanted = ((QUERY, self.query.encode()), (BATCH, b"%d" % batch))
         with SyncConsumer(
-            self.bootstrap_servers, isolation_level=isolation, auto_offset_reset="earliest"
+            self.bootstrap_servers,
+            **self.client_options,
+            isolation_level=isolation,
+            auto_offset_reset="earliest",
         ) as consumer:
             consumer.assign(list(places))
             for each, offsets in places.items():

@@ -8,13 +8,14 @@ history, a service and a restart after `kill -9` end with the same tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from barnabas.client.config import of_every_client
 from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas.pipeline.one_pass import RESULT, OnePass, unpacked
 from barnabas.pipeline.step import Definition, Query
@@ -31,6 +32,8 @@ class Job(NamedTuple):
     tables: Path
     checkpoint: Path
     max_records_per_batch: int = 250_000
+    client_options: Mapping[str, str] = {}
+    """Those of every client, such as the ones of security, with Kafka's names."""
 
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
         """Start the query: to the present end of the topic, or for ever (`every_seconds`).
@@ -39,9 +42,10 @@ class Job(NamedTuple):
         if the brokers cannot begin transactions.
         """
         self._tables().check_query(self._known_query())
-        DeadLetterTopic.prepare(self.bootstrap_servers)
+        DeadLetterTopic.prepare(self.bootstrap_servers, self._own_options())
         records = (
             spark.readStream.format("barnabas")
+            .options(**{f"kafka.{name}": text for name, text in self.client_options.items()})
             .option("kafka.bootstrap.servers", self.bootstrap_servers)
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
@@ -60,6 +64,9 @@ class Job(NamedTuple):
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{every_seconds} seconds").start()
 
+    def _own_options(self) -> dict[str, str]:
+        return of_every_client(self.client_options)
+
     def _tables(self) -> Tables:
         return Tables(self.tables, self.definition.layout)
 
@@ -74,7 +81,9 @@ class Job(NamedTuple):
     def _process(self, batch: DataFrame, number: int) -> None:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query is not None
-        letters = DeadLetterTopic(self.bootstrap_servers, self.dead_letter_topic, query)
+        letters = DeadLetterTopic(
+            self.bootstrap_servers, self.dead_letter_topic, query, self._own_options()
+        )
 
         def tasks(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
             return unpacked(batch.mapInArrow(one_pass.run, RESULT).collect())

@@ -10,17 +10,18 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import barnabas
 from barnabas.client.admin.admin import NewTopic
+from barnabas.client.config import of_every_client
 from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import TopicAlreadyExists
 from barnabas.pipeline.accounts import Accounts, read_accounts
@@ -56,6 +57,8 @@ class Options(NamedTuple):
     bootstrap_servers: str | None = None  # None: a broker of the run's own
     show_addresses: bool = False  # on the page
     is_fed_by_others: bool = False  # nothing is collected here: others send to the topic
+    client_options: Mapping[str, str] = {}
+    """Those of every client of the cluster, with Kafka's names."""
 
 
 class Run:
@@ -93,8 +96,18 @@ class Run:
             return nullcontext(_Others())
         is_own = self._options.bootstrap_servers is None
         patience_s = _PATIENCE_S if is_own else _CLUSTER_PATIENCE_S
-        source = Source(servers, self._application.topic, path, self._workspace, patience_s)
+        source = Source(
+            servers,
+            self._application.topic,
+            path,
+            self._workspace,
+            patience_s,
+            self._client_options(),
+        )
         return self._application.collecting(source)
+
+    def _client_options(self) -> dict[str, Any]:
+        return of_every_client(self._options.client_options)
 
     @contextmanager
     def _brokers(self) -> Iterator[str]:
@@ -106,7 +119,7 @@ class Run:
                 self._steps.show("broker", f"{broker.bootstrap_servers}, log in {broker.data_dir}")
                 yield broker.bootstrap_servers
             return
-        with SyncAdmin(servers) as admin:
+        with SyncAdmin(servers, **self._client_options()) as admin:
             cluster = admin.describe_cluster()
         self._workspace.check_cluster(cluster.cluster_id)
         names = ", ".join(f"{broker.host}:{broker.port}" for broker in cluster.brokers)
@@ -167,6 +180,7 @@ class Run:
             tables=self._workspace.tables.resolve(),
             checkpoint=self._workspace.checkpoint.resolve(),
             max_records_per_batch=self._options.max_records_per_batch,
+            client_options=self._options.client_options,
         )
         if self._options.is_service:
             self._serve(job.start(spark, every_seconds=_TRIGGER_S), collecting, path)
@@ -234,7 +248,7 @@ class Run:
 
     def _create_topics(self, bootstrap_servers: str) -> None:
         own = self._application
-        with SyncAdmin(bootstrap_servers) as admin:
+        with SyncAdmin(bootstrap_servers, **self._client_options()) as admin:
             for topic in (NewTopic(own.topic, own.partitions), NewTopic(own.dead_letter_topic, 1)):
                 try:
                     admin.create_topics([topic])

@@ -65,7 +65,11 @@ def _collecting(source: Source) -> Iterator[_Lines]:
     registry = Registry(source.workspace.registry)
     with (
         Collector(
-            source.bootstrap_servers, source.topic, registry, patience_s=source.patience_s
+            source.bootstrap_servers,
+            source.topic,
+            registry,
+            patience_s=source.patience_s,
+            client_options=source.client_options,
         ) as collector,
         ExitStack() as stack,
     ):

@@ -29,7 +29,12 @@ class Files:
         name = f"pipeline-{source.workspace.directory.resolve()}"
         rule = record_start(INDENTED)
         self._shipment = Shipment(
-            source.bootstrap_servers, source.topic, name, socket.gethostname(), is_start=rule
+            source.bootstrap_servers,
+            source.topic,
+            name,
+            socket.gethostname(),
+            is_start=rule,
+            client_options=source.client_options,
         )
         self._stopping = asyncio.Event()
         self._service: tuple[LoopThread, Future[Shipped]] | None = None

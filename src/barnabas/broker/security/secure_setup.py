@@ -1,0 +1,170 @@
+"""What `--secure` makes: an authority, a server certificate, two users and their settings.
+
+    ca.pem              the authority's certificate: clients need it, and it is no secret
+    ca.key              its key; who has it can pose as this cluster
+    server.pem          the brokers' certificate and key
+    users.json          the passwords of `admin` and of the brokers
+    client.properties   how `admin` connects, for our commands and for Kafka's tools
+    librdkafka.properties   the same for kcat and confluent-kafka
+
+All but ca.pem can be read by their owner only. What is there is used again; the server certificate
+is issued anew when it ends soon, or lacks a name. Brokers on other machines share a copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from barnabas.errors import ConfigError
+
+ADMIN: Final = "admin"
+BROKER: Final = "broker"
+MECHANISM: Final = "SCRAM-SHA-512"
+PROTOCOL: Final = "SASL_SSL"
+
+_AUTHORITY_LIFE = timedelta(days=3650)
+_SERVER_LIFE = timedelta(days=397)  # what clients accept of a server at most
+_RENEW_BEFORE = timedelta(days=30)
+_PASSWORD_BYTES = 24
+_OWNER_ONLY = 0o600
+
+
+class SecureSetup(NamedTuple):
+    """The directory with everything, and the passwords of the users that the brokers must know."""
+
+    directory: Path
+    passwords: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"SecureSetup({self.directory})"
+
+    @property
+    def client_file(self) -> Path:
+        return self.directory / "client.properties"
+
+    @property
+    def librdkafka_file(self) -> Path:
+        return self.directory / "librdkafka.properties"
+
+    def broker_settings(self) -> dict[str, str]:
+        """The configs of each broker, besides its listeners, which are of `PROTOCOL`."""
+        jaas = _jaas(BROKER, self.passwords[BROKER])
+        return {
+            "security.inter.broker.protocol": PROTOCOL,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.directory / "server.pem"),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.directory / "ca.pem"),
+            "sasl.enabled.mechanisms": MECHANISM,
+            "sasl.mechanism.inter.broker.protocol": MECHANISM,
+            f"listener.name.{PROTOCOL.lower()}.{MECHANISM.lower()}.sasl.jaas.config": jaas,
+            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+            "super.users": f"User:{ADMIN};User:{BROKER}",
+        }
+
+    def client_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
+        """How a user connects, in Kafka's names."""
+        return {
+            "security.protocol": PROTOCOL,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.directory / "ca.pem"),
+            "sasl.mechanism": MECHANISM,
+            "sasl.jaas.config": _jaas(user, password or self.passwords[user]),
+        }
+
+    def librdkafka_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
+        """The same in the names of librdkafka."""
+        return {
+            "security.protocol": PROTOCOL,
+            "ssl.ca.location": str(self.directory / "ca.pem"),
+            "sasl.mechanism": MECHANISM,
+            "sasl.username": user,
+            "sasl.password": password or self.passwords[user],
+        }
+
+    def write_client_files(self, bootstrap_servers: str) -> None:
+        """Write how `admin` connects to these addresses."""
+        servers = {"bootstrap.servers": bootstrap_servers}
+        for path, settings in (
+            (self.client_file, self.client_settings()),
+            (self.librdkafka_file, self.librdkafka_settings()),
+        ):
+            lines = (f"{name}={value}\n" for name, value in {**servers, **settings}.items())
+            _write_secret(path, "".join(lines).encode())
+
+
+def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
+    """The contents of the directory, made as far as they are missing.
+
+    `names`: hosts and addresses under which clients reach a broker. Raises ConfigError if a library
+    is missing or what is there cannot be used, and OSError.
+    """
+    try:
+        from barnabas.security.authority import Authority, Issued, described
+    except ImportError:
+        raise ConfigError(
+            'certificates are made with a library: pip install "barnabas[security]"'
+        ) from None
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key_file, certificate_file = directory / "ca.key", directory / "ca.pem"
+    if certificate_file.exists():
+        try:
+            authority = Authority.load(Issued(key_file.read_bytes(), certificate_file.read_bytes()))
+        except ValueError as error:
+            raise ConfigError(f"{key_file}, {certificate_file}: {error}") from error
+    else:
+        authority = Authority.new("Barnabas CA", _AUTHORITY_LIFE)
+        _write_secret(key_file, authority.key)
+        certificate_file.write_bytes(authority.certificate)
+    server_file = directory / "server.pem"
+    wanted = frozenset(names)
+    if server_file.exists():
+        known = described(server_file.read_bytes())
+        is_good = wanted <= known.names and known.ends_at > datetime.now(UTC) + _RENEW_BEFORE
+        wanted |= known.names
+    else:
+        is_good = False
+    if not is_good:
+        issued = authority.issue("barnabas", _SERVER_LIFE, sorted(wanted))
+        _write_secret(server_file, issued.key + issued.certificate)
+    return SecureSetup(directory, _passwords(directory / "users.json"))
+
+
+def _passwords(path: Path) -> Mapping[str, str]:
+    """By user; new ones where there is no file. Raises ConfigError."""
+    if not path.exists():
+        made = {user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER)}
+        _write_secret(path, json.dumps(made, indent=2).encode() + b"\n")
+        return made
+    try:
+        kept = json.loads(path.read_bytes())
+        return {user: str(kept[user]) for user in (ADMIN, BROKER)}
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(
+            f"{path} does not have the passwords of {ADMIN} and {BROKER}; remove it for new ones"
+        ) from None
+
+
+def _write_secret(path: Path, content: bytes) -> None:
+    """Replace a file by one that only its owner can read, whole or not at all."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), _OWNER_ONLY)
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink()
+        raise
+
+
+def _jaas(user: str, password: str) -> str:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    return f'{module} required username="{user}" password="{password}";'

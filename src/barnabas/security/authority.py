@@ -1,0 +1,161 @@
+"""A certificate authority of one's own, for a cluster without one (SE-2).
+
+Its certificates are for TLS alone, with keys on the curve P-256. Times of validity reach an hour
+into the past, so that a client whose clock is late accepts a new one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_SKEW = timedelta(hours=1)
+_USAGES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+
+
+class Issued(NamedTuple):
+    """A private key and its certificate, as PEM; the key is not encrypted."""
+
+    key: bytes
+    certificate: bytes
+
+
+class Authority:
+    """Issues certificates; keeps its key in memory only."""
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+        """Use `new` or `load`."""
+        self._key = key
+        self._certificate = certificate
+
+    @classmethod
+    def new(cls, common_name: str, life: timedelta) -> Authority:
+        """A new authority, which signs its own certificate."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name(common_name)
+        builder = (
+            _builder(name, name, key, life)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage("key_cert_sign", "crl_sign"), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        )
+        return cls(key, builder.sign(key, hashes.SHA256()))
+
+    @classmethod
+    def load(cls, issued: Issued) -> Authority:
+        """The authority whose key and certificate these are. Raises ValueError for others."""
+        key = serialization.load_pem_private_key(issued.key, password=None)
+        certificate = x509.load_pem_x509_certificate(issued.certificate)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError("the authority's key is not one of an elliptic curve")
+        if key.public_key() != certificate.public_key():
+            raise ValueError("the authority's key and its certificate do not belong together")
+        return cls(key, certificate)
+
+    @property
+    def certificate(self) -> bytes:
+        """Its certificate, as PEM: what those who trust it need."""
+        return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def key(self) -> bytes:
+        """Its key, as PEM: who has it can issue any certificate."""
+        return _key_pem(self._key)
+
+    def issue(self, common_name: str, life: timedelta, names: Sequence[str] = ()) -> Issued:
+        """A certificate for a host with these names and addresses, or for a user without any."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if names:
+            usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        builder = (
+            _builder(_name(common_name), self._certificate.subject, key, life)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage("digital_signature"), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False
+            )
+        )
+        if names:
+            alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
+            builder = builder.add_extension(alternatives, critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        return Issued(_key_pem(key), certificate.public_bytes(serialization.Encoding.PEM))
+
+
+class Described(NamedTuple):
+    """What of a certificate decides whether it still serves."""
+
+    ends_at: datetime
+    names: frozenset[str]
+
+
+def described(certificate: bytes) -> Described:
+    """The end and the names of a certificate in PEM. Raises ValueError if it is none."""
+    parsed = x509.load_pem_x509_certificate(certificate)
+    try:
+        extension = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        names: frozenset[str] = frozenset()
+    else:
+        alternatives = extension.value
+        hosts = alternatives.get_values_for_type(x509.DNSName)
+        addresses = alternatives.get_values_for_type(x509.IPAddress)
+        names = frozenset({*hosts, *map(str, addresses)})
+    return Described(parsed.not_valid_after_utc, names)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, life: timedelta
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + life)
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _key_usage(*usages: str) -> x509.KeyUsage:
+    return x509.KeyUsage(**{usage: usage in usages for usage in _USAGES})
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -16,7 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_SERVERS = "localhost:9092"
 _VARIABLE, _PROFILE_VARIABLE = "BARNABAS_BOOTSTRAP_SERVER", "BARNABAS_PROFILE"
-_PROFILE, _OPTIONS = "barnabas.profile", "barnabas.client_options"  # in the context's `meta`
+# In the context's `meta`:
+_PROFILE, _OPTIONS = "barnabas.profile", "barnabas.client_options"
+_FILES_SERVERS = "barnabas.bootstrap_servers"
 
 
 def bootstrap_server(command: F) -> F:
@@ -45,7 +47,7 @@ def bootstrap_server(command: F) -> F:
         callback=_read_config,
         type=click.Path(dir_okay=False),
         metavar="FILE",
-        help="A properties file of client configs, such as request.timeout.ms=5000.",
+        help="A properties file of client configs: security.protocol, bootstrap.servers, ...",
     )
     return servers(profile(config(command)))
 
@@ -70,6 +72,9 @@ def _servers(context: click.Context, parameter: click.Parameter, servers: str | 
     if source is ParameterSource.COMMANDLINE and servers is not None:
         return servers
     name = context.meta.get(_PROFILE)
+    if name is None and _FILES_SERVERS in context.meta:
+        of_file: str = context.meta[_FILES_SERVERS]
+        return of_file
     if name is None and servers is not None:
         return servers
     from barnabas.cli.profile.store import BadProfile, read_profiles
@@ -85,22 +90,35 @@ def _servers(context: click.Context, parameter: click.Parameter, servers: str | 
     except BadProfile as error:
         raise click.UsageError(str(error), context) from error
     if profile.command_config is not None and _OPTIONS not in context.meta:
-        context.meta[_OPTIONS] = _options_of(context, profile.command_config)
+        properties = _properties(context, profile.command_config)
+        context.meta[_OPTIONS] = _options_of(context, profile.command_config, properties)
     return profile.bootstrap_servers
 
 
 def _read_config(context: click.Context, _: click.Parameter, path: str | None) -> None:
-    if path is not None:
-        context.meta[_OPTIONS] = _options_of(context, path)
+    if path is None:
+        return
+    properties = _properties(context, path)
+    context.meta[_OPTIONS] = _options_of(context, path, properties)
+    if properties.get("bootstrap.servers"):
+        context.meta[_FILES_SERVERS] = properties["bootstrap.servers"]
 
 
-def _options_of(context: click.Context, path: str) -> dict[str, Any]:
-    """The options of every client that a properties file has; those of only some are left out."""
-    from barnabas.client.config import ClientConfig, configure, of_every_client
+def _properties(context: click.Context, path: str) -> dict[str, str]:
     from barnabas.config import load_properties
 
     try:
-        common = of_every_client(load_properties(path))
+        return load_properties(path)
+    except ConfigError as error:
+        raise click.UsageError(str(error), context) from error
+
+
+def _options_of(context: click.Context, path: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    """The options of every client that a properties file has; those of only some are left out."""
+    from barnabas.client.config import ClientConfig, configure, of_every_client
+
+    try:
+        common = of_every_client(properties)
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error

@@ -25,8 +25,9 @@ from barnabas.errors import ConfigError
 def profile() -> None:
     """Name clusters: `--profile NAME` stands for the addresses of one, and its client configs.
 
-    Without --bootstrap-server a command uses --profile, then BARNABAS_BOOTSTRAP_SERVER, then
-    BARNABAS_PROFILE, then the profile that `profile use` named, then localhost:9092.
+    Without --bootstrap-server a command uses --profile, then bootstrap.servers in the file of
+    --command-config, then BARNABAS_BOOTSTRAP_SERVER, then BARNABAS_PROFILE, then the profile that
+    `profile use` named, then localhost:9092.
 
     \b
     Examples:

@@ -13,12 +13,13 @@ and no signal handler is set.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
+from barnabas.broker.embedded.pause import Paused, ProcessPause, ThreadPause
 from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
 from barnabas.broker.server import Server
 from barnabas.errors import ConfigError
@@ -76,10 +77,32 @@ class Broker(EmbeddedLife):
             self._check_is_here("faults")
             # Testing stands above the broker, so it is loaded only when it is used.
             module = import_module("barnabas.testing.faults.injected")
-            self._faults = module.Faults(lambda work: self.thread.call(work))
+            self._faults = module.Faults(self._call)
             if self._server is not None:
                 self._faults.attach(self._server)
         return self._faults
+
+    def pause(self) -> Paused:
+        """Let it stand still as SIGSTOP does, until `resume`, the end of a `with` block, or `stop`.
+
+            with broker.pause():
+                assert application.place_order("tea") == "try again later"
+
+        Connections stay and new ones are accepted by the kernel, nothing is answered, no timer
+        runs; what was sent meanwhile is handled afterwards. After ten minutes it goes on by itself,
+        unless it is a process of its own. Raises ConfigError if it is paused or does not run.
+        """
+        with self._life:
+            if self._pause is not None:
+                raise ConfigError("pause: the broker is paused already: resume() lets it go on")
+            child = self._child
+            self._pause = ThreadPause(self.thread) if child is None else ProcessPause(child)
+        return Paused(self.resume)
+
+    def resume(self) -> None:
+        """Let it go on after `pause`; do nothing if it is not paused."""
+        with self._life:
+            self._go_on()
 
     def __repr__(self) -> str:
         where = self.bootstrap_servers if self.is_running else "not running"
@@ -104,6 +127,14 @@ class Broker(EmbeddedLife):
         return self._server
 
     # ---- its parts ----
+
+    def _call(self, work: Callable[[], None]) -> None:
+        """Call it on the loop, or beside a loop that stands still."""
+        with self._life:
+            if self._pause is not None:
+                work()
+                return
+        self.thread.call(work)
 
     @property
     def _kind(self) -> SnapshotKind:

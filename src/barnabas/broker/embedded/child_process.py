@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,13 @@ class ChildProcess:
         if "error" in answer:
             raise _ERRORS.get(answer["kind"], OSError)(answer["error"])
         return answer["value"]
+
+    def suspend(self) -> None:
+        """Stop its threads by SIGSTOP, until `go_on`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it as `kill -9` does: nothing is flushed, no client is notified."""

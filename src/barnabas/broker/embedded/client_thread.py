@@ -19,6 +19,8 @@ T = TypeVar("T")
 _CLIENT_ID: Final = "barnabas-testing"
 _GRACE_S: Final = 1.0
 _ATTEMPT_MS: Final = 500
+_REQUEST_MS: Final = 1000
+"""For a request to one broker, which may be paused: then another one is asked."""
 
 
 class ClientThread:
@@ -90,6 +92,7 @@ class ClientThread:
                     client_id=_CLIENT_ID,
                     # Who waits tries again, and can then say what went wrong.
                     default_api_timeout_ms=_ATTEMPT_MS,
+                    request_timeout_ms=_REQUEST_MS,
                 )
                 await admin.start()
                 self._admin = admin
@@ -99,7 +102,9 @@ class ClientThread:
         """As `admin`."""
         async with self._starting:
             if self._producer is None:
-                producer = Producer(self.bootstrap_servers(), client_id=_CLIENT_ID)
+                producer = Producer(
+                    self.bootstrap_servers(), client_id=_CLIENT_ID, request_timeout_ms=_REQUEST_MS
+                )
                 await producer.start()
                 self._producer = producer
             return self._producer

@@ -3,24 +3,30 @@
     with barnabas.Cluster(brokers=3) as cluster:
         admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
 
-All run on one loop in one thread and share one metadata tree, each in a session of its own; among
-each other they use sockets, as brokers on several machines do. So it shows what a cluster does, and
-not how fast: for that, and for `kill -9`, start processes (`barnabas cluster start`).
+All run on one loop in one thread, or with `own_threads=True` on a loop each, and share one metadata
+tree, each in a session of its own; among each other they use sockets, as brokers on several
+machines do. So it shows what a cluster does, and not how fast: for that, and for `kill -9`, start
+processes (`barnabas cluster start`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
+from barnabas.broker.embedded.own_threads import OwnThreads
+from barnabas.broker.embedded.pause import Paused
 from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
 from barnabas.broker.server import Server
+from barnabas.cluster.distant_session import DistantSession
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import Journal
 from barnabas.cluster.node_bytes import tree_to_bytes
+from barnabas.cluster.store import MetadataStore
 from barnabas.config.metrics_ports import metrics_port
 from barnabas.errors import ConfigError
 
@@ -40,6 +46,7 @@ class Cluster(EmbeddedLife):
     by their names, for all brokers, as texts, numbers or booleans;
     `broker_config`: for single brokers, by broker id, on top (`{1: {"broker.rack": "east"}}`).
     With `barnabas.metrics.port` in `config` broker 1 takes that port, the others the next ones.
+    `own_threads`: a thread for each broker, so that one of them can be paused.
     `production_defaults`, `process` (one for all brokers) and `snapshot` as for a `Broker`; an
     internal topic has a partition for each broker unless `production_defaults` is true.
 
@@ -53,6 +60,7 @@ class Cluster(EmbeddedLife):
         data_dir: str | Path | None = None,
         config: Mapping[str, Setting] | None = None,
         broker_config: Mapping[int, Mapping[str, Setting]] | None = None,
+        own_threads: bool = False,
         **options: Unpack[LifeOptions],
     ) -> None:
         if brokers < 1:
@@ -74,6 +82,7 @@ class Cluster(EmbeddedLife):
         self._ports: dict[int, int] = {}
         self._running: list[int] = []  # broker ids
         self._sessions: dict[int, EmbeddedSession] = {}
+        self._threads = OwnThreads() if own_threads else None
         self._faults: ClusterFaults | None = None
 
     def __repr__(self) -> str:
@@ -92,7 +101,7 @@ class Cluster(EmbeddedLife):
 
     def _change(self, method: str, broker_id: int) -> None:
         """In the thread without the lock: what stops may wait for another one's stop."""
-        if self._child is None:
+        if not self._is_process:
             stops = method == "stop_broker"
             work = self._stop_broker if stops else self._start_stopped_broker
             self.thread.run(work(broker_id))
@@ -110,6 +119,27 @@ class Cluster(EmbeddedLife):
         """
         self._check_is_here("kill_broker")
         self.thread.run(self._kill_broker(broker_id))
+
+    def pause(self, broker_id: int) -> Paused:
+        """Let one broker stand still as SIGSTOP does, until `resume`, the end of a `with` block, or
+        its stop; `Broker.pause` says what that means.
+
+        Its session with the metadata ends after its `zookeeper.session.timeout.ms`, and it begins
+        another one when it goes on. Raises ConfigError unless it runs, in a thread of its own.
+        """
+        if self._own_threads(broker_id) is None:
+            self._change("pause", broker_id)
+        else:
+            self._pause_here(broker_id)
+        return Paused(partial(self.resume, broker_id))
+
+    def resume(self, broker_id: int) -> None:
+        """Let a broker go on after `pause`; do nothing if it is not paused."""
+        threads = self._own_threads(broker_id)
+        if threads is None:
+            self._change("resume", broker_id)
+        else:
+            self.thread.call(partial(threads.go_on, broker_id))
 
     # ---- while it runs ----
 
@@ -146,11 +176,11 @@ class Cluster(EmbeddedLife):
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The brokers that run; to be touched on the cluster's loop only."""
+        """The brokers that run; each to be touched on its loop only, as `server` has it."""
         return tuple(self._servers.values())
 
     def server(self, broker_id: int) -> Server:
-        """A running broker; to be used on the cluster's loop only."""
+        """A running broker; to be used on its loop only, which is the cluster's or its own."""
         server = self._servers.get(broker_id)
         if server is None:
             raise ConfigError(f"broker {broker_id} is not running")
@@ -161,7 +191,31 @@ class Cluster(EmbeddedLife):
         self.server(broker_id)
         return self._sessions[broker_id]
 
+    def call_soon(self, broker_id: int, callback: Callable[[], None]) -> None:
+        """Call it on a broker's loop. On the cluster's loop only."""
+        if self._threads is None:
+            callback()
+        else:
+            self._threads.call_soon(broker_id, callback)
+
     # ---- its parts ----
+
+    def _own_threads(self, broker_id: int) -> OwnThreads | None:
+        """Those of brokers that can be paused; None: they are in the child process."""
+        if self._threads is None:
+            raise ConfigError(
+                f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
+                "thread. Make the cluster with own_threads=True; or cut the broker off while it "
+                f"goes on, by faults.isolate({broker_id})"
+            )
+        return None if self._is_process else self._threads
+
+    def _pause_here(self, broker_id: int) -> None:
+        assert self._threads is not None
+        server, session = self.server(broker_id), self.session(broker_id)
+        pause = self._threads.stop(broker_id)
+        timeout_ms = server.config.int("zookeeper.session.timeout.ms")
+        self.thread.call(partial(self._threads.stands, broker_id, pause, session, timeout_ms))
 
     @property
     def _kind(self) -> SnapshotKind:
@@ -181,6 +235,7 @@ class Cluster(EmbeddedLife):
             "data_dir": str(self.data_dir),
             "config": self._config,
             "broker_config": own,
+            "own_threads": self._threads is not None,
         }
 
     def _ports_taken(self) -> list[tuple[int, int]]:
@@ -204,15 +259,22 @@ class Cluster(EmbeddedLife):
         self._store = EmbeddedStore() if is_new else EmbeddedStore.open(directory)
         for broker_id in self.broker_ids:
             await self._start_broker(broker_id)
-        for server in self._servers.values():
-            await server.knows_brokers(self.broker_ids)
+        for broker_id, server in self._servers.items():
+            await self._on_loop(broker_id, server.knows_brokers(self.broker_ids))
 
     async def _start_broker(self, broker_id: int) -> None:
         assert self._store is not None
         config = self._config_of(self._properties(broker_id))
         session = self._store.session()
-        server = Server(config, self._seams(), session)
-        await server.start()
+        store: MetadataStore = session
+        if self._threads is not None:
+            store = DistantSession(session, self._threads.begin(broker_id))
+        server = Server(config, self._seams(), store)
+        try:
+            await self._on_loop(broker_id, server.start())
+        except BaseException:
+            await self._end_thread(broker_id)
+            raise
         self._sessions[broker_id] = session
         self._servers[broker_id] = server
         if self._faults is not None:
@@ -226,19 +288,37 @@ class Cluster(EmbeddedLife):
         await self._start_broker(broker_id)
 
     async def _stop_broker(self, broker_id: int) -> None:
-        await self._taken_out(broker_id).stop()
+        await self._end_server(broker_id, self._taken_out(broker_id).stop())
 
     async def _kill_broker(self, broker_id: int) -> None:
-        await self._taken_out(broker_id).abandon()
+        await self._end_server(broker_id, self._taken_out(broker_id).abandon())
 
     def _taken_out(self, broker_id: int) -> Server:
         """A broker that is to stop. Raises ConfigError if it is not running."""
         if broker_id not in self._running:
             raise ConfigError(f"broker {broker_id} is not running")
         self._running.remove(broker_id)
+        if self._threads is not None:
+            self._threads.go_on(broker_id)
         if self._faults is not None:
             self._faults.detach(broker_id)
         return self._servers.pop(broker_id)
+
+    async def _on_loop(self, broker_id: int, work: Coroutine[Any, Any, None]) -> None:
+        if self._threads is None:
+            await work
+        else:
+            await self._threads.run(broker_id, work)
+
+    async def _end_server(self, broker_id: int, stop: Coroutine[Any, Any, None]) -> None:
+        try:
+            await self._on_loop(broker_id, stop)
+        finally:
+            await self._end_thread(broker_id)
+
+    async def _end_thread(self, broker_id: int) -> None:
+        if self._threads is not None:
+            await self._threads.end(broker_id)
 
     def _properties(self, broker_id: int) -> dict[str, str]:
         size = len(self.broker_ids)
@@ -256,11 +336,14 @@ class Cluster(EmbeddedLife):
         }
 
     async def _stop(self) -> None:
-        for each in self._servers.values():
-            await each.ends_with_all()
+        for broker_id, server in self._servers.items():
+            if self._threads is not None:
+                self._threads.go_on(broker_id)
+            await self._on_loop(broker_id, server.ends_with_all())
         for broker_id in reversed(self.broker_ids):
             if broker_id in self._servers:
-                await self._taken_out(broker_id).stop(gives_away=False)  # all of them stop
+                stop = self._taken_out(broker_id).stop(gives_away=False)  # all of them stop
+                await self._end_server(broker_id, stop)
         if self._store is not None:
             await self._store.close()
             if self._unwritten is not None and not self._is_closing:

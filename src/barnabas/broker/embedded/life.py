@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 
 from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.broker.embedded.handle import BrokerHandle
+from barnabas.broker.embedded.pause import Pause
 from barnabas.broker.embedded.quiet import QuietLog
 from barnabas.broker.embedded.unsynced_files import UnsyncedFiles
 from barnabas.broker.seams import Seams, interposed_seams
@@ -75,6 +76,7 @@ class EmbeddedLife(BrokerHandle):
         self._is_closing = False  # so what is temporary need not be kept
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
+        self._pause: Pause | None = None  # of all that runs here
 
     # ---- life ----
 
@@ -105,6 +107,7 @@ class EmbeddedLife(BrokerHandle):
         with self._life:
             if not self.is_running:
                 return
+            self._go_on()
             try:
                 self._hang_up()
                 if self._child is not None:
@@ -139,6 +142,7 @@ class EmbeddedLife(BrokerHandle):
                 )
             self._hang_up()
             child, self._child = self._child, None
+            self._pause = None
             child.kill()
 
     def __enter__(self) -> Self:
@@ -247,6 +251,12 @@ class EmbeddedLife(BrokerHandle):
         )
 
     # ---- its parts ----
+
+    def _go_on(self) -> None:
+        """End a pause of all that runs here; do nothing if there is none."""
+        pause, self._pause = self._pause, None
+        if pause is not None:
+            pause.resume()
 
     def _begin_data(self) -> None:
         """The directory, with the snapshot in it that it is to begin with."""

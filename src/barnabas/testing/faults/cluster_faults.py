@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
+from barnabas.cluster.store import SessionState
 from barnabas.errors import ConfigError
 from barnabas.testing.faults.injected import Faults
 from barnabas.testing.faults.isolation import Isolation, sender_of
@@ -12,6 +14,7 @@ from barnabas.testing.faults.temporary import Temporary
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.cluster import Cluster
+    from barnabas.broker.server import Server
 
 
 class ClusterFaults(Faults):
@@ -33,13 +36,10 @@ class ClusterFaults(Faults):
         """
         self._cluster.kill_broker(broker_id)
 
-    def pause(self, broker_id: int) -> Never:
-        """Not possible: raises ConfigError that says what is."""
-        raise ConfigError(
-            f"broker {broker_id} cannot be paused: all brokers of this cluster share one thread. "
-            f"isolate({broker_id}) cuts it off while it goes on; for a broker that stands still "
-            "start processes (barnabas cluster start) and send one of them SIGSTOP"
-        )
+    def pause(self, broker_id: int) -> Temporary:
+        """`cluster.pause`, until `remove()`, `cluster.resume`, or the end of the `with` block."""
+        self._cluster.pause(broker_id)
+        return Temporary(partial(self._cluster.resume, broker_id))
 
     def isolate(self, broker_id: int, *, inbound: bool = True, outbound: bool = True) -> Temporary:
         """Cut a broker off until `heal`, `remove()` or the end of the `with` block.
@@ -83,11 +83,14 @@ class ClusterFaults(Faults):
         self._apply_to_all()
         for other, server in self._servers.items():
             if other != broker_id and outbound:
-                server.parts.network.abort(lambda client_id: sender_of(client_id) == broker_id)
+                self._cut(server, lambda client_id: sender_of(client_id) == broker_id)
             elif other == broker_id and unreachable:
-                server.parts.network.abort(lambda client_id: True)
+                self._cut(server, lambda client_id: True)
         if outbound:
             self._cluster.session(broker_id).expire()
+
+    def _cut(self, server: Server, is_meant: Callable[[str | None], bool]) -> None:
+        self._cluster.call_soon(server.broker_id, partial(server.parts.network.abort, is_meant))
 
     def _heal(self, broker_id: int | None) -> None:
         before = self._isolation
@@ -95,4 +98,6 @@ class ClusterFaults(Faults):
         self._isolation = Isolation(before.unreachable - healed, before.mute - healed)
         self._apply_to_all()
         for each in before.mute & healed:
-            self._cluster.session(each).reconnect()
+            session = self._cluster.session(each)
+            if session.session_state is SessionState.EXPIRED:
+                session.reconnect()

@@ -1,0 +1,97 @@
+"""An embedded session for a broker whose loop is another one than the store's, in another thread.
+
+As with a server, a broker that stands still hears of nothing meanwhile: that its session has ended,
+it learns when it goes on, in the order in which it happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from barnabas.cluster.embedded_session import EmbeddedSession
+from barnabas.cluster.session_store import SessionStore
+from barnabas.cluster.store import Operation, SessionExpired, SessionState, Znode
+
+T = TypeVar("T")
+
+
+class DistantSession(SessionStore):
+    """Used on the broker's loop; made on the loop of the store, on which `session` lives.
+
+    Invariant: what was begun in a session that has ended fails, even if the broker does not know
+    of the end yet.
+    """
+
+    def __init__(self, session: EmbeddedSession, loop: asyncio.AbstractEventLoop) -> None:
+        """`loop`: the broker's. It must run until `close` has returned."""
+        super().__init__(session.session_id, session.session_state)
+        self._session = session
+        self._store_loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._watches: dict[str, dict[Callable[[], None], None]] = {}
+        self._is_closed = False  # for the store's loop
+        session.on_session(self._report)
+
+    async def read(self, path: str) -> Znode | None:
+        return await self._there(path, lambda: self._session.read(path))
+
+    async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
+        path = operations[0].path if operations else "/"
+        return await self._there(path, lambda: self._session.commit(operations))
+
+    def watch(self, path: str, callback: Callable[[], None]) -> None:
+        callbacks = self._watches.get(path)
+        if callbacks is None:
+            callbacks = self._watches[path] = {}
+            self._store_loop.call_soon_threadsafe(self._watch_there, path)
+        callbacks[callback] = None
+
+    async def close(self) -> None:
+        work = asyncio.run_coroutine_threadsafe(self._close_there(), self._store_loop)
+        await asyncio.wrap_future(work)
+        self._state = SessionState.EXPIRED
+
+    async def _there(self, path: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do it on the store's loop, in the session that this side believes to be in."""
+        if self._state is SessionState.EXPIRED:
+            raise SessionExpired(path, "the session has expired")
+        session_id = self._session_id
+
+        async def call() -> T:
+            if self._session.session_id != session_id:
+                raise SessionExpired(path, "the session has expired, and another one has begun")
+            return await work()
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._store_loop))
+
+    # ---- on the store's loop ----
+
+    def _watch_there(self, path: str) -> None:
+        self._session.watch(path, partial(self._fire, path))
+
+    def _fire(self, path: str) -> None:
+        if not self._is_closed:
+            self._loop.call_soon_threadsafe(self._changed, path, self._session.session_state)
+
+    def _report(self, state: SessionState) -> None:
+        if not self._is_closed:
+            self._loop.call_soon_threadsafe(self._take_over, self._session.session_id, state)
+
+    async def _close_there(self) -> None:
+        self._is_closed = True  # the broker's loop may end now
+        await self._session.close()
+
+    # ---- on the broker's loop again ----
+
+    def _take_over(self, session_id: int, state: SessionState) -> None:
+        self._session_id = session_id
+        self._state = state
+        self._notify()
+
+    def _changed(self, path: str, state: SessionState) -> None:
+        self._state = state  # a watch that fires since the session has ended finds it so
+        for callback in self._watches.pop(path, ()):
+            callback()

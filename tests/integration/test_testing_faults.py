@@ -331,5 +331,3 @@ def test_tk_4_what_can_do_nothing_is_refused(broker: Broker) -> None:
     ):
         with pytest.raises(ConfigError, match=reason):
             spoil()
-    with pytest.raises(ConfigError, match="--test-control"):
-        _ = Broker(process=True).faults

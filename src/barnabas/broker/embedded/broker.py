@@ -74,8 +74,11 @@ class Broker(EmbeddedLife):
     def faults(self) -> Faults:
         """What is to go wrong in this broker, by rule: see `barnabas.testing.faults`."""
         if self._faults is None:
-            self._check_is_here("faults")
             # Testing stands above the broker, so it is loaded only when it is used.
+            if self._is_process:
+                module = import_module("barnabas.testing.faults.distant_faults")
+                self._faults = self._distant = module.DistantBrokerFaults(self._control_port)
+                return self._faults
             module = import_module("barnabas.testing.faults.injected")
             self._faults = module.Faults(self._call)
             if self._server is not None:

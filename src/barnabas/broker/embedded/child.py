@@ -1,6 +1,8 @@
 """The process of `Broker(process=True)`: makes a broker, and does what its parent asks.
 
     stdin:  ["make", "Broker", {...}, parent's process id], then ["start"], ["stop"], ...
+            ["control"]: take faults over HTTP, on the port that is answered
+            ["faults.heal", 2]: a method of `faults`
     stdout: {"value": ...} or {"error": text, "kind": class}, a line for a line
 
 It ends when the input does, or the parent is gone.
@@ -14,15 +16,60 @@ import os
 import signal
 import sys
 import threading
+from importlib import import_module
 from types import FrameType
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from barnabas.broker.embedded.broker import Broker
 from barnabas.broker.embedded.cluster import Cluster
+from barnabas.client.loop_thread import LoopThread
 from barnabas.errors import BarnabasError
 
 _LOOKS_PER_S: Final = 2
 _KINDS: Final = {"Broker": Broker, "Cluster": Cluster}
+
+
+class _Calls:
+    """The broker or cluster of this process, and what is called of it."""
+
+    def __init__(self) -> None:
+        self.made: Broker | Cluster | None = None
+        self._control_port: int | None = None
+
+    def answer(self, call: list[Any]) -> dict[str, Any]:
+        try:
+            return {"value": self._called(*call)}
+        except (BarnabasError, OSError) as error:
+            return {"error": str(error), "kind": type(error).__name__}
+
+    def _called(self, method: str, *arguments: Any) -> Any:
+        if method == "make":
+            self._make(*arguments)
+            return None
+        assert self.made is not None
+        if method == "control":
+            return self._control(self.made)
+        if method.startswith("faults."):
+            getattr(self.made.faults, method.removeprefix("faults."))(*arguments)
+            return None
+        return self.made.answer(method, *arguments)
+
+    def _make(self, kind: str, options: dict[str, Any], parent: int) -> None:
+        watch = threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True)
+        watch.start()
+        if own := options.get("broker_config"):
+            options["broker_config"] = {int(broker_id): own[broker_id] for broker_id in own}
+        self.made = _KINDS[kind](**options)
+
+    def _control(self, made: Broker | Cluster) -> int:
+        """The port of the faults' control, which begins at the first question, on a loop of its
+        own: so it answers while a broker stands still."""
+        if self._control_port is None:
+            # Testing stands above the broker, so it is loaded only when it is used.
+            control = import_module("barnabas.testing.faults.control").FaultControl(0)
+            thread = LoopThread("barnabas-control")
+            self._control_port = thread.run(control.serve(made.faults))
+        return self._control_port
 
 
 def main() -> int:
@@ -30,37 +77,15 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends this
     signal.signal(signal.SIGTERM, _leave)
-    made: list[Broker | Cluster] = []
+    calls = _Calls()
     try:
         for line in sys.stdin:
-            _answer(made, json.loads(line), answers)
+            answers.write(json.dumps(calls.answer(json.loads(line))) + "\n")
+            answers.flush()
     finally:
-        for each in made:
-            each.close()
+        if calls.made is not None:
+            calls.made.close()
     return 0
-
-
-def _answer(made: list[Broker | Cluster], call: list[Any], answers: IO[str]) -> None:
-    answer: dict[str, Any]
-    try:
-        answer = {"value": _called(made, call)}
-    except (BarnabasError, OSError) as error:
-        answer = {"error": str(error), "kind": type(error).__name__}
-    answers.write(json.dumps(answer) + "\n")
-    answers.flush()
-
-
-def _called(made: list[Broker | Cluster], call: list[Any]) -> Any:
-    method, *arguments = call
-    if method == "make":
-        kind, options, parent = arguments
-        watch = threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True)
-        watch.start()
-        if own := options.get("broker_config"):
-            options["broker_config"] = {int(broker_id): own[broker_id] for broker_id in own}
-        made.append(_KINDS[kind](**options))
-        return None
-    return made[0].answer(method, *arguments)
 
 
 def _watch(parent: int) -> None:

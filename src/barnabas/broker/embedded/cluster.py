@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.embedded.snapshot import SnapshotKind
     from barnabas.cluster.embedded_session import EmbeddedSession
     from barnabas.testing.faults.cluster_faults import ClusterFaults
+    from barnabas.testing.faults.distant_faults import DistantClusterFaults
 
 _METADATA = "metadata"
 
@@ -102,9 +103,12 @@ class Cluster(EmbeddedLife):
     def _change(self, method: str, broker_id: int) -> None:
         """In the thread without the lock: what stops may wait for another one's stop."""
         if not self._is_process:
-            stops = method == "stop_broker"
-            work = self._stop_broker if stops else self._start_stopped_broker
-            self.thread.run(work(broker_id))
+            works = {
+                "start_broker": self._start_stopped_broker,
+                "stop_broker": self._stop_broker,
+                "kill_broker": self._kill_broker,
+            }
+            self.thread.run(works[method](broker_id))
             return
         with self._life:
             child = self._child
@@ -113,12 +117,8 @@ class Cluster(EmbeddedLife):
             self._take_ports(child.call(method, broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
-        """Stop one broker as `kill -9` does: nothing is handed over, and its next start recovers.
-
-        Brokers of `process=True` share a process, so none of them can be killed alone.
-        """
-        self._check_is_here("kill_broker")
-        self.thread.run(self._kill_broker(broker_id))
+        """Stop one broker as `kill -9` does: nothing is handed over, its next start recovers."""
+        self._change("kill_broker", broker_id)
 
     def pause(self, broker_id: int) -> Paused:
         """Let one broker stand still as SIGSTOP does, until `resume`, the end of a `with` block, or
@@ -147,8 +147,14 @@ class Cluster(EmbeddedLife):
     def faults(self) -> ClusterFaults:
         """What is to go wrong in this cluster, by rule: see `barnabas.testing.faults`."""
         if self._faults is None:
-            self._check_is_here("faults")
             # Testing stands above the broker, so it is loaded only when it is used.
+            if self._is_process:
+                module = import_module("barnabas.testing.faults.distant_faults")
+                distant: DistantClusterFaults = module.DistantClusterFaults(
+                    self, self._control_port
+                )
+                self._faults = self._distant = distant
+                return distant
             module = import_module("barnabas.testing.faults.cluster_faults")
             self._faults = module.ClusterFaults(self)
             for server in self._servers.values():

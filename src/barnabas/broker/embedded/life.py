@@ -36,6 +36,7 @@ from barnabas.storage.files import OsFiles
 if TYPE_CHECKING:
     from barnabas.broker.embedded.child_process import ChildProcess
     from barnabas.broker.embedded.snapshot import Snapshot, SnapshotKind
+    from barnabas.testing.faults.distant_faults import DistantFaults
 
 T = TypeVar("T")
 
@@ -77,6 +78,7 @@ class EmbeddedLife(BrokerHandle):
         self._thread: LoopThread | None = None
         self._child: ChildProcess | None = None
         self._pause: Pause | None = None  # of all that runs here
+        self._distant: DistantFaults | None = None  # those of the child, if they are used
 
     # ---- life ----
 
@@ -110,6 +112,8 @@ class EmbeddedLife(BrokerHandle):
             self._go_on()
             try:
                 self._hang_up()
+                if self._distant is not None:
+                    self._distant.end()
                 if self._child is not None:
                     self._child.call("stop")
                 else:
@@ -141,6 +145,8 @@ class EmbeddedLife(BrokerHandle):
                     "process=True"
                 )
             self._hang_up()
+            if self._distant is not None and self._pause is None:
+                self._distant.end()
             child, self._child = self._child, None
             self._pause = None
             child.kill()
@@ -233,14 +239,6 @@ class EmbeddedLife(BrokerHandle):
             raise self._is_not_running()
         return os.getpid()
 
-    def _check_is_here(self, what: str) -> None:
-        """Raise ConfigError with `process=True`: then its inside is out of reach."""
-        if self._is_process:
-            raise ConfigError(
-                f"{what}: this {self._noun} has a process of its own: make it without "
-                "process=True, or use barnabas server start --test-control PORT"
-            )
-
     def _is_not_running(self) -> ConfigError:
         if self._child is not None:
             return ConfigError(
@@ -295,6 +293,26 @@ class EmbeddedLife(BrokerHandle):
         arguments = {**self._arguments(), "production_defaults": self._production_defaults}
         self._child = ChildProcess(type(self).__name__, arguments, _PATIENCE_S)
         self._take_ports(self._child.call("start"))
+        if self._distant is not None:
+            self._distant.begin()
+
+    def _control_port(self) -> int | None:
+        """Where the child's faults are served; None if there is no child."""
+        with self._life:
+            if self._child is None:
+                return None
+            if self._pause is not None:
+                raise ConfigError(
+                    f"faults: process {self._child.pid} is paused, and takes none: resume() it"
+                )
+            return int(self._child.call("control"))
+
+    def call_child(self, method: str, *arguments: Any) -> Any:
+        """With `process=True`: call a method there. Raises ConfigError if it does not run."""
+        with self._life:
+            if self._child is None:
+                raise self._is_not_running()
+            return self._child.call(method, *arguments)
 
     def _end(self) -> None:
         if self._thread is not None:

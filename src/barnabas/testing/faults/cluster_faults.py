@@ -51,10 +51,14 @@ class ClusterFaults(Faults):
         """
         if not inbound and not outbound:
             raise ConfigError("isolate: inbound=False and outbound=False cuts off nothing")
+        self.cut_off(broker_id, inbound, outbound)
+        return Temporary(partial(self.heal, broker_id))
+
+    def cut_off(self, broker_id: int, inbound: bool, outbound: bool) -> None:
+        """As `isolate`, and nothing to give back."""
         self._cluster.server(broker_id)  # raises unless it runs
         one = frozenset({broker_id})
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
-        return Temporary(partial(self.heal, broker_id))
 
     def heal(self, broker_id: int | None = None) -> None:
         """Let a broker be reached again, and reach the others; None: all brokers."""

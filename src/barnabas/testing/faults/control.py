@@ -59,6 +59,18 @@ class FaultControl:
         """Listen. Raises ConfigError if the port is taken."""
         faults = Faults(lambda work: work())
         faults.attach(broker)
+        await self.serve(faults)
+        _log.warning(
+            "faults are taken on http://%s:%d without authentication: for tests alone",
+            _HOST,
+            self._port,
+        )
+
+    async def serve(self, faults: Faults) -> int:
+        """Listen, on this loop; the port. Raises ConfigError if it is taken.
+
+        `faults`: of brokers on this loop, which call them without waiting; or of others.
+        """
         self._requests = ControlRequests(faults)
         try:
             self._server = await asyncio.start_server(
@@ -70,11 +82,7 @@ class FaultControl:
                 f"({bind_reason(error)}); choose another one"
             ) from None
         self._port = self._server.sockets[0].getsockname()[1]
-        _log.warning(
-            "faults are taken on http://%s:%d without authentication: for tests alone",
-            _HOST,
-            self._port,
-        )
+        return self._port
 
     def close(self) -> None:
         """Listen no more, and close all connections."""

@@ -21,7 +21,7 @@ class ControlRequests:
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
-        self._machine: dict[str, Temporary] = {}
+        self._machine: dict[tuple[str, str], Temporary] = {}  # by kind and broker, "" for all
 
     async def answer(self, request: Request) -> Answer:
         """Do what is asked. Raises Refused, and ConfigError for arguments that are wrong."""
@@ -61,14 +61,16 @@ class ControlRequests:
         match request.method:
             case "POST":
                 try:
-                    self._machine[what] = spoil(**request.body)
+                    key = what, _text(request.body.get("broker"))
+                    self._machine[key] = spoil(**request.body)
                 except TypeError:
                     raise Refused(400, _no_such_argument(what)) from None
                 return Answer(201, request.body)
             case "DELETE":
-                in_force = self._machine.pop(what, None)
-                if in_force is not None:
-                    in_force.remove()
+                broker = request.query.get("broker")
+                for key in [key for key in self._machine if key[0] == what]:
+                    if broker in (None, key[1]):
+                        self._machine.pop(key).remove()
                 return Answer(200, {})
         raise _not_allowed(request, "POST, DELETE")
 
@@ -106,6 +108,10 @@ def _arguments(request: Request) -> Any:
     return request.body
 
 
+def _text(broker: object) -> str:
+    return "" if broker is None else str(broker)
+
+
 def _no_such_argument(what: str) -> str:
     known = {
         "disk": "full, error, delay_ms and broker",
@@ -119,6 +125,7 @@ def _shown(rule: Rule) -> dict[str, Any]:
         "id": rule.rule_id,
         "rule": rule.arguments(),
         "hits": rule.hits,
+        "passed": rule.tally.passed,
         "spent": rule.is_spent,
     }
 

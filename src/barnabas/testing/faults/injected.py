@@ -135,6 +135,10 @@ class Faults:
 
     # ---- its parts ----
 
+    def _machine(self) -> dict[str, dict[int | None, Any]]:
+        """The faults of disks and clocks, by broker."""
+        return {"disk": self._disks, "clock": self._clocks}
+
     def _broker_ids(self) -> tuple[int, ...]:
         return tuple(self._servers)
 

@@ -27,6 +27,10 @@ class DiskFault(NamedTuple):
     error: str | None = None
     delay_ms: int = 0
 
+    def arguments(self) -> dict[str, str | int | None]:
+        """Those of `faults.disk`."""
+        return {"error": self.error, "delay_ms": self.delay_ms}
+
     def before(self, path: Path) -> None:
         """What the disk does before a write to `path`."""
         if self.delay_ms:
@@ -41,6 +45,10 @@ class ClockFault(NamedTuple):
 
     offset_ms: int = 0
     frozen: bool = False
+
+    def arguments(self) -> dict[str, int | bool]:
+        """Those of `faults.clock`."""
+        return {"offset_ms": self.offset_ms, "frozen": self.frozen}
 
 
 def disk_fault(*, full: bool, error: str | None, delay_ms: int) -> DiskFault:

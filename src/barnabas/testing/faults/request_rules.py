@@ -38,11 +38,13 @@ _CODES = MappingProxyType({each.name: each.code for each in KafkaError.__subclas
 class RequestRules:
     """Rules in the order in which they were added: the first that matches a request is applied.
 
-    `changed` is called after each change.
+    `changed` is called after each change; what it raises undoes an addition. `new_rule`: makes a
+    rule of what `Rule` takes.
     """
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[], None], new_rule: Callable[..., Rule] = Rule) -> None:
         self._changed = changed
+        self._new_rule = new_rule
         self._lock = Lock()
         self._ids = count(1)
         self._rules: tuple[Rule, ...] = ()
@@ -62,16 +64,23 @@ class RequestRules:
         with self._lock:
             if len(self._rules) >= MOST_RULES:
                 raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
-            rule = Rule(next(self._ids), match, action, limits, self.remove)
+            rule = self._new_rule(next(self._ids), match, action, limits, self.remove)
             self._rules = (*self._rules, rule)
-        self._changed()
+        try:
+            self._changed()
+        except BaseException:
+            self._drop(rule)
+            raise
         return rule
 
     def remove(self, rule: Rule) -> None:
         """Apply it no more; do nothing if it was removed."""
+        self._drop(rule)
+        self._changed()
+
+    def _drop(self, rule: Rule) -> None:
         with self._lock:
             self._rules = tuple(each for each in self._rules if each is not rule)
-        self._changed()
 
     def clear(self) -> None:
         """Remove all rules."""

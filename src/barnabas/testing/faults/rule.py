@@ -28,6 +28,13 @@ class Match(NamedTuple):
     """Also what followers ask for as followers (Fetch and OffsetForLeaderEpoch)."""
 
 
+class Tally(NamedTuple):
+    """How many requests a rule was applied to, and how many it let pass first."""
+
+    hits: int = 0
+    passed: int = 0
+
+
 class Action(NamedTuple):
     """What happens to a request."""
 
@@ -60,28 +67,38 @@ class Rule(Temporary):
         self.after, self.count = limits
         super().__init__(lambda: remove(self))
         self._changed = Condition()
-        self._hits = 0
-        self._passed = 0
+        self._tally = Tally()
 
     @property
     def hits(self) -> int:
         """How many requests it was applied to."""
-        return self._hits
+        return self._tally.hits
+
+    @property
+    def tally(self) -> Tally:
+        """What it has counted as far as is known here."""
+        return self._tally
+
+    def take_over(self, tally: Tally) -> None:
+        """Have what was counted elsewhere."""
+        with self._changed:
+            self._tally = tally
 
     @property
     def is_spent(self) -> bool:
         """Whether it has been applied `count` times, and will not be again."""
-        return self.count is not None and self._hits >= self.count
+        return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:
         """Count one matching request; whether the rule is applied to it."""
         with self._changed:
             if self.is_spent:
                 return False
-            if self._passed < self.after:
-                self._passed += 1
+            hits, passed = self._tally
+            if passed < self.after:
+                self._tally = Tally(hits, passed + 1)
                 return False
-            self._hits += 1
+            self._tally = Tally(hits + 1, passed)
             self._changed.notify_all()
             return True
 
@@ -94,19 +111,22 @@ class Rule(Temporary):
         if self.count is not None and hits > self.count:
             raise RuleNotHit(f"hits={hits} can never be reached: {self} has count={self.count}")
         deadline_s = time.monotonic() + timeout_s
+        while self.hits < hits:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise RuleNotHit(
+                    f"{self} was hit {self._tally.hits} times in {timeout_s:g} s, not {hits}; "
+                    f"{self._tally.passed} matching requests passed before (after={self.after})"
+                )
+            self._wait(hits, left_s)
+
+    def _wait(self, hits: int, left_s: float) -> None:
         with self._changed:
-            while self._hits < hits:
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0:
-                    raise RuleNotHit(
-                        f"{self} was hit {self._hits} times in {timeout_s:g} s, not {hits}; "
-                        f"{self._passed} matching requests passed before (after={self.after})"
-                    )
-                self._changed.wait(left_s)
+            self._changed.wait_for(lambda: self._tally.hits >= hits, left_s)
 
     def __repr__(self) -> str:
         shown = [f"{name}={value!r}" for name, value in self.arguments().items()]
-        return f"Rule({self.rule_id}: {', '.join(shown)}, hits={self._hits})"
+        return f"Rule({self.rule_id}: {', '.join(shown)}, hits={self._tally.hits})"
 
     def arguments(self) -> dict[str, str | int | bool]:
         """What `add` was called with, but for defaults."""

@@ -1,0 +1,157 @@
+"""The way from a test's process to the faults of a broker in another one, over HTTP (`control`).
+
+It brings what is in force here to each process that begins, and adds up what the rules counted in
+all of them.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from barnabas.errors import ConfigError
+from barnabas.testing.faults.machine_faults import ClockFault, DiskFault
+from barnabas.testing.faults.rule import Rule, Tally
+
+_HOST: Final = "127.0.0.1"
+_PATIENCE_S: Final = 20.0
+_LONGEST_LOOK_S: Final = 5.0
+_REST_S: Final = 0.02
+
+MachineFault = DiskFault | ClockFault
+
+
+class FaultLink:
+    """`port`: of the process that runs now, or None; it may raise ConfigError if that cannot be
+    asked. All methods may be called in any thread."""
+
+    def __init__(self, port: Callable[[], int | None]) -> None:
+        self._port_of_process = port
+        self._lock = threading.RLock()
+        self._life = 0
+        self._ids: dict[Rule, int] = {}  # their ids there, of those in force there
+        self._former: dict[Rule, Tally] = {}  # what they counted in processes that have ended
+        self._spoilt: dict[tuple[str, int | None], MachineFault] = {}
+
+    # ---- the process ----
+
+    def begin(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
+        """A process serves: put in force there what is in force here."""
+        with self._lock:
+            self._forget()
+            self.bring(rules, machine)
+
+    def end(self, rules: Sequence[Rule]) -> None:
+        """The process is about to end: keep what was counted."""
+        with self._lock:
+            for rule in rules:
+                self.look(rule)
+                self._former[rule] = rule.tally
+            self._forget()
+
+    def _forget(self) -> None:
+        self._life += 1
+        self._ids.clear()
+        self._spoilt.clear()
+
+    # ---- what is in force ----
+
+    def bring(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Have exactly this in force there; do nothing while there is no process.
+
+        Raises ConfigError for what it refuses, OSError.
+        """
+        port = self._port_of_process()  # before the lock: it may wait for who waits for that
+        if port is None:
+            return
+        with self._lock:
+            self._bring_rules(port, rules)
+            self._bring_machine(port, machine)
+
+    def _bring_rules(self, port: int, rules: Sequence[Rule]) -> None:
+        for rule in self._ids.keys() - set(rules):
+            self._count(rule, _ask(port, "DELETE", f"/faults/{self._ids[rule]}"))
+            del self._ids[rule]
+            self._former.pop(rule, None)
+        for rule in rules:
+            if rule not in self._ids and not rule.is_spent:
+                self._ids[rule] = _ask(port, "POST", "/faults", self._arguments(rule))["id"]
+
+    def _bring_machine(self, port: int, machine: Mapping[str, Mapping[Any, Any]]) -> None:
+        wanted: dict[tuple[str, int | None], MachineFault] = {
+            (what, broker): fault
+            for what, faults in machine.items()
+            for broker, fault in faults.items()
+        }
+        for what, broker in [key for key in self._spoilt if key not in wanted]:
+            query = "" if broker is None else f"?broker={broker}"
+            _ask(port, "DELETE", f"/{what}{query}")
+            del self._spoilt[what, broker]
+        for (what, broker), fault in wanted.items():
+            if self._spoilt.get((what, broker)) is not fault:
+                _ask(port, "POST", f"/{what}", {**fault.arguments(), "broker": broker})
+                self._spoilt[what, broker] = fault
+
+    def _arguments(self, rule: Rule) -> dict[str, Any]:
+        former = self._former.get(rule, Tally())
+        arguments: dict[str, Any] = {**rule.arguments(), "after": rule.after - former.passed}
+        if rule.count is not None:
+            arguments["count"] = rule.count - former.hits
+        return arguments
+
+    # ---- what was counted ----
+
+    def look(self, rule: Rule, hits: int = 0, within_s: float = 0.0) -> None:
+        """Have the rule count what the process counted, once it was hit so often or time is up."""
+        with self._lock:
+            life, rule_id = self._life, self._ids.get(rule)
+            former = self._former.get(rule, Tally())
+        wait_ms = round(min(within_s, _LONGEST_LOOK_S) * 1000)
+        query = f"?hits={max(0, hits - former.hits)}&timeout_ms={wait_ms}"
+        try:
+            port = self._port_of_process()
+            seen = {}
+            if port is not None and rule_id is not None:
+                seen = _exchange(port, "GET", f"/faults/{rule_id}{query}")[1]
+        except (ConfigError, OSError):  # it stands still, or has ended
+            seen = {}
+        if not seen:
+            time.sleep(min(within_s, _REST_S))
+        with self._lock:
+            if life == self._life and rule in self._ids:
+                self._count(rule, seen)
+
+    def _count(self, rule: Rule, seen: Mapping[str, Any]) -> None:
+        if "hits" in seen:
+            former = self._former.get(rule, Tally())
+            rule.take_over(Tally(former.hits + seen["hits"], former.passed + seen["passed"]))
+
+
+def _ask(
+    port: int, method: str, path: str, body: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What the process answers. Raises ConfigError for what it refuses, OSError."""
+    status, answer = _exchange(port, method, path, body)
+    if status >= 400 and (method, status) != ("DELETE", 404):
+        raise ConfigError(answer["error"])
+    return answer
+
+
+def _exchange(
+    port: int, method: str, path: str, body: Mapping[str, Any] | None = None
+) -> tuple[int, dict[str, Any]]:
+    """The status and the answer. Raises OSError."""
+    connection = http.client.HTTPConnection(_HOST, port, timeout=_PATIENCE_S)
+    try:
+        text = None if body is None else json.dumps(body)
+        connection.request(method, path, text, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    except (http.client.HTTPException, ValueError) as error:
+        raise ConnectionError(f"no whole answer from the broker's process: {error}") from None
+    finally:
+        connection.close()

@@ -37,7 +37,7 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
-    gone = await missed_deletions(context, request.controller_epoch)
+    gone = await missed_deletions(context, request.controller_epoch, request.broker_epoch)
     try:
         async with node.control.line:
             # From here on without an await: the value must change the image that it was made from.

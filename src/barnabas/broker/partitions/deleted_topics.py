@@ -32,9 +32,13 @@ class DeletedTopics:
         self._store = store
         self._looked = (0, -1)  # under which controller epoch, and in which registration
 
-    async def under(self, controller_epoch: int) -> Mapping[str, TopicImage]:
-        """What to `forget` after an update of this controller; raises MetadataError."""
-        now = (controller_epoch, self._view.broker_epoch)
+    async def under(self, controller_epoch: int, broker_epoch: int) -> Mapping[str, TopicImage]:
+        """What to `forget` after an update of this controller; raises MetadataError.
+
+        `broker_epoch`: of the registration that the update is meant for. The controller may see a
+        new one before this broker knows of it, and sends no other update for it.
+        """
+        now = (controller_epoch, max(broker_epoch, self._view.broker_epoch))
         topics = self._view.image.topics
         if now == self._looked or not topics:
             return {}

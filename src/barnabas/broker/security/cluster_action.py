@@ -75,13 +75,15 @@ async def configs_of(context: Context, topics: Iterable[str]) -> Mapping[str, Ma
     return configs
 
 
-async def missed_deletions(context: Context, controller_epoch: int) -> Mapping[str, TopicImage]:
+async def missed_deletions(
+    context: Context, controller_epoch: int, broker_epoch: int
+) -> Mapping[str, TopicImage]:
     """The topics of the image that were deleted while this broker could not be notified; none if
-    it has checked that under this controller.
+    it has checked that under this controller, in the registration with this epoch.
 
     Raises as `configs_of` does.
     """
     try:
-        return await context.node.deleted_topics.under(controller_epoch)
+        return await context.node.deleted_topics.under(controller_epoch, broker_epoch)
     except MetadataError as error:
         raise BrokerNotAvailable(f"cannot read the list of topics: {error}") from error

@@ -9,7 +9,7 @@ from barnabas.broker.inter_broker.update_metadata_wire import update_metadata_re
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage, TopicImage
-from barnabas.cluster.store import Create
+from barnabas.cluster.store import Create, Delete
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     StaleBrokerEpoch,
@@ -70,6 +70,21 @@ def test_zk_4_clients_see_what_the_controller_says(peer: Member) -> None:
     assert sorted((each.node_id, each.port) for each in answer.brokers) == [(0, 9000), (7, 9007)]
     assert send(peer, update(removed=("told",))) == 0
     assert partitions(peer, "told") == []
+
+
+def test_zk_4_a_deletion_missed_before_a_registration_that_only_the_controller_knows(
+    peer: Member,
+) -> None:
+    """Its own commit may be answered later than the controller sees the node, and acts."""
+    path = layout.topic_path("goes")
+    peer.run(peer.node.store.commit([Create(path, b"")]))
+    assert send(peer, update("goes")) == 0
+    assert send(peer, update()) == 0
+    peer.run(peer.node.store.commit([Delete(path)]))
+    assert send(peer, update()) == 0
+    assert partitions(peer, "goes"), "a controller that knows of no new registration tells all"
+    assert send(peer, update(), BROKER_EPOCH + 1) == 0
+    assert partitions(peer, "goes") == []
 
 
 def test_a_topics_own_config_comes_from_the_store(peer: Member) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.raw_client import PATIENCE_S
 
 Capture = pytest.CaptureFixture[str]
 
@@ -87,11 +89,15 @@ def test_a_zookeeper_that_is_not_there(capfd: Capture, tmp_path: Path) -> None:
     assert "'127.0.0.1:x' is not an address" in stderr
 
 
-def test_a_broker_says_early_that_zookeeper_does_not_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_broker_that_waits_for_zookeeper_says_so_early_and_obeys_signals(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     """UX-4: long before it gives up, for ZooKeeper may be starting."""
     broker = subprocess.Popen(
         [COMMAND, "server", "start", "--data-dir", str(tmp_path), "--port", "0",
-         "--override", "zookeeper.connect=127.0.0.1:1"],
+         "--override", "zookeeper.connect=127.0.0.1:1",
+         "--override", "zookeeper.connection.timeout.ms=3600000"],
         stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -99,7 +105,12 @@ def test_a_broker_says_early_that_zookeeper_does_not_answer(tmp_path: Path) -> N
         said = broker.stderr.readline().decode()
         assert broker.poll() is None
         assert "zookeeper.connect=127.0.0.1:1: no ZooKeeper answers yet" in said
-        assert "Connection refused" in said and "for 18000 ms in all" in said
+        assert "Connection refused" in said and "for 3600000 ms in all" in said
+        broker.send_signal(number)
+        assert broker.wait(PATIENCE_S) == 0
+        rest = broker.stderr.read().decode()
+        assert "stopping during the start broker=" in rest
+        assert "stopped before it was ready broker=" in rest and "Traceback" not in rest
     finally:
         broker.kill()
         broker.communicate()

@@ -77,6 +77,23 @@ def _keep_objects() -> None:
     gc.freeze()
 
 
+async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
+    """Start it, unless a signal comes meanwhile: a start may wait for ZooKeeper, for the session of
+    an earlier run to end, or for a controller. Raises what `Server.start` does."""
+    starting = asyncio.ensure_future(server.start())
+    signalled = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait((starting, signalled), return_when=asyncio.FIRST_COMPLETED)
+    signalled.cancel()
+    if not starting.done():
+        _log.info("stopping during the start broker=%d", server.broker_id)
+        starting.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return False
+    return True
+
+
 async def _serve(
     config: BrokerConfig, began_at_s: float, companion: Companion | None = None
 ) -> int:
@@ -89,7 +106,9 @@ async def _serve(
         # The loop does not run while logs are recovered, so it would handle the signal too late.
         signal.signal(number, lambda *_: server.stop_loading())
     try:
-        await server.start()
+        if not await _has_started(server, stopping):
+            _log.info("stopped before it was ready broker=%d", server.broker_id)
+            return 0
     except LoadingStopped as reason:
         _log.info("%s broker=%d", reason, server.broker_id)
         return 0

@@ -1,16 +1,23 @@
-"""Converts rows to records, and checks the columns to write."""
+"""Takes the rows to write from Spark, as columns or as records, and checks their columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql.types import StructType
 
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import ConfigError
 from pyspark_barnabas.schema import check_write_schema
+
+# Spark's batches have 10,000 rows, of all partitions: with few to each of many partitions, the
+# record batches would be small.
+_TABLE_BYTES: Final = 8_388_608
+_NO_TOPIC: Final = "a row's topic is null: fill it in, or give the option topic"
 
 
 class Columns(NamedTuple):
@@ -36,14 +43,79 @@ def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool =
     return Columns.of(schema)
 
 
-def records(batch: pa.RecordBatch, columns: Columns, topic: str | None) -> Iterator[ProducerRecord]:
+async def tables(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.Table]:
+    """The rows in tables of some megabytes.
+
+    They come from the JVM through a blocking iterator; in a thread it does not delay requests to
+    the brokers.
+    """
+    while (table := await asyncio.to_thread(_next_table, batches)) is not None:
+        yield table
+
+
+def _next_table(batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
+    taken = []
+    size_bytes = 0
+    for batch in batches:
+        taken.append(batch)
+        size_bytes += batch.nbytes
+        if size_bytes >= _TABLE_BYTES:
+            break
+    return pa.Table.from_batches(taken) if taken else None
+
+
+class TopicColumns(NamedTuple):
+    """The rows of one topic, as `Producer.send_columns` takes them."""
+
+    topic: str
+    values: pa.ChunkedArray
+    keys: pa.ChunkedArray | None
+    partitions: pa.ChunkedArray | None
+
+
+def topic_columns(
+    table: pa.Table, columns: Columns, topic: str | None
+) -> list[TopicColumns] | None:
+    """The rows by topic; None if some have headers, or some a partition and others none.
+
+    Raises `ConfigError` for a row without a topic.
+    """
+    if columns.headers >= 0 and table.column(columns.headers).null_count < table.num_rows:
+        return None
+    numbers = None if columns.partition < 0 else table.column(columns.partition)
+    if numbers is not None and numbers.null_count:
+        if numbers.null_count < table.num_rows:
+            return None
+        numbers = None
+    values = table.column(columns.value)
+    keys = None if columns.key < 0 else table.column(columns.key)
+    if topic is not None:
+        return [TopicColumns(topic, values, keys, numbers)]
+    names = table.column(columns.topic)
+    if names.null_count:
+        raise ConfigError(_NO_TOPIC)
+    found = []
+    for name in names.unique():
+        rows = pc.equal(names, name)
+        found.append(
+            TopicColumns(
+                name.as_py(),
+                values.filter(rows),
+                None if keys is None else keys.filter(rows),
+                None if numbers is None else numbers.filter(rows),
+            )
+        )
+    return found
+
+
+def records(table: pa.Table, columns: Columns, topic: str | None) -> Iterator[ProducerRecord]:
     """The rows as records. Raises `ConfigError` for a row that cannot be one."""
-    nothing = [None] * batch.num_rows
+    nothing = [None] * table.num_rows
 
     def cells(index: int, arrow_type: pa.DataType | None = None) -> list[Any]:
         if index < 0:
             return nothing
-        column = batch.column(index)
+        column = table.column(index)
         return list((column.cast(arrow_type) if arrow_type else column).to_pylist())
 
     rows = zip(
@@ -57,7 +129,7 @@ def records(batch: pa.RecordBatch, columns: Columns, topic: str | None) -> Itera
     for value, key, row_topic, partition, headers in rows:
         name = topic or row_topic
         if name is None:
-            raise ConfigError("a row's topic is null: fill it in, or give the option topic")
+            raise ConfigError(_NO_TOPIC)
         yield ProducerRecord(name, value, key, partition, None, _headers(headers))
 
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
+from barnabas.client.producer.column_partitions import chosen_partitions, given_partitions
+from barnabas.client.producer.column_rows import ColumnRows
 from barnabas.client.producer.delivery import Delivery
-from barnabas.client.producer.partitioner import Partitioner, Partitions
+from barnabas.client.producer.partitioner import Partitioner
 from barnabas.client.producer.producer import Producer
-from barnabas.clock import SystemClock, SystemRandom
-from barnabas.errors import ConfigError
+from barnabas.clock import SystemRandom
+from barnabas.records.batch import seal
 from barnabas.records.compression import CODEC_NAMES
 from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
 from pyspark_barnabas import staging
 from pyspark_barnabas.options import SinkOptions
 from pyspark_barnabas.properties import properties_of_clients
-from pyspark_barnabas.rows import Columns, records
+from pyspark_barnabas.rows import Columns, TopicColumns, records, tables, topic_columns
 from pyspark_barnabas.staging import StagedBatch, StagingLost
 
 
@@ -33,53 +34,69 @@ async def stage(
     async with Admin(servers, **properties.common) as admin:
         await staging.create(admin, topic)
     async with Producer(servers, **properties.producer) as producer:
-        stager = _Stager(producer, topic, properties.producer)
-        # As in `writer.py`: the JVM's rows come through a blocking iterator.
-        while (batch := await asyncio.to_thread(next, rows, None)) is not None:
-            for record in records(batch, columns, options.topic):
-                await stager.add(record)
+        stager = _Stager(producer, topic)
+        async for table in tables(rows):
+            found = topic_columns(table, columns, options.topic)
+            if found is None:
+                await stager.stage_records(records(table, columns, options.topic))
+            for each in found or ():
+                await stager.stage_columns(each)
         return await stager.finish()
 
 
 class _Stager:
-    """One task's batches: open ones, and those in flight."""
+    """One task's batches."""
 
-    def __init__(self, producer: Producer, topic: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer
         self._topic = topic
-        self._batch_size = int(properties["batch.size"])
-        self._codec = CODEC_NAMES.index(properties.get("compression.type", "none"))
+        self._config = producer.config
+        self._codec = CODEC_NAMES.index(self._config.compression_type)
         self._partitioner = Partitioner(
-            properties.get("partitioner", "sticky"), SystemRandom(), self._batch_size
+            self._config.partitioner, SystemRandom(), self._config.batch_size
         )
-        self._clock = SystemClock()
-        self._topics: dict[str, Partitions] = {}
-        self._open: dict[TopicPartition, BatchBuilder] = {}
         self._sent: list[tuple[TopicPartition, int, Delivery]] = []
 
-    async def add(self, record: ProducerRecord) -> None:
-        checked = self._producer.checked(record)
-        target = await self._target(checked)
-        builder = self._open.get(target)
-        if builder is not None and builder.size_bytes + checked.size_bytes > self._batch_size:
-            await self._send(target)
-            builder = None
-        if builder is None:
-            builder = self._open[target] = BatchBuilder(self._codec)
-        builder.append(self._clock.wall_ms(), checked.key, checked.value, checked.headers)
+    async def stage_columns(self, given: TopicColumns) -> None:
+        """Send the rows of one topic."""
+        now_ms, most = self._producer.wall_ms(), self._config.max_request_size
+        rows = ColumnRows.of(given.values, given.keys, now_ms, most)
+        view = await self._producer.topic(given.topic)
+        if given.partitions is None:
+            chosen = chosen_partitions(self._partitioner, given.topic, view.choice, rows)
+        else:
+            chosen = given_partitions(given.partitions, len(rows.times))
+        for number, part in rows.by_partition(chosen):
+            self._producer.check_partition(view, number)
+            target = TopicPartition(given.topic, number)
+            for batch, _ in part.batches(self._config.batch_size, self._codec):
+                await self._send(target, seal(*batch.build()), batch.count)
+
+    async def stage_records(self, rows: Iterator[ProducerRecord]) -> None:
+        """Send rows that no columns can be made of, as `topic_columns` says."""
+        builders: dict[TopicPartition, BatchBuilder] = {}
+        for record in rows:
+            checked = self._producer.checked(record)
+            target = await self._target(checked)
+            builder = builders.setdefault(target, BatchBuilder(self._codec))
+            full = builder.size_bytes + checked.size_bytes > self._config.batch_size
+            if full and builder.record_count:
+                await self._send(target, builder.build(), builder.record_count)
+                builder = builders[target] = BatchBuilder(self._codec)
+            now_ms = self._producer.wall_ms()
+            builder.append(now_ms, checked.key, checked.value, checked.headers)
+        for target, builder in builders.items():
+            await self._send(target, builder.build(), builder.record_count)
 
     async def finish(self) -> list[StagedBatch]:
         """All batches, acknowledged. Raises the error of any that was refused."""
-        for target in list(self._open):
-            await self._send(target)
         await self._producer.flush()
         return [self._staged(*each) for each in self._sent]
 
-    async def _send(self, target: TopicPartition) -> None:
-        builder = self._open.pop(target)
+    async def _send(self, target: TopicPartition, batch: bytes | bytearray, rows: int) -> None:
         place = TopicPartition(self._topic, staging.partition_of(target))
-        delivery = await self._producer.send_batch(place, builder.build())
-        self._sent.append((target, builder.record_count, delivery))
+        delivery = await self._producer.send_batch(place, batch)
+        self._sent.append((target, rows, delivery))
 
     def _staged(self, target: TopicPartition, rows: int, delivery: Delivery) -> StagedBatch:
         place = delivery.result()
@@ -88,18 +105,12 @@ class _Stager:
         return StagedBatch(place.partition, place.offset, target, rows)
 
     async def _target(self, record: CheckedRecord) -> TopicPartition:
-        topic = self._topics.get(record.topic)
-        if topic is None:
-            numbers = await self._producer.partitions_for(record.topic)
-            topic = self._topics[record.topic] = Partitions(len(numbers), tuple(numbers), 0)
+        view = await self._producer.topic(record.topic)
         number = record.partition
         if number is None:
-            number = self._partitioner.partition(record.topic, record.key, topic)
+            number = self._partitioner.partition(record.topic, record.key, view.choice)
             if record.key is None:
                 self._partitioner.appended(record.topic, record.size_bytes)
-        elif not 0 <= number < topic.partition_count:
-            raise ConfigError(
-                f"a row is for partition {number} of {record.topic}, which has "
-                f"{topic.partition_count}"
-            )
+        else:
+            self._producer.check_partition(view, number)
         return TopicPartition(record.topic, number)

@@ -19,11 +19,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.batch_delivery import BatchDelivery
 from barnabas.client.producer.producer import Producer
 from barnabas.errors import BarnabasError
 from pyspark_barnabas.options import SinkOptions
-from pyspark_barnabas.rows import Columns, columns_to_write, records
+from pyspark_barnabas.rows import Columns, columns_to_write, records, tables, topic_columns
 
 
 class RowsWritten(WriterCommitMessage):
@@ -56,16 +56,12 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
 
 class _FirstFailure:
-    """Keeps the first error of any record, so that deliveries need not be kept until the end."""
+    """Keeps the first error of any batch, so that deliveries need not be kept until the end."""
 
     def __init__(self) -> None:
         self._error: BarnabasError | None = None
 
-    def watch(self, delivery: Delivery) -> None:
-        if delivery.index == 0:  # a batch's records share one outcome
-            delivery.add_done_callback(self._done)
-
-    def _done(self, delivery: Delivery) -> None:
+    def note(self, delivery: BatchDelivery) -> None:
         self._error = self._error or delivery.exception()
 
     def raise_it(self) -> None:
@@ -79,12 +75,16 @@ async def _write(options: SinkOptions, columns: Columns, batches: Iterator[pa.Re
     count = 0
     failure = _FirstFailure()
     async with Producer(properties.pop("bootstrap.servers"), **properties) as producer:
-        # Rows come from the JVM through a blocking iterator; in a thread it does not delay
-        # requests to the brokers.
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            for record in records(batch, columns, options.topic):
-                failure.watch(await producer.send_record(record))
-            count += batch.num_rows
+        async for table in tables(batches):
+            found = topic_columns(table, columns, options.topic)
+            if found is None:
+                rows = records(table, columns, options.topic)
+                await producer.send_many(rows, on_delivery=failure.note)
+            for topic, values, keys, partitions in found or ():
+                await producer.send_columns(
+                    topic, values, keys, partition=partitions, on_delivery=failure.note
+                )
+            count += table.num_rows
             failure.raise_it()
         await producer.flush()
         failure.raise_it()

@@ -13,6 +13,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructType
 
 import barnabas
 from barnabas.client.admin.admin import NewTopic
+from barnabas.client.errors import UnknownPartition
 from barnabas.client.sync.producer import SyncAdmin, SyncConsumer
 from barnabas.errors import BarnabasError, ConfigError, ProducerFenced
 from barnabas.protocol.api import END_TXN, TXN_OFFSET_COMMIT
@@ -20,7 +21,7 @@ from barnabas.types import TopicPartition
 from pyspark_barnabas.exactly_once import abort_job, commit_job, transactional_id_of
 from pyspark_barnabas.rows import Columns
 from pyspark_barnabas.stager import stage
-from pyspark_barnabas.staging import StagingLost, staging_topic
+from pyspark_barnabas.staging import StagedBatch, StagingLost, staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
 from tests.kit.clients.kafka_process import kafka_broker
 from tests.kit.pipeline.topics import numbered
@@ -87,6 +88,37 @@ def test_rows_of_a_key_keep_their_order_and_go_where_kafka_puts_them(servers: st
         for key in {key for key, _ in found}:
             numbers = [number for other, number in found if other == key]
             assert numbers == sorted(numbers)
+
+
+def test_rows_with_headers_and_of_several_topics_keep_their_order(servers: str) -> None:
+    """Those without headers go as columns, the others record by record."""
+    for topic in ("of-a", "of-b"):
+        create(servers, topic, 2)
+    options = options_of(servers, topic="unused", **{"kafka.batch.size": "300"})._replace(
+        topic=None
+    )
+    names = ["value", "topic", "partition", "headers"]
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    schema = StructType()
+    for name in names:
+        schema = schema.add(name, BinaryType())  # only their places matter here
+    parts = []
+    for first, cell in ((0, None), (90, [("h", b"1")]), (180, None)):
+        some = range(first, first + 90)
+        columns = [
+            pa.array([b"%d" % number for number in some], pa.binary()),
+            pa.array([f"of-{'ab'[number % 2]}" for number in some]),
+            pa.array([1] * 90, pa.int32()),
+            pa.array([cell] * 90, pa.list_(header)),
+        ]
+        parts.append(pa.RecordBatch.from_arrays(columns, names=names))
+    staged: list[StagedBatch] = []
+    for part in parts:  # a task each: of one they would be one table
+        place = transactional_id_of(options, query_of(options))
+        staged += asyncio.run(stage(options, Columns.of(schema), place, iter([part])))
+    assert end(options, 0, staged)
+    assert committed_values(servers, "of-a", 2) == numbered(0, 270)[::2]
+    assert committed_values(servers, "of-b", 2) == numbered(0, 270)[1::2]
 
 
 def test_what_is_committed_is_not_kept_in_the_staging_topic(servers: str) -> None:
@@ -230,5 +262,5 @@ def test_a_partition_that_is_not_there_is_named(servers: str) -> None:
     row = pa.RecordBatch.from_arrays(
         [pa.array([b"v"], pa.binary()), pa.array([3], pa.int32())], names=["value", "partition"]
     )
-    with pytest.raises(ConfigError, match="partition 3 of narrow, which has 1"):
+    with pytest.raises(UnknownPartition, match=r"narrow.* has partitions 0 to 0, not 3"):
         asyncio.run(stage(options, Columns.of(schema), "narrow", iter([row])))

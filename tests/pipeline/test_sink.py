@@ -103,3 +103,34 @@ def test_a_record_that_is_refused_fails_the_query(
     sink = sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
     with pytest.raises(StreamingQueryException, match=r"(?i)large"):
         sink.start().awaitTermination(240)
+
+
+def test_rows_of_several_topics_and_with_headers_keep_their_order(
+    spark: SparkSession, broker: Broker
+) -> None:
+    """Columns where they will do, records where not: of a key all rows are in one order."""
+    for topic in ("mixed-a", "mixed-b"):
+        create(broker, topic, 2)
+    rows = [("k", str(number), f"mixed-{'ab'[number % 2]}", None, None) for number in range(1000)]
+    frame = spark.createDataFrame(rows, ROWS).coalesce(1)
+    write(frame.drop("headers"), broker)
+    given = spark.createDataFrame([("k", "x", "mixed-a", None, [("h", b"1")])], ROWS)
+    write(given.union(frame).coalesce(1), broker, **{"kafka.compression.type": "lz4"})
+    numbers = {"mixed-a": range(0, 1000, 2), "mixed-b": range(1, 1000, 2)}
+    for topic, expected in numbers.items():
+        found = [record for record in records_of(broker, topic) if record.headers == ()]
+        assert {record.key for record in found} == {b"k"}
+        assert [int(record.value or b"") for record in found] == [*expected] * 2
+
+
+def test_a_partition_per_row_is_kept(spark: SparkSession, broker: Broker) -> None:
+    create(broker, "placed", 3)
+    frame = spark.range(900).selectExpr(
+        "cast(id as string) as value", "cast(id % 3 as int) as partition"
+    )
+    write(frame, broker, topic="placed")
+    for partition in range(3):
+        found = sorted(
+            int(record.value or b"") for record in records_of(broker, "placed", partition)
+        )
+        assert found == [*range(partition, 900, 3)]

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 PATIENCE_MS = 60_000
 
 
-def filled(broker: Broker, topic: str, partitions: int, *values: bytes) -> list[TopicPartition]:
+def filled(
+    broker: Broker, topic: str, partitions: int, *values: bytes | None
+) -> list[TopicPartition]:
     """A topic with these values, dealt to its partitions in turn; each one's time is its number."""
     with SyncAdmin(broker.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(topic, partitions)])
@@ -287,3 +289,32 @@ def test_records_come_as_an_arrow_table(broker: Broker) -> None:
     assert len(found) == 299 and missing[1] == 0
     assert {row["topic"] for row in rows} == {"table"}
     assert table.schema.names[:4] == ["topic", "partition", "offset", "timestamp"]
+
+
+def test_records_come_as_a_frame(broker: Broker) -> None:
+    """CO-1: the table as pandas has it, with the dtypes that are documented."""
+    pytest.importorskip("pandas")
+    (name,) = filled(broker, "frame", 1, b"v", None)
+    with SyncProducer(broker.bootstrap_servers) as producer:
+        producer.send("frame", b"w", key=b"k", timestamp_ms=7, headers=[("h", b"1")])
+    with SyncConsumer(broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign(name)
+        frame = consumer.poll_pandas(PATIENCE_MS, with_headers=True)
+        assert consumer.position(name) == len(frame) == 3
+        assert consumer.poll_pandas(0).empty
+
+    async def read() -> Any:
+        async with Consumer(broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign(name)
+            return await consumer.poll_pandas(PATIENCE_MS)
+
+    assert asyncio.run(read()).equals(frame.drop(columns="headers"))
+    assert frame["value"].tolist() == [b"v", None, b"w"]
+    assert frame["key"].tolist() == [None, None, b"k"]
+    assert frame["offset"].tolist() == [0, 1, 2] and set(frame["topic"]) == {"frame"}
+    assert frame["headers"][0] is None and [*frame["headers"][2]] == [{"key": "h", "value": b"1"}]
+    assert str(frame["timestamp"][2]) == "1970-01-01 00:00:00.007000+00:00"
+    dtypes = frame.dtypes.astype(str)
+    assert dtypes["timestamp"] == "datetime64[ms, UTC]" and dtypes["offset"] == "int64"
+    assert {dtypes["partition"], dtypes["timestamp_type"]} == {"int32"}
+    assert {dtypes["key"], dtypes["value"], dtypes["headers"]} == {"object"}

@@ -66,6 +66,8 @@ PAGES = (
         "Reads records. Its options are on the page of [client options](../client-options.md).",
         (
             Item("client/consumer/consumer.py", "Consumer"),
+            Item("client/consumer/polls.py", "Polls", "Consumer", "Reading"),
+            Item("client/consumer/lookups.py", "Lookups", "Consumer", "Looking up"),
             Item("client/consumer/fetched.py", "ConsumerRecord"),
             Item("client/consumer/subscription.py", "RebalanceListener"),
             Item("client/consumer/committed.py", "OffsetAndMetadata"),

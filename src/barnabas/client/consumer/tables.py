@@ -1,11 +1,12 @@
 """Fetched records as an Arrow table, decoded by column and without a step of Python per record.
 
-Needs pyarrow and numpy, which are imported here only, by the first `poll_arrow`.
+Needs pyarrow and numpy, which are imported here only, by the first `poll_arrow`; a frame needs
+pandas as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,19 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
-_NEEDED = ("numpy", "pyarrow")
+ARROW = ("numpy", "pyarrow")
+PANDAS = (*ARROW, "pandas")
 
 
-def require_arrow() -> None:
-    """Import what tables need. Raises MissingLibrary, which says how to install it."""
-    for name in _NEEDED:
+def require(method: str, libraries: Sequence[str]) -> None:
+    """Import what a method needs. Raises MissingLibrary, which says how to install it."""
+    for name in libraries:
         try:
             import_module(name)
         except ImportError as error:
             raise MissingLibrary(
-                f"poll_arrow needs {name}, which is not installed: "
-                f"pip install {' '.join(_NEEDED)} (pandas too, for to_pandas)"
+                f"{method} needs {name}, which is not installed: pip install "
+                f"{' '.join(libraries)} (barnabas[spark] brings them)"
             ) from error
 
 

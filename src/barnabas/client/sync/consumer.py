@@ -24,6 +24,7 @@ from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
     from barnabas.client.consumer.commits import Offsets, WhenCommitted
@@ -306,6 +307,12 @@ class SyncConsumer(BlockingClient[Consumer]):
         """As `Consumer.poll_arrow`."""
         self._call_back()
         return self._user.run(self._client.poll_arrow(timeout_ms, with_headers=with_headers))
+
+    @_alone
+    def poll_pandas(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pd.DataFrame:
+        """As `Consumer.poll_pandas`."""
+        self._call_back()
+        return self._user.run(self._client.poll_pandas(timeout_ms, with_headers=with_headers))
 
     @_alone
     def fetch_batches(self, timeout_ms: float = 0) -> dict[TopicPartition, FetchedBytes]:

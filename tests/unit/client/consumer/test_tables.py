@@ -14,7 +14,7 @@ from barnabas.types import TopicPartition
 
 pytest.importorskip("pyarrow")
 
-from barnabas.client.consumer.tables import require_arrow, table_of
+from barnabas.client.consumer.tables import PANDAS, require, table_of
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -49,8 +49,9 @@ def test_damaged_data_are_named_unless_checksums_are_not_wanted() -> None:
     assert table_of({T0: chunk}, with_headers=False, check_crcs=False).num_rows == 1
 
 
-@pytest.mark.parametrize("name", ["numpy", "pyarrow"])
+@pytest.mark.parametrize("name", PANDAS)
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingLibrary, match=f"poll_arrow needs {name}, .*pip install"):
-        require_arrow()
+    wanted = rf"poll_pandas needs {name}, .*pip install .*pandas.*barnabas\[spark\]"
+    with pytest.raises(MissingLibrary, match=wanted):
+        require("poll_pandas", PANDAS)

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from barnabas.client.errors import LogTruncated, NoOffsetForPartition
 from barnabas.client.sync.producer import SyncConsumer
 from barnabas.errors import BarnabasError, UnknownTopicOrPartition
-from barnabas.records.columns import Columns, iterate_columns
+from barnabas.records.columns import Columns, iterate_columns, microseconds
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect, consumers_of_process
 from pyspark_barnabas.loss import report_loss
@@ -163,7 +163,7 @@ def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.
         pa.repeat(partition.topic, count),
         pa.repeat(pa.scalar(partition.partition, pa.int32()), count),
         columns.offsets,
-        columns.timestamps,
+        microseconds(columns.timestamps),
         columns.timestamp_types,
     ]
     if columns.headers is not None:

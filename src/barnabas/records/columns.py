@@ -53,7 +53,8 @@ _MIN_RECORD_BYTES = 7
 _NO_TIMESTAMP_TYPE = -1
 _MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 
-_TIMESTAMP = pa.timestamp("us", "UTC")
+_TIMESTAMP = pa.timestamp("ms", "UTC")
+_MICROSECONDS = pa.timestamp("us", "UTC")
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 
 
@@ -67,7 +68,7 @@ class Columns(NamedTuple):
     offsets: pa.Array
     """int64."""
     timestamps: pa.Array
-    """timestamp("us", "UTC"), though Kafka's clock counts milliseconds."""
+    """timestamp("ms", "UTC"), any int64; `microseconds` makes those of Spark."""
     timestamp_types: pa.Array
     """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none."""
     headers: pa.Array | None
@@ -166,7 +167,7 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
         keys=rows.keys,
         values=rows.values,
         offsets=pa.array(offsets),
-        timestamps=pa.array(timestamps).cast(_TIMESTAMP),
+        timestamps=pa.array(timestamps).view(_TIMESTAMP),
         timestamp_types=pa.array(types),
         headers=None,
     )
@@ -201,7 +202,7 @@ def _decode_any(group: list[_Section], within: range, with_headers: bool) -> Ite
         keys=binary(octets, keys),
         values=binary(octets, values),
         offsets=pa.array(offsets),
-        timestamps=pa.array(timestamps).cast(_TIMESTAMP),
+        timestamps=pa.array(timestamps).view(_TIMESTAMP),
         timestamp_types=pa.array(types),
         headers=_headers(octets, cursor, ends) if with_headers else None,
     )
@@ -218,7 +219,7 @@ def _per_record(of_batches: list[int], counts: list[int]) -> Integers:
 def _timestamps(
     group: list[_Section], counts: list[int], deltas: Integers
 ) -> tuple[Integers, npt.NDArray[np.int32]]:
-    """Microseconds and timestamp types. Under LogAppendTime all have the header's maximum."""
+    """Milliseconds and timestamp types. Under LogAppendTime all have the header's maximum."""
     headers = [section.header for section in group]
     timestamps = _per_record([header.base_timestamp for header in headers], counts) + deltas
     types = np.zeros(len(deltas), np.int32)
@@ -227,12 +228,15 @@ def _timestamps(
         at = _per_record([header.max_timestamp for header in headers], counts)
         timestamps = np.where(appended, at, timestamps)
         types[appended] = 1
-    return _microseconds(timestamps), types
+    return timestamps, types
 
 
-def _microseconds(times_ms: Integers) -> Integers:
+def microseconds(timestamps: pa.Array) -> pa.Array:
+    """`Columns.timestamps` as timestamp("us", "UTC")."""
     # A producer may write any int64; beyond the range of microseconds only the sign survives.
-    return np.clip(times_ms, -_MAX_TIMESTAMP_MS, _MAX_TIMESTAMP_MS) * 1000
+    times_ms = np.asarray(timestamps.view(pa.int64()))
+    times_us = np.clip(times_ms, -_MAX_TIMESTAMP_MS, _MAX_TIMESTAMP_MS) * 1000
+    return pa.array(times_us).view(_MICROSECONDS)
 
 
 def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
@@ -307,7 +311,7 @@ def _columns_of(records: list[Record], magic: int, with_headers: bool) -> Column
         keys=pa.array([record.key for record in records], pa.binary()),
         values=pa.array([record.value for record in records], pa.binary()),
         offsets=pa.array([record.offset for record in records], pa.int64()),
-        timestamps=pa.array(_microseconds(times)).cast(_TIMESTAMP),
+        timestamps=pa.array(times).view(_TIMESTAMP),
         timestamp_types=pa.array(types, pa.int32()),
         headers=pa.nulls(len(records), pa.list_(_HEADER)) if with_headers else None,
     )

@@ -33,6 +33,7 @@ Words = npt.NDArray[np.uint64]
 Chosen = npt.NDArray[np.bool_]
 
 _MOST_CLASSES = 8
+_ONE_OCTET: Integers = np.arange(128) >> 1 ^ -(np.arange(128) & 1)  # the varints of one octet
 _WORD_BYTES = 8
 HEAD_BYTES = 2 * _WORD_BYTES
 
@@ -70,7 +71,8 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
         if layout is None:
             return None
         members = left.where(same_head(data, first, left, layout))
-        members = members.where(_same_value_length(data, first, octets, members, layout))
+        if layout.value > HEAD_BYTES:
+            members = members.where(_same_value_length(data, first, octets, members, layout))
         if members.rows.size * _MOST_CLASSES < left.rows.size:
             return None
         parts.append((members.rows, _fields(members, layout)))
@@ -87,17 +89,27 @@ def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
     layout = read_layout(data, start)
     if layout is None or layout.key > HEAD_BYTES:
         return None
+    widths = (layout.offset_delta - layout.time_delta, layout.key_length_at - layout.offset_delta)
+    if max(widths) > _WORD_BYTES:  # a time that no clock has
+        return None
     return layout if layout.value - layout.value_length_at <= _WORD_BYTES else None
 
 
 def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout) -> Chosen:
-    """Which records have the record length, the key length and the deltas' widths of `first`."""
+    """Which records have the record length, the key length and the deltas' widths of `first`.
+
+    And its value length, where that is in the head.
+    """
     octets = bytearray(HEAD_BYTES)
     octets[: layout.time_delta - 1] = b"\xff" * (layout.time_delta - 1)
     octets[layout.time_delta : layout.key_length_at] = b"\x80" * (
         layout.key_length_at - layout.time_delta
     )
     octets[layout.key_length_at : layout.key] = b"\xff" * (layout.key - layout.key_length_at)
+    if layout.value <= HEAD_BYTES:
+        octets[layout.value_length_at : layout.value] = b"\xff" * (
+            layout.value - layout.value_length_at
+        )
     same: Chosen = (heads.low ^ _word(data, first)) & _word(octets, 0) == 0
     if high := _word(octets, _WORD_BYTES):
         same &= (heads.high ^ _word(data, first + _WORD_BYTES)) & high == 0
@@ -130,7 +142,10 @@ def _fields(heads: Heads, layout: Layout) -> Fields:
 def head_varints(heads: Heads, begin: int, end: int) -> Integers:
     """Zigzag varints of `end - begin` octets each, `begin` octets into their records."""
     word, at = (heads.low, begin) if begin < _WORD_BYTES else (heads.high, begin - _WORD_BYTES)
-    shifted = word >> np.uint64(8 * at)
+    shifted = word >> np.uint64(8 * at) if at else word
+    if end - begin == 1:
+        one: Integers = _ONE_OCTET[shifted & np.uint64(0x7F)]
+        return one
     if begin < _WORD_BYTES < end:
         shifted |= heads.high << np.uint64(8 * (_WORD_BYTES - at))
     zigzag = shifted & np.uint64(0x7F)

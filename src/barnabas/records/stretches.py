@@ -88,10 +88,12 @@ def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch 
     low, high = (
         np.ndarray((count,), "<u8", section, position + at, (stride,)).copy() for at in (0, 8)
     )
-    heads = Heads(np.arange(count), np.arange(count), low, high)
+    numbers = np.arange(count)
+    heads = Heads(numbers, numbers, low, high)
     same = same_head(section, position, heads, layout)
-    for at in range(layout.value_length_at, layout.value):
-        same &= octets[:, at] == octets[0, at]
+    if layout.value > HEAD_BYTES:
+        for at in range(layout.value_length_at, layout.value):
+            same &= octets[:, at] == octets[0, at]
     if not same.all():
         count = int(same.argmin())
         heads = heads.first(count)

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.errors import CorruptData
 from barnabas.records.batch import CONTROL, LOG_APPEND_TIME, read_header, seal, stamp_in_place
-from barnabas.records.columns import Columns, iterate_columns
+from barnabas.records.columns import Columns, iterate_columns, microseconds
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, iterate_records
 
@@ -56,13 +56,24 @@ def test_keys_values_and_times() -> None:
     assert columns.values.to_pylist() == [b"v" * 13, b"", None]
     assert columns.offsets.to_pylist() == [7, 8, 9]
     assert columns.timestamps.cast("int64").to_pylist() == [
-        NOW_MS * 1000,
-        (NOW_MS + 5) * 1000,
-        -1000,
+        NOW_MS,
+        NOW_MS + 5,
+        -1,
     ]
     assert columns.timestamps.type.tz == "UTC"
     assert columns.timestamp_types.to_pylist() == [0, 0, 0]
     assert columns.headers is None
+
+
+def test_times_beyond_microseconds_keep_their_sign() -> None:
+    """A producer may write any int64 as milliseconds."""
+    builder = BatchBuilder()
+    for time_ms in (NOW_MS, 2**62, -(2**62)):
+        builder.append(time_ms, None, b"v")
+    found = microseconds(only(builder.build(0)).timestamps)
+    assert str(found.type) == "timestamp[us, tz=UTC]"
+    last_us = (2**63 - 1) // 1000 * 1000
+    assert found.cast("int64").to_pylist() == [NOW_MS * 1000, last_us, -last_us]
 
 
 def test_log_append_time_is_everyones() -> None:
@@ -70,7 +81,7 @@ def test_log_append_time_is_everyones() -> None:
     stamp_in_place(data, 0, read_header(data), NOW_MS + 99)
     assert read_header(data).attributes & LOG_APPEND_TIME
     columns = only(bytes(data))
-    assert columns.timestamps.cast("int64").to_pylist() == [(NOW_MS + 99) * 1000] * 2
+    assert columns.timestamps.cast("int64").to_pylist() == [NOW_MS + 99] * 2
     assert columns.timestamp_types.to_pylist() == [1, 1]
 
 
@@ -153,7 +164,7 @@ def test_messages_of_old_formats() -> None:
     assert [value for each in columns for value in each.values.to_pylist()] == [
         b"value-2", b"value-3", b"value-4", b"new",
     ]  # fmt: skip
-    assert columns[0].timestamps.cast("int64").to_pylist() == [NOW_MS * 1000]
+    assert columns[0].timestamps.cast("int64").to_pylist() == [NOW_MS]
     assert [record.value for record in iterate_records(data)][4] == b"value-4"
 
 
@@ -162,7 +173,7 @@ def test_a_message_without_a_timestamp_has_a_type_of_its_own() -> None:
     data = old_message(0, b"oldest", magic=0) + old_message(1, b"old")
     columns = list(iterate_columns(data))
     assert [each.timestamp_types.to_pylist() for each in columns] == [[-1], [0]]
-    assert columns[0].timestamps.cast("int64").to_pylist() == [-1000]
+    assert columns[0].timestamps.cast("int64").to_pylist() == [-1]
 
 
 def old_message(offset: int, value: bytes, magic: int = 1) -> bytes:

@@ -7,6 +7,7 @@ pandas as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def table_of(
     """The records of these chunks, partition after partition. Raises CorruptData."""
     import pyarrow as pa
 
-    schema = _schema(pa, with_headers=with_headers)
+    schema = _schema(with_headers)
     batches: list[Any] = []
     for name, chunk in fetched.items():
         try:
@@ -71,7 +72,7 @@ def _batches(
             pa.repeat(pa.scalar(name.topic), count),
             pa.repeat(pa.scalar(name.partition, pa.int32()), count),
             columns.offsets,
-            columns.timestamps.cast(schema.field("timestamp").type),
+            columns.timestamps,
             columns.timestamp_types,
             columns.keys,
             columns.values,
@@ -81,7 +82,10 @@ def _batches(
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _schema(pa: Any, *, with_headers: bool) -> Any:
+@cache
+def _schema(with_headers: bool) -> Any:
+    import pyarrow as pa
+
     fields = [
         ("topic", pa.string()),
         ("partition", pa.int32()),

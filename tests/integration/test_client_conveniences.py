@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -396,3 +397,20 @@ def test_a_producer_shows_itself(broker: Any) -> None:
         SyncProducer()
     with SyncProducer(**{"bootstrap.servers": servers, "acks": "all"}) as producer:
         assert producer.partitions_for("shown") == [0]
+
+
+def test_a_stay_of_records_without_a_key_is_one_batch(broker: Any) -> None:
+    """PR-2: no batch is begun for the few bytes that a full one leaves of batch.size."""
+    topic = name("stays")
+
+    async def run() -> None:
+        await make(broker.bootstrap_servers, topic)
+        options: dict[str, Any] = {"batch_size": 2_000, "linger_ms": 60_000}
+        async with Producer(broker.bootstrap_servers, **options) as producer:
+            batches = [(await producer.send(topic, b"x" * 50)).batch for _ in range(500)]
+            counts = Counter(batch.number for batch in batches)
+            places = [batch.topic_partition for batch in dict.fromkeys(batches)]
+        assert len(set(places)) == 3
+        assert {*list(counts.values())[:-1]} == {23}, "61 bytes and 23 times 81 of 2,000"
+
+    asyncio.run(run())

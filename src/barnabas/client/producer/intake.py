@@ -23,6 +23,7 @@ from barnabas.client.producer.room import Room
 from barnabas.client.producer.sender import Sender
 from barnabas.client.view import TopicView
 from barnabas.errors import BarnabasError, MessageTooLarge
+from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.record import RECORD_OVERHEAD_BYTES
 from barnabas.types import TopicPartition
 
@@ -141,12 +142,22 @@ class Intake:
         for topic in list(self._open):
             self._count_open(topic)
 
-    def _count_open(self, topic: str) -> None:
-        """Have the partitioner count what has joined the topic's open batch."""
+    def _count_open(self, topic: str) -> ProducerBatch | None:
+        """Have the partitioner count what has joined the topic's open batch, if there is one."""
         batch = self._open.pop(topic, None)
         if batch is not None:
             self._partitioner.appended(topic, batch.size_bytes - batch.counted_bytes)
             batch.counted_bytes = batch.size_bytes
+        return batch
+
+    def _leave(self, topic: str, size_bytes: int) -> None:
+        """Have the partitioner go on from a full batch, if the stay has no room for another record.
+
+        Else the next batch there would be begun for one or two records.
+        """
+        left_bytes = self._partitioner.stays_bytes(topic)
+        if left_bytes <= size_bytes + HEADER_BYTES:
+            self._partitioner.appended(topic, left_bytes)
 
     def checked(self, record: ProducerRecord) -> CheckedRecord:
         """The record to send, with copies of mutable fields (PR-1); in any thread.
@@ -255,7 +266,9 @@ class Intake:
         partition = record.partition
         is_free = partition is None and record.key is None
         if is_free:
-            self._count_open(record.topic)
+            batch = self._count_open(record.topic)
+            if batch and batch.size_bytes + record.size_bytes > self._config.batch_size:
+                self._leave(record.topic, record.size_bytes)
         if partition is None:
             partition = self._partitioner.partition(record.topic, record.key, topic.choice)
         else:

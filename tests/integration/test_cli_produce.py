@@ -12,6 +12,7 @@ import pytest
 
 import barnabas as package
 from barnabas.client.admin.admin import NewTopic
+from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.client.sync.producer import SyncAdmin
 from tests.kit.processes.command_line import InProcess, Shell
 
@@ -171,3 +172,23 @@ def test_a_file_beside_standard_input(shell: Shell, barnabas: InProcess, tmp_pat
     (tmp_path / "first").write_text("a\n")
     shell.run("produce", "both", str(tmp_path / "first"), "-", text=b"b\nc")
     assert values(barnabas, "both") == ["a", "b", "c"]
+
+
+def test_many_lines_with_keys_go_where_their_keys_belong(
+    barnabas: InProcess, broker: Broker, tmp_path: Path
+) -> None:
+    """PR-2: whole blocks at once as well as line by line; a line without its key ends it."""
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("keyed-lines", 3)])
+    lines = [f"k{n % 50}:{n}" for n in range(3_000)]
+    file = tmp_path / "lines"
+    file.write_text("\n".join([*lines, "lost", "k0:never"]))
+    told = "line 3001 has no key separator ':': 'lost'; 3,000 records were acknowledged"
+    options = "--key-separator : --file"
+    assert told in barnabas(f"produce keyed-lines {options}", str(file), code=1)[1]
+    found = records(barnabas, "keyed-lines")
+    for each in found:
+        assert each["partition"] == partition_for_key(each["key"].encode(), 3)
+    by_key = {key: [each["value"] for each in found if each["key"] == key] for key in ("k0", "k7")}
+    assert by_key == {f"k{first}": [str(n) for n in range(first, 3_000, 50)] for first in (0, 7)}
+    assert sorted(int(each["value"]) for each in found) == [*range(3_000)]

@@ -8,15 +8,17 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import barnabas
+from barnabas.cli.main import main
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import DeliveryTimedOut
 from barnabas.client.producer.producer import Producer
-from barnabas.client.sync.producer import SyncAdmin, SyncProducer
+from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.api import API_VERSIONS, INIT_PRODUCER_ID, METADATA
 from barnabas.protocol.codec import Message
@@ -29,6 +31,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from barnabas.types import TopicPartition
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import until, wait_until
@@ -41,7 +44,8 @@ def servers() -> Iterator[str]:
     with barnabas.Cluster(brokers=2) as cluster:
         wanted = NewTopic("test", configs={"min.insync.replicas": "2"}, assignment={0: [1, 2]})
         with SyncAdmin(cluster.bootstrap_servers) as admin:
-            admin.create_topics([wanted])
+            half = NewTopic("half", assignment={0: [1], 1: [2], 2: [1]})
+            admin.create_topics([wanted, half])
             cluster.stop_broker(2)
             wait_until(lambda: [*admin.describe_topics(["test"])[0].partitions[0].isr] == [1])
         yield cluster.bootstrap_servers
@@ -175,3 +179,19 @@ def test_a_producer_without_a_producer_id_says_so(caplog: pytest.LogCaptureFixtu
         "there is no producer id yet, retrying: COORDINATOR_LOAD_IN_PROGRESS: "
         + CoordinatorLoadInProgress.meaning.rstrip(".")
     )
+
+
+def test_partitions_with_a_leader_are_known_and_used_for_files(
+    servers: str, tmp_path: Path
+) -> None:
+    """PR-2: what has no leader is not chosen, as for single records."""
+    with SyncProducer(servers) as producer, SyncConsumer(servers) as consumer:
+        for client in (producer, consumer):
+            assert client.partitions_for("half") == [0, 1, 2]
+            assert client.available_partitions_for("half") == [0, 2]
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"x" * 99 + b"\n" + b"y" * 99 + b"\n" * 20_000)
+    assert main(["produce", "half", str(lines), "--quiet", "--bootstrap-server", servers]) == 0
+    with SyncConsumer(servers) as consumer:
+        ends = consumer.end_offsets([TopicPartition("half", 0), TopicPartition("half", 2)])
+    assert sum(ends.values()) == 20_001 and all(ends.values())

@@ -6,15 +6,23 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
 from barnabas.cli.records.input import Input
-from barnabas.cli.records.lines import LONGEST_LINE_BYTES, BadLine, LineSplitter
+from barnabas.cli.records.lines import (
+    LONGEST_LINE_BYTES,
+    BadLine,
+    KeyedLines,
+    LineSplitter,
+)
 from barnabas.client.producer.batch import ProducerRecord
 
 Parser = Callable[[bytes, int], ProducerRecord]
 """A line and its number (from 1) as a record. Raises BadLine."""
 
+KeySplitter = Callable[[Sequence[bytes], int], KeyedLines]
+"""Lines, and the number of the first."""
+
 
 class Block(NamedTuple):
-    """Records of one file, in order: values without anything else, or parsed records."""
+    """Records of one file, in order: values, with a key each or nothing else, or parsed ones."""
 
     name: str
     number: int  # of the first line; 0: the file is one record
@@ -22,15 +30,23 @@ class Block(NamedTuple):
     values: list[bytes]
     records: list[ProducerRecord]
     problem: BadLine | None = None  # of the line after these: the end
+    keys: list[bytes] | None = None  # of the values, if they have any
 
 
 class LineFeed:
-    """Each line is a record; without a parser, its value."""
+    """Each line is a record: parsed, or a key and a value, or with neither of these a value."""
 
-    def __init__(self, paths: Sequence[str | None], delimiter: bytes, parse: Parser | None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str | None],
+        delimiter: bytes,
+        parse: Parser | None = None,
+        split: KeySplitter | None = None,
+    ) -> None:
         self._paths = paths
         self._delimiter = delimiter
         self._parse = parse
+        self._split = split
 
     async def blocks(self) -> AsyncIterator[Block]:
         """Raises OSError, and BadLine for a line that is too long."""
@@ -45,6 +61,10 @@ class LineFeed:
                 yield self._block(source.name, number, 0, splitter.last())
 
     def _block(self, name: str, number: int, size_bytes: int, lines: list[bytes]) -> Block:
+        if self._split is not None:
+            keys, values, problem = self._split(lines, number)
+            named = None if problem is None else BadLine(f"{name}: {problem}")
+            return Block(name, number, size_bytes, values, [], named, keys)
         if self._parse is None:
             return Block(name, number, size_bytes, lines, [])
         records: list[ProducerRecord] = []

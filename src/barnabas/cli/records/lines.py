@@ -7,7 +7,7 @@ Bytes are passed on as they are, without the line end (LF or CRLF) or the delimi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from barnabas.client.producer.batch import ProducerRecord
@@ -20,6 +20,14 @@ LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker tak
 
 class BadLine(BarnabasError):
     """A line without the separators that were announced; the message gives its number."""
+
+
+class KeyedLines(NamedTuple):
+    """Keys and values of lines; `problem` is of the line after these."""
+
+    keys: list[bytes]
+    values: list[bytes]
+    problem: BadLine | None
 
 
 class LineFormat(NamedTuple):
@@ -40,6 +48,31 @@ class LineFormat(NamedTuple):
             and not self.headers
         )
 
+    @property
+    def is_keyed(self) -> bool:
+        """Whether every line is a key and a value and nothing else."""
+        return self.key_separator is not None and self._replace(key_separator=None).is_plain
+
+    def keyed(self, lines: Sequence[bytes], number: int) -> KeyedLines:
+        """The keys and values of lines from `number` on, up to one without a separator."""
+        assert self.key_separator is not None
+        separator = self.key_separator
+        parts = [line.partition(separator) for line in lines]
+        problem = None
+        for place, (line, (_, found, _)) in enumerate(zip(lines, parts, strict=True)):
+            if not found:
+                problem = self._without_key(line, number + place)
+                del parts[place:]
+                break
+        keys, values = [key for key, _, _ in parts], [value for _, _, value in parts]
+        return KeyedLines(keys, values, problem)
+
+    def _without_key(self, line: bytes, number: int) -> BadLine:
+        assert self.key_separator is not None
+        return BadLine(
+            f"line {number} has no key separator {_shown(self.key_separator)}: {_shown(line[:60])}"
+        )
+
     def record(self, line: bytes, number: int) -> ProducerRecord:
         """The record of line `number` (from 1). Raises BadLine."""
         headers = self.headers
@@ -52,10 +85,7 @@ class LineFormat(NamedTuple):
         if self.key_separator is not None:
             key, found, value = line.partition(self.key_separator)
             if not found:
-                raise BadLine(
-                    f"line {number} has no key separator {_shown(self.key_separator)}: "
-                    f"{_shown(line[:60])}"
-                )
+                raise self._without_key(line, number)
         else:
             value = line
         if self.null_marker is None:

@@ -18,11 +18,11 @@ from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import INT32, client_properties, one_topic, run_client, unescaped
 from barnabas.cli.progress import Progress
+from barnabas.cli.records.block_sender import BlockSender, suits
 from barnabas.cli.records.feed import FileFeed, LineFeed
 from barnabas.cli.records.json_lines import JsonFormat
 from barnabas.cli.records.lines import BadLine, LineFormat, parse_header
 from barnabas.cli.records.shipment import Sending, Tally, send_all
-from barnabas.cli.records.value_sender import ValueSender, suits
 from barnabas.client import arguments
 from barnabas.client.errors import InvalidTopicName
 from barnabas.client.producer.batch import ProducerRecord
@@ -71,6 +71,8 @@ class Shape(NamedTuple):
             headers,
             None if self.null_marker is None else unescaped(self.null_marker),
         )
+        if lines.is_keyed:
+            return LineFeed(paths, delimiter, split=lines.keyed)
         return LineFeed(paths, delimiter, None if lines.is_plain else lines.record)
 
 
@@ -183,7 +185,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
         raise click.UsageError(str(error)) from error
     quick = None
     if suits(options, own):
-        quick = ValueSender(producer, topic, records.partition, options)
+        quick = BlockSender(producer, topic, records.partition, options)
     total_bytes = _total_bytes(names)  # before anything is sent: a missing file ends it here
     in_transaction = bool(options.get("transactional_id"))
     sending = Sending(producer, topic, records.partition, feed, in_transaction, quick)

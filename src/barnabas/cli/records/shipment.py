@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 from barnabas.cli.counted import counted
 from barnabas.cli.progress import Progress
+from barnabas.cli.records.block_sender import BlockSender
 from barnabas.cli.records.feed import Block, FileFeed, LineFeed
 from barnabas.cli.records.lines import BadLine
-from barnabas.cli.records.value_sender import ValueSender
 from barnabas.client.errors import UnknownPartition
 from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
 from barnabas.client.producer.producer import Producer
@@ -28,7 +28,7 @@ class Sending(NamedTuple):
     partition: int | None
     feed: LineFeed | FileFeed
     in_transaction: bool
-    quick: ValueSender | None  # for blocks of bare values
+    quick: BlockSender | None  # for blocks of values, with keys or without
 
 
 class Tally:
@@ -78,20 +78,19 @@ async def send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
 
 
 async def _send(sending: Sending, block: Block, tally: Tally) -> None:
-    if sending.quick is not None and block.values and sending.quick.takes(block.values):
-        async for delivery in sending.quick.send(block.values):
-            delivery.batch.when_done(partial(tally.count, delivery.batch))
+    if sending.quick is not None and sending.quick.takes(block.values, block.keys):
+        async for batch in sending.quick.send(block.values, block.keys):
+            batch.when_done(partial(tally.count, batch))
         return
-    producer = sending.producer
     records = block.records or [
-        ProducerRecord(sending.topic, value, None, sending.partition) for value in block.values
+        ProducerRecord(sending.topic, value, key, sending.partition)
+        for value, key in zip(block.values, block.keys or repeat(None), strict=False)
     ]
     for number, record in enumerate(records, block.number):
         try:
-            delivery = producer.accept(record) or await producer.send_record(record)
+            delivery = await sending.producer.send_record(record)
         except _REFUSALS as error:
             place = f"{block.name}: line {number}" if block.number else block.name
             raise BadLine(f"{place}: {error}") from error
         if delivery.index == 0:
             delivery.batch.when_done(partial(tally.count, delivery.batch))
-            await asyncio.sleep(0)  # the last batch may leave

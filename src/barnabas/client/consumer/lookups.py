@@ -91,6 +91,16 @@ class Lookups:
 
     partitions_for_topic = partitions_for  # as in other clients
 
+    async def available_partitions_for(self, topic: str) -> list[int]:
+        """The numbers of those partitions that have a leader, as the consumer knows them.
+
+        It asks a broker only for a topic that it does not know yet. Errors as of `partitions_for`.
+        """
+        view = await self._cluster.metadata.topic(arguments.topic_name(topic), self._api_timeout_ms)
+        return list(view.choice.available)
+
+    available_partitions_for_topic = available_partitions_for  # as in other clients
+
     async def topics(self) -> set[str]:
         """The names of all topics, internal ones too."""
         return set(await self.list_topics())

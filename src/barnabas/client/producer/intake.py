@@ -73,14 +73,11 @@ class Intake:
         self._cluster.metadata.on_update(self._close_open)
         self._running = False
 
-    def accept(self, record: ProducerRecord) -> Delivery | None:
+    def _accept(self, record: CheckedRecord) -> Delivery | None:
         """Queue a record without waiting; None if its topic is not known yet or there is no room.
 
         Raises as `send` does.
         """
-        return self._accept(self.checked(record))
-
-    def _accept(self, record: CheckedRecord) -> Delivery | None:
         topic = self._cluster.metadata.view.topics.get(record.topic)
         if topic is None or self._room.line.locked():
             return None

@@ -396,6 +396,23 @@ class Producer(Intake):
         metadata.forget(arguments.topic_name(topic))
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
 
+    async def available_partitions_for(self, topic: str) -> list[int]:
+        """The numbers of those partitions that have a leader, as the producer knows them; also
+        between transactions.
+
+        It asks a broker only for a topic that it does not know yet, so this is cheap enough for
+        each batch; leaders that move are seen with the next metadata. Raises as `send`.
+
+        Example::
+
+            partition = random.choice(await producer.available_partitions_for("orders"))
+        """
+        self._check_running()
+        view = await self._cluster.metadata.topic(
+            arguments.topic_name(topic), self._config.max_block_ms
+        )
+        return list(view.choice.available)
+
 
 def _seconds(timeout_ms: float | None) -> float | None:
     return None if timeout_ms is None else arguments.duration(timeout_ms, "timeout_ms") / 1000

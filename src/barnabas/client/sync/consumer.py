@@ -350,6 +350,12 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     partitions_for_topic = partitions_for  # as in other clients
 
+    def available_partitions_for(self, topic: str) -> list[int]:
+        """As `Consumer.available_partitions_for`."""
+        return self._thread.run(self._client.available_partitions_for(topic))
+
+    available_partitions_for_topic = available_partitions_for  # as in other clients
+
     @_alone
     def topics(self) -> set[str]:
         """As `Consumer.topics`."""

@@ -191,6 +191,10 @@ class SyncProducer(BlockingClient[Producer]):
         """The numbers of a topic's partitions, as a broker has them now. Raises as `send`."""
         return self._thread.run(self._client.partitions_for(topic))
 
+    def available_partitions_for(self, topic: str) -> list[int]:
+        """As `Producer.available_partitions_for`."""
+        return self._thread.run(self._client.available_partitions_for(topic))
+
     def flush(self, timeout_ms: float | None = None) -> None:
         """Return once everything sent so far has its outcome, and callbacks have been called.
 

@@ -1,12 +1,13 @@
-"""Sends values without keys and headers as whole batches: the quick way for files of lines."""
+"""Sends blocks of values, with keys or without, as batches: the quick way for files of lines."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from barnabas.cli.records.value_batches import batches_of, encode_values
-from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.partitioner import Partitioner, Partitions
 from barnabas.client.producer.producer import Producer
 from barnabas.clock import SystemClock, SystemRandom
@@ -14,6 +15,7 @@ from barnabas.records.compression import CODEC_NAMES
 from barnabas.types import TopicPartition
 
 _FEWEST = 32
+_FEWEST_KEYED = 1_000  # for which it is worth while to import numpy
 _RECORD_OVERHEAD_BYTES = 100
 _PER_RECORD = frozenset({"partitioner", "partitioner_class", "max_request_size"})
 """Options that say how records are put together in batches."""
@@ -24,8 +26,9 @@ def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     return not _PER_RECORD & given.keys() and int(options["batch_size"]) > _RECORD_OVERHEAD_BYTES
 
 
-class ValueSender:
-    """Whole batches to one partition, or to one after the other (PR-2: sticky)."""
+class BlockSender:
+    """Whole batches, to the partitions of the keys; without keys to one partition, or to one after
+    the other (PR-2: sticky)."""
 
     def __init__(
         self, producer: Producer, topic: str, partition: int | None, options: Mapping[str, Any]
@@ -36,29 +39,45 @@ class ValueSender:
         self._batch_bytes = int(options["batch_size"])
         self._codec = CODEC_NAMES.index(options["compression_type"])
         self._partitioner = Partitioner("sticky", SystemRandom(), self._batch_bytes)
-        self._partitions: Partitions | None = None
+        self._partitions = Partitions(0, (), 0)
         self._clock = SystemClock()
+        self._takes_keys = find_spec("numpy") is not None
 
-    def takes(self, values: Sequence[bytes]) -> bool:
+    def takes(self, values: Sequence[bytes], keys: Sequence[bytes] | None) -> bool:
         """Whether they are many, and none is too large for a batch.
 
         Few come from a slow pipe: those are collected in a batch, for `linger.ms`.
         """
-        return len(values) >= _FEWEST and max(map(len, values)) <= self._batch_bytes
+        if keys is None:
+            return len(values) >= _FEWEST and max(map(len, values)) <= self._batch_bytes
+        if len(values) < _FEWEST_KEYED or not self._takes_keys:
+            return False
+        return max(map(len, values)) + max(map(len, keys)) <= self._batch_bytes
 
-    async def send(self, values: Sequence[bytes]) -> AsyncIterator[Delivery]:
-        """The delivery of each batch's first record. Raises as the producer's `send`."""
+    async def send(
+        self, values: Sequence[bytes], keys: Sequence[bytes] | None
+    ) -> AsyncIterator[ProducerBatch]:
+        """The batches. Raises as the producer's `send`."""
+        if keys is not None:
+            for delivery in await self._producer.send_columns(
+                self._topic, values, keys, partition=self._partition
+            ):
+                yield delivery.batch
+            return
         for part in batches_of(values, self._batch_bytes):
             partition = await self._next_partition()
             batch = encode_values(part, self._clock.wall_ms(), self._codec)
             place = TopicPartition(self._topic, partition)
-            yield await self._producer.send_batch(place, batch)
+            yield (await self._producer.send_batch(place, batch)).batch
             self._partitioner.appended(self._topic, len(batch))
 
     async def _next_partition(self) -> int:
+        """One that has a leader now, if any has one."""
         if self._partition is not None:
             return self._partition
-        if self._partitions is None:
+        known = self._partitions
+        available = tuple(await self._producer.available_partitions_for(self._topic))
+        if available != known.available or not known.partition_count:
             numbers = await self._producer.partitions_for(self._topic)
-            self._partitions = Partitions(len(numbers), tuple(numbers), 0)
+            self._partitions = Partitions(len(numbers), available, known.generation + 1)
         return self._partitioner.partition(self._topic, None, self._partitions)

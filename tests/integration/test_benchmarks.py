@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    client_latency,
     client_producer,
     compaction,
     disk,
@@ -68,6 +69,11 @@ def workload_figures() -> list[Figure]:
             ("send per record", "send : aiokafka", "send_columns, sizes differ"),
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            lambda: client_latency.measure(0.02, 1),
+            ("Producer, linger 0 ms, p99", "confluent-kafka, linger 5 ms, p50"),
+            marks=pytest.mark.slow,
+        ),
         (workload_figures, ("produce 1 KB lz4", "consume 100 B", "end to end at 10,000/s, p99")),
     ],
     ids=[
@@ -82,6 +88,7 @@ def workload_figures() -> list[Figure]:
         "compaction",
         "pipelined",
         "client producer",
+        "client latency",
         "workloads",
     ],
 )

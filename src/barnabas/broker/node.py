@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.batch_conversion import BatchConverter
     from barnabas.broker.partitions.control_plane import ControlPlane
     from barnabas.broker.partitions.deleted_topics import DeletedTopics
+    from barnabas.broker.partitions.directory_moves import DirectoryMoves
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.partitions.throttles import Throttles
     from barnabas.broker.runtime.watched_clock import WatchedClock
@@ -45,6 +46,7 @@ class Node(NamedTuple):
     replicas: Replicas
     converter: BatchConverter
     throttles: Throttles
+    moves: DirectoryMoves
     fetch_sessions: FetchSessions
     control: ControlPlane
     deleted_topics: DeletedTopics

@@ -53,6 +53,7 @@ from barnabas.broker.partitions.cleaner_parts import CleanerParts
 from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.control_plane import ControlPlane
 from barnabas.broker.partitions.deleted_topics import DeletedTopics
+from barnabas.broker.partitions.directory_moves import DirectoryMoves
 from barnabas.broker.partitions.failed_directories import FailedDirectoryReports
 from barnabas.broker.partitions.housekeeping import Housekeeping
 from barnabas.broker.partitions.replica_removal import ReplicaRemoval
@@ -156,11 +157,12 @@ class PartitionParts:
         self.unplaced = UnplacedLogs()
         self.proposals = AlterPartitionQueue()
         self.removal = ReplicaRemoval(self.replicas, listeners)
+        self.moves = DirectoryMoves(self.removal, listeners, self.throttles, seams.random)
         self.role_changes = RoleChanges(
             self.replicas,
             self.removal,
             self.proposals,
-            listeners,
+            (*listeners, self.moves),
             self.unplaced,
             seams.keep_objects,
         )
@@ -300,6 +302,7 @@ def _make_node(
         replicas=replicas,
         converter=BatchConverter(walks_all=config.bool("barnabas.verify.all.records")),
         throttles=partitions.throttles,
+        moves=partitions.moves,
         fetch_sessions=FetchSessions(
             config.int("max.incremental.fetch.session.cache.slots"),
             partial(_new_session_id, seams.random),

@@ -295,6 +295,7 @@ class Server:
             await self._store.close()
 
     async def _stop_serving(self, parts: Parts) -> None:
+        await parts.partitions.moves.stop()
         await parts.partitions.cleaner.stop()
         await parts.partitions.housekeeping.stop()
         parts.network.idle_connections.close()

@@ -85,16 +85,11 @@ _THROTTLES = (
      "Bytes per second that leaders send to throttled replicas of other brokers."),
     ("follower.replication.throttled.rate", "long", LONG_MAX, "[0,...]",
      "Bytes per second that throttled replicas fetch."),
-)  # fmt: skip
-
-_MOVES = (
     ("replica.alter.log.dirs.io.max.bytes.per.second", "long", LONG_MAX, "[0,...]",
      "Bytes per second at which replicas move between log directories."),
 )  # fmt: skip
 
-THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(
-    {**table(_THROTTLES), **table(_MOVES, "replicas do not move between log directories")}
-)
+THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(table(_THROTTLES))
 """Never in a properties file: reassignments set and remove them (KIP-73)."""
 
 

@@ -131,6 +131,7 @@ WRITE_TXN_MARKERS: Final = Api(27, "WriteTxnMarkers", (0, 1), 1)
 TXN_OFFSET_COMMIT: Final = Api(28, "TxnOffsetCommit", (0, 4), 3)
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", (0, 4), 4)
 ALTER_CONFIGS: Final = Api(33, "AlterConfigs", (0, 2), 2)
+ALTER_REPLICA_LOG_DIRS: Final = Api(34, "AlterReplicaLogDirs", (0, 2), 2)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
 CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", (0, 2), 2)
@@ -180,6 +181,7 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             TXN_OFFSET_COMMIT,
             DESCRIBE_CONFIGS,
             ALTER_CONFIGS,
+            ALTER_REPLICA_LOG_DIRS,
             DESCRIBE_LOG_DIRS,
             CREATE_PARTITIONS,
             DELETE_GROUPS,

@@ -148,6 +148,10 @@ class Follower:
         self._diverged: FetchFrom | None = None
         self._requested: FetchFrom | None = None
 
+    def moved(self, log: OwnLog) -> None:
+        """The log is another object now, with the same content."""
+        self._log = log
+
     def fetch_from(self) -> FetchFrom:
         """The next fetch; everything below its offset must have been written."""
         log, partition = self._log, self.partition

@@ -42,6 +42,10 @@ class DeferredSnapshots:
             write_snapshot(self._files, self._directory, offset, producers)
             self._durability.snapshot_written(offset)
 
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now; nothing may be due."""
+        self._directory = directory
+
     @property
     def is_due(self) -> bool:
         """Whether one is not yet written."""

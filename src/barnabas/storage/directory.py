@@ -8,10 +8,12 @@
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where each partition begins, if not with its first segment
     .barnabas_topic_ids                 the topic ids of the newest partitions
+    .barnabas_moves                     the partitions that are being moved here
     cleaner-offset-checkpoint           up to where each compacted partition is clean
     <topic>-<partition>/                a replica
     <topic>-<partition>.<32 hex>-delete/     a deleted one that is about to be removed
     <topic>-<partition>.<32 hex>-stray/      one of another topic of that name: kept, never opened
+    <topic>-<partition>.<32 hex>-future/     one that is being moved here from another directory
 
 Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
 that stop. It is removed, durably, before the first log is opened.
@@ -50,13 +52,27 @@ _BOOT = ".barnabas_boot"
 _KRAFT_LOG = "__cluster_metadata-0"
 _NOT_OURS = frozenset({"remote-log-index-cache", "lost+found"})
 DELETED_SUFFIX, STRAY_SUFFIX = "-delete", "-stray"
-_SET_ASIDE_SUFFIXES = (DELETED_SUFFIX, STRAY_SUFFIX, "-future")
+_FUTURE_SUFFIX = "-future"
+_OTHER_SUFFIXES = (DELETED_SUFFIX, STRAY_SUFFIX, _FUTURE_SUFFIX)
 _IDS = 1 << 128
 _MAX_NAME = 255
 
 
 class UnusableDirectory(ConfigError):
     """A directory that cannot be used, for its disk or its permissions; others may be usable."""
+
+
+def unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
+    """What to say of a directory that is broken."""
+    if isinstance(cause, OSError):
+        what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
+        return UnusableDirectory(
+            f"log directory {path} cannot be used: {what}; repair its disk and start again"
+        )
+    return UnusableDirectory(
+        f"log directory {path} cannot be used: {cause}; repair that, or move what is damaged away "
+        "if it is not needed, and start again"
+    )
 
 
 class DirectoryError(OSError):
@@ -242,7 +258,7 @@ class LogDirectory:
             if (
                 entry.is_directory
                 and entry.name not in _NOT_OURS
-                and not entry.name.endswith(_SET_ASIDE_SUFFIXES)
+                and not entry.name.endswith(_OTHER_SUFFIXES)
             ):
                 found.append(self._parse(entry.name))
         return found
@@ -259,18 +275,39 @@ class LogDirectory:
     def path_of(self, topic_partition: TopicPartition) -> Path:
         return self.path / str(topic_partition)
 
-    def set_aside(self, topic_partition: TopicPartition, unique: bytes, suffix: str) -> Path:
+    def futures(self) -> list[tuple[TopicPartition, Path]]:
+        """The replicas that are being moved here; ConfigError for a directory that is none."""
+        found = []
+        for entry in self._files.list(self.path):
+            if entry.is_directory and entry.name.endswith(_FUTURE_SUFFIX):
+                name = self._parse(entry.name.removesuffix(_FUTURE_SUFFIX).rpartition(".")[0])
+                found.append((name, self.path / entry.name))
+        return found
+
+    def future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
+        """Kafka's name for a replica that is being moved here, which may be too long for a file
+        system: see `future_name_fits`. `unique`: 16 bytes."""
+        return self.path / f"{topic_partition}.{unique.hex()}{_FUTURE_SUFFIX}"
+
+    def set_aside(
+        self,
+        topic_partition: TopicPartition,
+        unique: bytes,
+        suffix: str,
+        source: Path | None = None,
+    ) -> Path:
         """Rename a replica, at once and atomically, to Kafka's name for one out of use; returns the
         new path. `sync` makes that durable, and `purge` removes deleted ones.
 
         `unique` (16 bytes) separates topics of one name, and is incremented if it is taken.
+        `source`: a directory here that does not have the replica's name.
         """
         number = int.from_bytes(unique)
         while True:
             ending = f"-{topic_partition.partition}.{number:032x}{suffix}"
             target = self.path / (topic_partition.topic[: _MAX_NAME - len(ending)] + ending)
             try:
-                self._files.replace(self.path_of(topic_partition), target)
+                self._files.replace(source or self.path_of(topic_partition), target)
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise
@@ -290,6 +327,11 @@ class LogDirectory:
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
+
+
+def future_name_fits(topic_partition: TopicPartition) -> bool:
+    """Whether a replica can be moved at all: its future name is not cut, as in Kafka."""
+    return len(f"{topic_partition}.{'0' * 32}{_FUTURE_SUFFIX}") <= _MAX_NAME
 
 
 def _make_directory(files: Files, path: Path) -> None:

@@ -105,6 +105,12 @@ class Durability:
         self._replacements += 1
         self._names += 1
 
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now, which is not durable yet."""
+        self._directory = directory
+        self._epochs.moved(directory)
+        self._names += 1
+
     def closed(self) -> None:
         """All of it has been synced, and nothing is written any more."""
         self._whole_at = self.recovery_point

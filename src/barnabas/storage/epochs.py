@@ -88,6 +88,15 @@ class LeaderEpochs:
         entries.append(EpochEntry(epoch, start_offset))
         self._changed()
 
+    def take_over(self, other: LeaderEpochs) -> None:
+        """Become the epochs of another log, which has the same end."""
+        self._entries = list(other.entries)
+        self._changed()
+
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now."""
+        self._path = directory / FILE_NAME
+
     def epoch_at(self, offset: int) -> int:
         """The epoch whose range holds the offset; -1 if none does."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)

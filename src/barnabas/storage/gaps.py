@@ -61,6 +61,10 @@ class Gaps:
         replace_file(self._files, self._directory / FILE_NAME, b"%d" % end)
         self.end = end
 
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now."""
+        self._directory = directory
+
     def reach(self, end: int) -> None:
         """`note`, if there may be a new gap."""
         if 0 <= self.end < end:

@@ -12,17 +12,16 @@ Nothing is on disk for sure before `flush`: durability comes from replicas.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from barnabas.config import LogConfig
 from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
 from barnabas.records.batch import PREFIX, BatchHeader, stamp_in_place
 from barnabas.records.control_records import ABORT, Marker
+from barnabas.storage.abandoned import refusal
 from barnabas.storage.append_result import AppendResult, new_result
 from barnabas.storage.batch_validation import Limits, admit, admit_marker, admit_own
 from barnabas.storage.copies import Copy, check_copies
@@ -44,16 +43,6 @@ from barnabas.storage.snapshot import snapshot_path
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transaction_index import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
-
-
-class LogAbandoned(OSError):
-    """The log was deleted, or its directory had failed before: it is used no longer.
-
-    An `await` may have given another log of that name its place: no disk need be at fault.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(errno.ESTALE, "the log is no longer in use", str(directory))
 
 
 class Log:
@@ -314,12 +303,6 @@ class Log:
             self.is_failed = True
             raise
 
-    def _refuse(self) -> NoReturn:
-        if self._is_abandoned:
-            raise LogAbandoned(self.directory)
-        reason = "an earlier write failed; repair the disk and restart the broker"
-        raise OSError(errno.EIO, reason, str(self.directory))
-
     @contextmanager
     def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
         """Around changes of files: writes what is staged first, and an OSError fails the log.
@@ -492,7 +475,7 @@ class Log:
         """Before a write: complete the last truncation on disk, and find the producers. OSError
         fails the log, unless no descriptor was left: then the next write tries again."""
         if self.is_failed:
-            self._refuse()
+            raise refusal(self.directory, is_abandoned=self._is_abandoned)
         if self.unsettled is not None:
             try:
                 self.producers = self.unsettled.settle(self.producers)
@@ -518,6 +501,24 @@ class Log:
         with self._failing():
             due_ms = now_ms + self._config.file_delete_delay_ms
             return self.swaps.finish(partial(self._discards.discard, due_ms=due_ms))
+
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now."""
+        self.directory = directory
+        self._segments.moved(directory)
+        self._durability.moved(directory)
+        self._snapshots.moved(directory)
+        self.swaps.moved(directory)
+        self.gaps.moved(directory)
+
+    def take_over(self, other: Log) -> None:
+        """Replace a log whose batches this one has: know its producers and epochs, too."""
+        self.producers, self._producers_end = other.producers, other._producers_end
+        self.epochs.take_over(other.epochs)
+        with self._failing():
+            if len(self.producers):
+                self._snapshot_offset = -1  # its own may lack some
+                self._take_snapshot()
 
     # --- on disk ---------------------------------------------------------------------------------
 
@@ -558,7 +559,7 @@ class Log:
         if self._is_abandoned:
             return
         if self.is_failed:
-            self._refuse()
+            raise refusal(self.directory, is_abandoned=self._is_abandoned)
         try:
             self._durability.sync(unsynced)
         except OSError as error:

@@ -19,6 +19,8 @@ from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.segment import Segment
 from barnabas.types import TopicPartition
 
+_MOST_PREFERRED = 10_000
+
 
 class NewLog:
     """A place for one partition."""
@@ -55,9 +57,10 @@ class NewLog:
 
 
 class Places:
-    """The choice of a log's directory: the one with the fewest logs, including placed ones."""
+    """The choice of a log's directory: the one that was wished for (AlterReplicaLogDirs), else the
+    one with the fewest logs, including placed ones."""
 
-    __slots__ = ("_files", "_forget_namesake", "_new", "hosted")
+    __slots__ = ("_files", "_forget_namesake", "_new", "_preferred", "hosted")
 
     def __init__(
         self, files: Files, forget_namesake: Callable[[LogDirectory, TopicPartition], None]
@@ -66,6 +69,7 @@ class Places:
         self._files = files
         self._forget_namesake = forget_namesake
         self._new: dict[TopicPartition, NewLog] = {}
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.hosted = Counter[LogDirectory]()
         """The number of logs of each, including placed ones."""
 
@@ -79,12 +83,23 @@ class Places:
                 return before
             directory = before.directory
         else:
-            directory = min(directories, key=self.hosted.__getitem__)
+            preferred = self._preferred.pop(name, None)
+            if preferred is not None and preferred in directories:
+                directory = preferred
+            else:
+                directory = min(directories, key=self.hosted.__getitem__)
             self.hosted[directory] += 1
         forget = partial(self._forget_namesake, directory, name)
         path = directory.path_of(name)
         new = self._new[name] = NewLog(self._files, directory, path, topic_id, forget)
         return new
+
+    def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
+        """Place the log there, once it is created; the oldest of too many wishes are forgotten."""
+        self._preferred.pop(name, None)
+        self._preferred[name] = directory
+        if len(self._preferred) > _MOST_PREFERRED:
+            del self._preferred[next(iter(self._preferred))]
 
     def made(self, name: TopicPartition) -> None:
         """The log has been created."""

@@ -408,6 +408,14 @@ class Segment:
             suffixes.append(ABORTED_INDEX_SUFFIX)
         return [self.path(each) for each in suffixes]
 
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now."""
+        self.directory = directory
+        self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
+        self.time_index.path = self.path(TIME_INDEX_SUFFIX)
+        if self.aborted is not None:
+            self.aborted.path = self.path(ABORTED_INDEX_SUFFIX)
+
     def release(self) -> None:
         """Give back the descriptors; slices keep theirs, and the next use opens the files again."""
         self._marks = {}

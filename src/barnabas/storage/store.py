@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -34,18 +34,20 @@ from barnabas.storage.directory import (
     DirectoryError,
     LogDirectory,
     UnusableDirectory,
+    unusable,
 )
 from barnabas.storage.files import Files
+from barnabas.storage.future_logs import FutureLogs, NewFuture
 from barnabas.storage.loading import Loading
 from barnabas.storage.log import Log
+from barnabas.storage.log_size import LogSize
 from barnabas.storage.new_log import NewLog, Places
+from barnabas.storage.offset_checkpoints import ALL, OffsetCheckpoints
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
-
-OffsetOf = Callable[[TopicPartition], int | None]
 
 
 class LogStore:
@@ -53,6 +55,7 @@ class LogStore:
 
     __slots__ = (
         "_broker_id",
+        "_checkpoints",
         "_directories",
         "_failed",
         "_files",
@@ -63,6 +66,7 @@ class LogStore:
         "_noting",
         "_places",
         "_producer_expiration_ms",
+        "futures",
         "high_watermarks",
     )
 
@@ -83,8 +87,11 @@ class LogStore:
         self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted yet
         self._noting = threading.Lock()
         self._homes: dict[TopicPartition, LogDirectory] = {}
-        self._places = Places(files, self._forget_namesake)
-        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.futures = FutureLogs(files)
+        """What moves from one directory to another."""
+        self._checkpoints = OffsetCheckpoints(self._logs, self._homes, self.futures)
+        self._places = Places(files, self._checkpoints.forget)
+        self.high_watermarks = self._checkpoints.high_watermarks
         """As last checkpointed."""
 
     @classmethod
@@ -131,7 +138,11 @@ class LogStore:
                 try:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
-                    self.fail_directory(directory.path, _unusable(directory.path, cause))
+                    self.fail_directory(directory.path, unusable(directory.path, cause))
+            try:
+                self.futures.began(self._logs, is_complete=not self._failed)
+            except DirectoryError as cause:
+                self.fail_directory(cause.directory, unusable(cause.directory, cause))
             if not self._directories:
                 raise next(iter(self._failed.values()))
         except BaseException:
@@ -146,21 +157,21 @@ class LogStore:
         directory = LogDirectory(self._files, path, self._broker_id)
         try:
             found = directory.partitions()
+            self.futures.take(directory)
         except OSError as cause:
             directory.release()
-            raise _unusable(path, cause) from cause
+            raise unusable(path, cause) from cause
         except ConfigError:
             directory.release()
             raise
         self._directories += (directory,)
         for topic_partition in found:
             other = self._homes.setdefault(topic_partition, directory)
-            if other is not directory:
-                raise ConfigError(
-                    f"{topic_partition} is in both {other.path} and {path}; move one of the two "
-                    "away, the one with fewer records"
-                )
             self._places.hosted[directory] += 1
+            if other is not directory:
+                older, newer = self.futures.found_twice(topic_partition, other, directory)
+                self._places.hosted[older] -= 1
+                self._homes[topic_partition] = newer
 
     def _open_logs(
         self, directory: LogDirectory, config: LogConfig, now_ms: int, loading: Loading | None
@@ -170,15 +181,17 @@ class LogStore:
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
         noted = directory.topic_ids.read()
         directory.begin()
+        self.futures.leave_all(directory)
         directory.purge()
         is_cut = is_back = False
-        names = self._names_in(directory)
+        names = self._checkpoints.names_in(directory)
         if loading is not None:
             loading.begin(directory.path, len(names), is_clean=directory.was_clean)
-        for topic_partition in names:
+
+        def start_of(topic_partition: TopicPartition) -> Start:
             if loading is not None:
                 loading.opening(topic_partition)
-            start = Start(
+            return Start(
                 is_clean=directory.was_clean,
                 now_ms=now_ms,
                 recovery_point=recovery_points.get(topic_partition, 0),
@@ -187,6 +200,9 @@ class LogStore:
                 topic_id=noted.get(topic_partition),
                 loading=loading,
             )
+
+        for topic_partition in names:
+            start = start_of(topic_partition)
             path = directory.path_of(topic_partition)
             log = open_log(self._files, path, topic_partition, config, start)
             if not 0 <= log.gaps.end <= log.log_end_offset:
@@ -199,17 +215,16 @@ class LogStore:
             high_watermark = high_watermarks.get(topic_partition, 0)
             self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
             is_cut = is_cut or high_watermark > log.log_end_offset
+        self.futures.open_in(directory, self._homes, config, start_of, is_complete=not self._failed)
         if loading is not None:
             loading.end()
-        directory.topic_ids.begin(
-            {name: noted[name] for name in self._names_in(directory) if name in noted}
-        )
+        directory.topic_ids.begin({name: noted[name] for name in names if name in noted})
         if is_back:
             # It died in a truncation, and records written from now on are not durable yet.
-            self._checkpoint_in(directory, RECOVERY_POINTS, self._recovery_point)
+            self._checkpoints.write_in(directory, RECOVERY_POINTS)
         if is_cut:
             # Now, or after the next crash records written since would count as committed.
-            self._checkpoint_in(directory, HIGH_WATERMARKS, self.high_watermarks.get)
+            self._checkpoints.write_in(directory, HIGH_WATERMARKS)
 
     # --- queries ---------------------------------------------------------------------------
 
@@ -230,13 +245,16 @@ class LogStore:
         """The log directory of a log."""
         return self._homes[topic_partition].path
 
-    def sizes(self, path: Path) -> dict[TopicPartition, tuple[int, bool]]:
-        """The logs in a log directory: bytes, and whether it is a future replica (none is)."""
+    def sizes(self, path: Path) -> dict[TopicPartition, LogSize]:
+        """The logs in a log directory, future replicas included."""
         found = {}
-        for name, home in self._homes.items():
-            log = self._logs.get(name)
-            if home.path == path and log is not None:
-                found[name] = (log.size_bytes, False)
+        for name, log in self._logs.items():
+            future, target = self.futures.get(name), self.futures.home(name)
+            if self._homes[name].path == path:
+                found[name] = LogSize(log.size_bytes, 0, is_future=False)
+            elif future is not None and target is not None and target.path == path:
+                lag = log.log_end_offset - future.log_end_offset
+                found[name] = LogSize(future.size_bytes, lag, is_future=True)
         return found
 
     def volume_bytes(self, path: Path) -> tuple[int, int]:
@@ -342,7 +360,7 @@ class LogStore:
             for directory, ids in made.items():
                 known = {
                     name: log.topic_id
-                    for name in self._names_in(directory)
+                    for name in self._checkpoints.names_in(directory)
                     if (log := self._logs.get(name)) is not None and log.topic_id is not None
                 }
                 try:
@@ -350,24 +368,12 @@ class LogStore:
                 except OSError as cause:
                     raise DirectoryError(directory.path, cause) from cause
 
-    def _forget_namesake(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
-        """Remove an earlier log of this name from the checkpoints: after a crash, its offsets would
-        be taken for the new one's."""
-        for file, offset_of in (
-            (RECOVERY_POINTS, self._recovery_point),
-            (LOG_STARTS, self._log_start),
-            (HIGH_WATERMARKS, self.high_watermarks.get),
-        ):
-            with directory.checkpointing[file]:
-                is_named = directory.is_in_checkpoint(file, topic_partition)
-            if is_named:
-                self._checkpoint_in(directory, file, offset_of)
-
     def give_topic_id(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
         """Write the topic id of a log that was created before there were any. Raises OSError."""
         log = self._logs[topic_partition]
-        write_topic_id(self._files, log.directory, topic_id)
-        log.topic_id = topic_id
+        for each in filter(None, (log, self.futures.get(topic_partition))):
+            write_topic_id(self._files, each.directory, topic_id)
+            each.topic_id = topic_id
 
     def delete(self, *names: TopicPartition) -> None:
         """Delete logs, durably; their names are free, their bytes go with the next `purge_deleted`.
@@ -393,6 +399,8 @@ class LogStore:
             directory.set_aside(topic_partition, log.topic_id or bytes(16), suffix)
         except OSError as cause:
             raise DirectoryError(directory.path, cause) from cause
+        finally:
+            self.futures.delete(topic_partition)
         return directory.path
 
     def sync_names(self, path: Path) -> None:
@@ -414,7 +422,9 @@ class LogStore:
     def begin_truncate(self, topic_partition: TopicPartition, offset: int) -> None:
         """`truncate`, except what waits for the disk or takes long: `learn` and `settle` do that
         for many logs at once. An earlier write to the log does it for that log."""
-        self._logs[topic_partition].truncate(offset, settles=False)
+        log = self._logs[topic_partition]
+        log.truncate(offset, settles=False)
+        self.cut_future(topic_partition, log.log_end_offset)
         self._ended(topic_partition)
 
     def start_at(self, topic_partition: TopicPartition, offset: int) -> None:
@@ -425,6 +435,7 @@ class LogStore:
     def begin_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
         """As `begin_truncate`."""
         self._logs[topic_partition].start_at(offset, settles=False)
+        self.futures.cut(topic_partition, offset, self._checkpoints.lower, is_all=True)
         self._ended(topic_partition)
 
     def _ended(self, name: TopicPartition) -> None:
@@ -432,7 +443,9 @@ class LogStore:
         if self.high_watermarks.get(name, 0) > log.log_end_offset:
             self.high_watermarks[name] = log.log_end_offset
         if log.unsettled is not None:
-            log.unsettled.before_writes = partial(self._lower, self._homes[name], (name,))
+            log.unsettled.before_writes = partial(
+                self._checkpoints.lower, self._homes[name], (name,)
+            )
 
     def learn(self, name: TopicPartition) -> Iterator[None]:
         """Find the producers of a truncated log, in steps."""
@@ -460,25 +473,64 @@ class LogStore:
             else:
                 done.setdefault(home, {})[name] = cut
         for home, cuts in done.items():
-            self._lower(home, tuple(cuts))
+            self._checkpoints.lower(home, tuple(cuts))
             for cut in cuts.values():
                 cut.has_become_durable()
         return failed
 
-    def _lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
-        """Lower checkpoints that exceed truncated logs. Else the next start would take records
-        written there later for durable, committed or deleted."""
-        for file, offset_of in (
-            (RECOVERY_POINTS, self._recovery_point),
-            (HIGH_WATERMARKS, self.high_watermarks.get),
-            (LOG_STARTS, self._log_start),
-        ):
-            with directory.checkpointing[file]:
-                is_above = any(
-                    directory.checkpointed(file, name) > (offset_of(name) or 0) for name in names
-                )
-            if is_above:
-                self._checkpoint_in(directory, file, offset_of)
+    # --- between directories (`future_logs`) -----------------------------------------------------
+
+    def prefer(self, name: TopicPartition, path: Path) -> None:
+        """Create the log in this directory, should it be created."""
+        self._places.prefer(name, self._directory(path))
+
+    def place_future(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
+        """Where the future replica of a log will be; `unique`: 16 random bytes."""
+        return self.futures.place(self._logs[name], self._directory(path), unique)
+
+    def lay_out_future(self, new: NewFuture) -> None:
+        """Create its files; suits a thread. DirectoryError."""
+        try:
+            self._checkpoints.forget(new.directory, new.name)
+            self.futures.lay_out(new)
+        except OSError as cause:
+            raise DirectoryError(new.directory.path, cause) from cause
+
+    def cut_future(self, name: TopicPartition, offset: int) -> None:
+        """End a future replica, if there is one, where it left the current one."""
+        self.futures.cut(name, offset, self._checkpoints.lower)
+
+    def promote(self, name: TopicPartition) -> Log:
+        """Replace a log by its future replica, which has all of it; returns that. From now on the
+        replaced one is abandoned. DirectoryError: nothing was replaced, and the future one is lost.
+
+        Once its new name is durable, `futures.leave` and then `moved` have to be called.
+        """
+        current, source, future = self._logs[name], self._homes[name], self.futures.logs[name]
+        target = self.futures.promote(name, current, source)
+        self._logs[name], self._homes[name] = future, target
+        self._places.hosted[source] -= 1
+        self._places.hosted[target] += 1
+        current.abandon()
+        return future
+
+    def moved(self, name: TopicPartition, source: Path) -> None:
+        """Make a move's end durable; suits a thread. DirectoryError; OSError: one is offline."""
+        left, home = self._directory(source), self._directory(self.directory_of(name))
+        left.sync()
+        self._checkpoints.write_in(left, *ALL)
+        self._checkpoints.write_in(home, *ALL)
+        self.futures.completed(name, home)
+
+    def checkpoint_directory(self, path: Path) -> None:
+        """Write all checkpoints of one directory; suits a thread. DirectoryError."""
+        self._checkpoints.write_in(self._directory(path), *ALL)
+
+    def _directory(self, path: Path) -> LogDirectory:
+        for directory in self._directories:
+            if directory.path == path:
+                return directory
+        raise OSError(errno.EIO, "the log directory is offline", str(path))
 
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
         """A log directory is out of reach: drop its logs as they are; returns their names.
@@ -488,7 +540,8 @@ class LogStore:
         directory = next((each for each in self._directories if each.path == path), None)
         if directory is None:
             return []
-        names = self._names_in(directory)
+        names = self._checkpoints.names_in(directory)
+        self.futures.directory_failed(directory, names)
         for name in names:
             del self._homes[name]
             self.high_watermarks.pop(name, None)
@@ -505,48 +558,12 @@ class LogStore:
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write these, and the known ones of other logs. Waits for the disk."""
         self.high_watermarks.update(high_watermarks)
-        self._checkpoint(HIGH_WATERMARKS, self.high_watermarks.get)
+        self._checkpoints.write(HIGH_WATERMARKS, self._directories)
 
     def checkpoint_recovery_points(self) -> None:
         """Write each log's recovery point and log start. Waits for the disk."""
-        self._checkpoint(RECOVERY_POINTS, self._recovery_point)
-        self._checkpoint(LOG_STARTS, self._log_start)
-
-    def _checkpoint(self, file: str, offset_of: OffsetOf) -> None:
-        """Write in every directory that can be written; then raise the first DirectoryError."""
-        failures: list[DirectoryError] = []
-        for directory in self._directories:
-            try:
-                self._checkpoint_in(directory, file, offset_of)
-            except DirectoryError as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
-
-    def _checkpoint_in(self, directory: LogDirectory, file: str, offset_of: OffsetOf) -> None:
-        # A truncation may lower a recovery point while a thread writes the one from before: the
-        # later lookup must be the later file.
-        with directory.checkpointing[file]:
-            offsets = {
-                name: offset
-                for name in self._names_in(directory)
-                if (offset := offset_of(name)) is not None
-            }
-            directory.write_checkpoint(file, offsets)
-
-    def _names_in(self, directory: LogDirectory) -> list[TopicPartition]:
-        return [name for name, home in list(self._homes.items()) if home is directory]
-
-    def _recovery_point(self, name: TopicPartition) -> int | None:
-        log = self._logs.get(name)
-        return None if log is None else log.recovery_checkpoint
-
-    def _log_start(self, name: TopicPartition) -> int | None:
-        """The log start, if it differs from the first segment's base."""
-        log = self._logs.get(name)
-        if log is None or log.log_start_offset <= log.segments[0].base_offset:
-            return None
-        return log.log_start_offset
+        self._checkpoints.write(RECOVERY_POINTS, self._directories)
+        self._checkpoints.write(LOG_STARTS, self._directories)
 
     def close(self) -> None:
         """Stop cleanly; the high watermarks have been checkpointed before.
@@ -557,15 +574,15 @@ class LogStore:
         failures: list[OSError | CorruptData] = []
         for directory in self._directories:
             before = len(failures)
-            for name in self._names_in(directory):
+            current = [self._logs[name] for name in self._checkpoints.names_in(directory)]
+            for log in (*current, *self.futures.logs_in(directory)):
                 try:
-                    self._logs[name].close()
+                    log.close()
                 except (OSError, CorruptData) as error:
                     failures.append(error)
             if len(failures) == before:
                 try:
-                    self._checkpoint_in(directory, RECOVERY_POINTS, self._recovery_point)
-                    self._checkpoint_in(directory, LOG_STARTS, self._log_start)
+                    self._checkpoints.write_in(directory, RECOVERY_POINTS, LOG_STARTS)
                     if not self._is_suspect:
                         directory.mark_clean()
                 except OSError as error:
@@ -576,20 +593,8 @@ class LogStore:
 
     def release(self) -> None:
         """Give back descriptors and locks and write nothing, as a process that dies does."""
-        for log in self._logs.values():
+        for log in (*self._logs.values(), *self.futures.logs.values()):
             log.release()
         for directory in self._directories:
             directory.release()
         self._directories = ()
-
-
-def _unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
-    if isinstance(cause, OSError):
-        what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
-        return UnusableDirectory(
-            f"log directory {path} cannot be used: {what}; repair its disk and start again"
-        )
-    return UnusableDirectory(
-        f"log directory {path} cannot be used: {cause}; repair that, or move what is damaged away "
-        "if it is not needed, and start again"
-    )

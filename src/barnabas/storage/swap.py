@@ -113,6 +113,10 @@ class Swaps:
         self._segments.replace(swap.replaced, swap.finish())
         return True
 
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now; no swap may be under way."""
+        self._directory = directory
+
     def undo(self) -> None:
         """Undo the swap under way, if any."""
         if self._begun is not None:

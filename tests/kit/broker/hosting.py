@@ -4,7 +4,7 @@ steps of what runs beside the requests, and when the disk answers."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from barnabas.broker.partitions.housekeeping import Housekeeping
@@ -66,12 +66,16 @@ class HeldFiles(QuickFiles):
 class Hosted:
     """Partitions that broker 0 hosts."""
 
-    def __init__(self, directory: Path, files: OsFiles | None = None, **settings: str) -> None:
+    def __init__(
+        self, directory: Path | Sequence[Path], files: OsFiles | None = None, **settings: str
+    ) -> None:
+        """In this log directory, or in these."""
         properties = {name.replace("_", "."): value for name, value in settings.items()}
         config = BrokerConfig(properties)
         clock = WatchedClock(SystemClock())
+        directories = [directory] if isinstance(directory, Path) else directory
         self.store = LogStore.open(
-            files or QuickFiles(), [directory], config=config.log_config(), broker_id=0, now_ms=0
+            files or QuickFiles(), directories, config=config.log_config(), broker_id=0, now_ms=0
         )
         self.parts = HostedParts(self.store, config, clock)
         self.replicas, self.role_changes = self.parts.replicas, self.parts.role_changes
@@ -91,6 +95,18 @@ class Hosted:
         topic_id = (self._epochs + 1).to_bytes(16, "big")
         settings = {key.replace("_", "."): value for key, value in config.items()}
         assert self._apply(name, topic_id, 0, replicas, settings) == 0
+
+    def resume(self, topic: str, **config: str) -> Replica:
+        """As `host`, of a topic whose log may be here since before a restart."""
+        name = TopicPartition(topic, 0)
+        log = self.store.logs.get(name)
+        if log is None or log.topic_id is None:
+            self.name(topic, replicas=(0,), **config)
+            return self.replicas.hosted(name)
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        self._epochs = max(self._epochs, log.latest_epoch)
+        assert self._apply(name, log.topic_id, 0, (0,), settings) == 0
+        return self.replicas.hosted(name)
 
     def change_leader(self, replica: Replica, *, leader: int, replicas: tuple[int, ...]) -> None:
         """The controller has another leader, in a new epoch."""

@@ -247,7 +247,7 @@ def test_a_checkpoint_that_fails_names_its_directory_and_spares_the_others(
 def test_sizes_are_listed_by_directory(two: tuple[Path, Path]) -> None:
     store = _open(*two)
     size = store.logs[T[0]].size_bytes
-    assert store.sizes(two[0]) == {T[0]: (size, False), T[2]: (size, False)}
+    assert store.sizes(two[0]) == {T[0]: (size, 0, False), T[2]: (size, 0, False)}
     total_bytes, usable_bytes = store.volume_bytes(two[0])
     assert total_bytes > usable_bytes > 0
     store.close()

@@ -152,9 +152,8 @@ class Shards(Generic[M]):
             replica = self._loading[0]
             partition = replica.topic_partition.partition
             epoch = replica.partition.leader_epoch
-            machine, context = self._new_machine(replica), self._context
+            machine, context, log = self._new_machine(replica), self._context, replica.log
             try:
-                log = replica.log
                 steps = replay(log, machine, self._decode, context.load_bytes, context.pool)
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
@@ -163,7 +162,7 @@ class Shards(Generic[M]):
                 if isinstance(error, OSError) and is_out_of_descriptors(error):
                     replica.fail(error)  # which logs it once
                     await asyncio.sleep(_AGAIN_AFTER_S)
-                elif not self._is_overtaken(replica, epoch):
+                elif not self._is_overtaken(replica, epoch) and replica.log is log:  # not moved
                     self._loading.popleft()
                     self._refuse(partition, error)
                 continue

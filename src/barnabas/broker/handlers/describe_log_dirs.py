@@ -50,15 +50,13 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
         total_bytes, usable_bytes = store.volume_bytes(path)
     except OSError:
         return _offline(path)
-    for name, (size_bytes, is_future) in store.sizes(path).items():
+    for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():
         if wanted is None or name in wanted:
             by_topic.setdefault(name.topic, []).append(
                 DescribeLogDirsPartition(
                     partition_index=name.partition,
                     partition_size=size_bytes,
-                    # The distance from the log's end to the high watermark: 0 for the only log
-                    # of the partition on this broker.
-                    offset_lag=0,
+                    offset_lag=offset_lag,
                     is_future_key=is_future,
                 )
             )

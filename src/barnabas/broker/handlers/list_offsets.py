@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
@@ -46,9 +46,6 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.storage.cold import Lookup, newest_lookup, timestamp_lookup
 from barnabas.types import TopicPartition
-
-if TYPE_CHECKING:
-    from barnabas.storage.log import Log
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
@@ -129,7 +126,7 @@ async def _search_all(
         try:
             is_old = context.version == _OLD_STYLE
             wanted = MAX_TIMESTAMP if is_old else each.timestamp
-            lookup = await _looked_up(context, each.replica.log, wanted)
+            lookup = await _looked_up(context, each.replica, wanted)
             if is_old:
                 now_ms = context.node.clock.wall_ms()
                 offsets = _segment_offsets(each.replica, each.timestamp, each.end_offset, now_ms)
@@ -146,10 +143,11 @@ async def _search_all(
     return response
 
 
-async def _looked_up(context: Context, log: Log, timestamp: int) -> Lookup:
-    """Search in a thread; again, if the log has lost what was searched."""
+async def _looked_up(context: Context, replica: Replica, timestamp: int) -> Lookup:
+    """Search in a thread; again, if the log has lost what was searched, or was moved."""
     pool = context.node.replicas.threads.reads
     while True:
+        log = replica.log
         is_newest = timestamp == MAX_TIMESTAMP
         lookup = newest_lookup(log) if is_newest else timestamp_lookup(log, timestamp)
         failure: Exception | None = None
@@ -157,7 +155,7 @@ async def _looked_up(context: Context, log: Log, timestamp: int) -> Lookup:
             await run_in(pool, lookup.run)
         except (OSError, CorruptData) as error:
             failure = error
-        if lookup.is_of(log):
+        if lookup.is_of(replica.log):
             if failure is not None:
                 raise failure
             lookup.learn()

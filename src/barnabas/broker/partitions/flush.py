@@ -32,16 +32,15 @@ class Hosted(Protocol):
 
 async def flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
     """Force the log to disk in a thread; `replica.flush` is this task, and None when it ends."""
-    log = replica.log
     try:
         while True:
             if not await _sync(replica, replicas):
                 await asyncio.sleep(_AGAIN_AFTER_S)
                 continue
-            if not log.due_flush(clock.monotonic_ms()):
+            if not replica.log.due_flush(clock.monotonic_ms()):
                 break
             # Not what the sync was to cover: the log may have been cut in the meantime.
-            _count(replica, replicas, clock, log.recovery_point)
+            _count(replica, replicas, clock, replica.log.recovery_point)
             replica.sync_ended()
     except OSError as error:
         replica.flush = None
@@ -49,7 +48,7 @@ async def flush(replica: Replica, replicas: Hosted, clock: Clock) -> None:
     else:
         replica.flush = None
         # What was appended since need not be on disk.
-        _count(replica, replicas, clock, log.log_end_offset)
+        _count(replica, replicas, clock, replica.log.log_end_offset)
     replica.sync_ended()
 
 

@@ -4,9 +4,10 @@ The work is done by a child process (`storage.compaction`), for Python that comp
 would cost every request milliseconds; what is left here are the renames of a swap. `inline`, it is
 done in small steps in a thread, which is what a simulation and small tests want.
 
-A pass is given up when its log is cut, deleted or out of reach: the files of the log are then not
-what was cleaned. A log that cannot be cleaned because it is corrupt is left alone from then on, and
-that is said once; the others go on.
+A pass is given up when its log is cut, deleted, moved or out of reach: the files of the log are
+then not what was cleaned. What moves to another directory is not cleaned until it is there, or the
+copy could have a record and lack the tombstone that has deleted it. A log that cannot be cleaned
+because it is corrupt is left alone from then on, and that is said once; the others go on.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ class LogCleaner:
             log = replica.log
             if not self._replicas.hosts(replica) or not is_compacted(log):
                 continue
-            if self._uncleanable.get(log.topic_partition) is log:
+            name = log.topic_partition
+            if self._uncleanable.get(name) is log or name in self._replicas.store.futures.logs:
                 continue
             try:
                 stable_offset = replica.last_stable_offset
@@ -151,7 +153,8 @@ class LogCleaner:
         log, truncations = cleanable.log, cleanable.log.truncations
 
         def is_same() -> bool:
-            return not log.is_failed and log.truncations == truncations
+            is_moving = log.topic_partition in self._replicas.store.futures.logs
+            return not log.is_failed and log.truncations == truncations and not is_moving
 
         if not is_same():
             return False  # deleted since it was chosen

@@ -22,5 +22,8 @@ class ReplicaListener:
     def following(self, replica: Replica, leader_id: int) -> None:
         """This broker follows that leader, or follows it in a new epoch."""
 
+    def moved(self, replica: Replica) -> None:
+        """Its log, with the same content, is in another log directory now, and another object."""
+
     def unfollowing(self, replica: Replica) -> None:
         """The replica leads, has no leader to follow, or is no longer hosted."""

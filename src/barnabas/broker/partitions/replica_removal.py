@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.image import NO_LEADER
 from barnabas.errors import KafkaError, KafkaStorageError
-from barnabas.storage.log import LogAbandoned
+from barnabas.storage.abandoned import LogAbandoned
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica

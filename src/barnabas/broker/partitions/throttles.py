@@ -1,4 +1,4 @@
-"""The broker's two throttles of replication, as its settings have them (KIP-73, RE-13).
+"""The broker's throttles of replication, as its settings have them (KIP-73, RE-13).
 
     leader.replication.throttled.rate       a leader leaves a partition out of a follower's answer
     follower.replication.throttled.rate     a follower leaves it out of its requests
@@ -6,6 +6,10 @@
 That happens to replicas which their topic lists (`leader.replication.throttled.replicas` and
 `follower....`) and which are not in sync, when the rate is used up. What is copied to those in sync
 counts, but never waits: a throttle holds up who moves, and no acknowledgement.
+
+    replica.alter.log.dirs.io.max.bytes.per.second
+
+is for the moves between this broker's log directories (KIP-113), all of them together.
 """
 
 from __future__ import annotations
@@ -20,14 +24,16 @@ if TYPE_CHECKING:
 
 
 class Throttles:
-    """Both, for all replicas of a broker; `configure` when the settings change."""
+    """All, for all replicas of a broker; `configure` when the settings change."""
 
-    __slots__ = ("_follower", "_leader")
+    __slots__ = ("_follower", "_leader", "moves")
 
     def __init__(self, config: BrokerConfig) -> None:
         broker_id = config.int("broker.id")
         self._leader = Throttle(broker_id)
         self._follower = Throttle(broker_id)
+        self.moves = Throttle(broker_id)
+        """What holds up moves between log directories."""
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
@@ -35,6 +41,11 @@ class Throttles:
             throttle.bytes_per_s = config.int(f"{side}.replication.throttled.rate")
             throttle.window_count = config.int("replication.quota.window.num")
             throttle.window_ms = 1_000 * config.int("replication.quota.window.size.seconds")
+        moves = self.moves
+        moves.bytes_per_s = config.int("replica.alter.log.dirs.io.max.bytes.per.second")
+        moves.window_count = config.int("alter.log.dirs.replication.quota.window.num")
+        window_s = config.int("alter.log.dirs.replication.quota.window.size.seconds")
+        moves.window_ms = 1_000 * window_s
 
     def of_leader(self, replica: Replica) -> Throttle | None:
         """What holds up those who follow this replica; None for most."""

@@ -65,6 +65,13 @@ class Fetchers(ReplicaListener):
         if fetcher is not None:
             self._leave(replica.topic_partition, fetcher)
 
+    def moved(self, replica: Replica) -> None:
+        name = replica.topic_partition
+        fetcher = self._homes.get(name)
+        followed = None if fetcher is None else fetcher.followed.get(name)
+        if followed is not None:
+            followed.moved()
+
     def lag(self, topic_partition: TopicPartition) -> Lag | None:
         """How far a partition is behind its leader; None: it is not copied here."""
         fetcher = self._homes.get(topic_partition)

@@ -108,6 +108,10 @@ class Followed:
         self._cut(step)
         return step
 
+    def moved(self) -> None:
+        """The log is in another directory now."""
+        self._follower.moved(self.replica.log)
+
     def lag(self, now_ms: int) -> Lag:
         return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
 

@@ -27,6 +27,7 @@ REQUIRED: dict[str, Needs | None] = {
     "alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
     "alter_partition": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "alter_partition_reassignments": Needs(Operation.ALTER, ResourceType.CLUSTER),
+    "alter_replica_log_dirs": Needs(Operation.ALTER, ResourceType.CLUSTER),
     "api_versions": None,
     "controlled_shutdown": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),

@@ -32,7 +32,6 @@ _OTHERS: Final = {
     29: ("DescribeAcls", 3),
     30: ("CreateAcls", 3),
     31: ("DeleteAcls", 3),
-    34: ("AlterReplicaLogDirs", 2),
     36: ("SaslAuthenticate", 2),
     38: ("CreateDelegationToken", 3),
     39: ("RenewDelegationToken", 2),

@@ -279,6 +279,8 @@ def test_all_apis_with_lists_are_known() -> None:
         "allocate_producer_ids",
         # Their lists are filters, and are looked at once.
         "api_versions", "describe_log_dirs", "list_groups", "list_transactions",
+        # The loop has a turn before each of its partitions.
+        "alter_replica_log_dirs",
         # No lists.
         "add_offsets_to_txn", "describe_cluster", "end_txn", "heartbeat", "init_producer_id",
     }  # fmt: skip

@@ -1,0 +1,62 @@
+"""AlterReplicaLogDirs (key 34): move replicas between this broker's log directories (KIP-113).
+
+The answer says which moves have begun, and does not wait for their ends: DescribeLogDirs shows how
+far they are. A replica that is in its directory is left there. One that is not hosted is answered
+with REPLICA_NOT_AVAILABLE, and created in that directory if it is created later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.broker.context import Context
+from barnabas.broker.outcome import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME
+from barnabas.errors import NONE, ClusterAuthorizationFailed, KafkaError
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from barnabas.types import TopicPartition
+
+
+def handle(context: Context, request: AlterReplicaLogDirsRequest) -> Outcome:
+    wanted = {
+        TopicPartition(topic.name, partition): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for partition in topic.partitions
+    }
+    if not context.allowed(CLUSTER_NAME):
+        return _response(dict.fromkeys(wanted, ClusterAuthorizationFailed.code))
+    return _alter(context, wanted)
+
+
+async def _alter(
+    context: Context, wanted: dict[TopicPartition, str]
+) -> AlterReplicaLogDirsResponse:
+    node = context.node
+    codes: dict[TopicPartition, int] = {}
+    for name, log_dir in wanted.items():
+        await asyncio.sleep(0)
+        # One by one, for the disk is waited for: the controller's requests come in between.
+        async with node.control.line:
+            try:
+                await node.moves.alter(name, log_dir)
+            except KafkaError as error:
+                codes[name] = error.code
+            else:
+                codes[name] = NONE
+    return _response(codes)
+
+
+def _response(codes: dict[TopicPartition, int]) -> AlterReplicaLogDirsResponse:
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for name, code in codes.items():
+        topic = topics.setdefault(name.topic, AlterReplicaLogDirTopicResult(topic_name=name.topic))
+        topic.partitions.append(
+            AlterReplicaLogDirPartitionResult(partition_index=name.partition, error_code=code)
+        )
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))

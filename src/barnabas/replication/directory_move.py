@@ -1,0 +1,104 @@
+"""What comes next in the move of a replica to another log directory of its broker (KIP-113). Pure.
+
+The future replica copies batches from the current one, which is served meanwhile, and is flushed
+from time to time, so that no end of the move waits for long for the disk. Once it has all but the
+last few batches it is prepared: flushed, and named in the checkpoints of its directory. Then it
+gets the rest within one turn of the event loop, and takes the current one's place.
+
+    StartAt*    the current replica begins behind the end of the future one
+    RaiseStart  records were deleted
+    Copy        the next batches
+    Flush       enough was copied since the last flush
+    Prepare     it is close to the end
+    Switch      copy the rest and switch, if the rest is small; else go on
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TURN_BYTES = 64 * 1024
+"""What is copied in one turn, a first batch that is larger excepted."""
+
+_FLUSHED_BYTES = 4 * 1024 * 1024
+
+
+class Bounds(NamedTuple):
+    """Where a log begins and ends."""
+
+    log_start_offset: int
+    log_end_offset: int
+
+
+class Copy(NamedTuple):
+    """Append the batches from this offset on; then call `copied`."""
+
+    offset: int
+
+
+class StartAt(NamedTuple):
+    """Empty the future replica, to begin at this offset."""
+
+    offset: int
+
+
+class RaiseStart(NamedTuple):
+    """Raise the log start of the future replica."""
+
+    offset: int
+
+
+class Flush(NamedTuple):
+    """Flush the future replica; then call `flushed`."""
+
+
+class Prepare(NamedTuple):
+    """Flush it, and write the checkpoints of its directory; then call `prepared`."""
+
+
+class Switch(NamedTuple):
+    """Copy the rest and switch; if that is more than one turn's, call `copied` instead."""
+
+
+Step = Copy | StartAt | RaiseStart | Flush | Prepare | Switch
+"""Distinguish by type alone."""
+
+
+class DirectoryMove:
+    """One move, from its begin, or from the broker's start, on."""
+
+    __slots__ = ("_is_close", "_is_prepared", "_unflushed_bytes")
+
+    def __init__(self) -> None:
+        self._unflushed_bytes = 0
+        self._is_close = False  # the last turn reached the end that the current replica had then
+        self._is_prepared = False
+
+    def next_step(self, current: Bounds, future: Bounds) -> Step:
+        """The next step, for the replicas as they are now."""
+        if future.log_end_offset < current.log_start_offset:
+            self._is_close = False
+            return StartAt(current.log_start_offset)
+        if future.log_start_offset < current.log_start_offset:
+            return RaiseStart(current.log_start_offset)
+        if self._unflushed_bytes >= _FLUSHED_BYTES:
+            return Flush()
+        if future.log_end_offset < current.log_end_offset and not self._is_close:
+            return Copy(future.log_end_offset)
+        return Switch() if self._is_prepared else Prepare()
+
+    def copied(self, size_bytes: int, *, reached_end: bool) -> None:
+        """So many bytes were appended; whether the current replica had no more when they were
+        read."""
+        self._unflushed_bytes += size_bytes
+        self._is_close = reached_end
+
+    def flushed(self) -> None:
+        """All that was copied is on disk; what was appended meanwhile is not copied yet."""
+        self._unflushed_bytes = 0
+        self._is_close = False
+
+    def prepared(self) -> None:
+        """As `flushed`, and the checkpoints name the future replica."""
+        self.flushed()
+        self._is_prepared = True

@@ -1,0 +1,24 @@
+"""Why a log that has failed, or is used no longer, refuses everything."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+
+class LogAbandoned(OSError):
+    """The log was deleted or moved, or its directory had failed before: it is used no longer.
+
+    An `await` may have given another log of that name its place: no disk need be at fault.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(errno.ESTALE, "the log is no longer in use", str(directory))
+
+
+def refusal(directory: Path, *, is_abandoned: bool) -> OSError:
+    """What each use of a failed log raises."""
+    if is_abandoned:
+        return LogAbandoned(directory)
+    reason = "an earlier write failed; repair the disk and restart the broker"
+    return OSError(errno.EIO, reason, str(directory))

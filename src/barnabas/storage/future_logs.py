@@ -1,0 +1,330 @@
+"""Replicas on their way from one log directory of a broker to another (KIP-113).
+
+    <target>/<topic>-<partition>.<32 hex>-future/    the future replica, which gets the batches
+    <target>/.barnabas_moves                         names the partition, durably, from the start on
+    <source>/<topic>-<partition>/                    the current replica, which is served
+
+When the future one has everything, it is renamed to the plain name and takes the current one's
+place; the current one is renamed to `-delete` once that is durable. In between both directories
+have the plain name, also after a crash: then the one counts whose `.barnabas_moves` names the
+partition. Without any of these crashes could lose the replica, or leave two of them.
+
+A future replica that is found at a start is completed. It is only a copy: if it is damaged, or the
+move is given up, it is deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from barnabas.config import LogConfig
+from barnabas.errors import ConfigError, CorruptData
+from barnabas.storage.checkpoint import encode_entries, read_entries, replace_file
+from barnabas.storage.directory import (
+    DELETED_SUFFIX,
+    STRAY_SUFFIX,
+    DirectoryError,
+    LogDirectory,
+)
+from barnabas.storage.files import Files
+from barnabas.storage.gaps import begin_without_gaps
+from barnabas.storage.log import Log
+from barnabas.storage.partition_metadata import write_topic_id
+from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.segment import Segment
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+MOVES = ".barnabas_moves"
+
+_NO_ID = bytes(16)
+
+Lower = Callable[[LogDirectory, tuple[TopicPartition, ...]], None]
+"""Lowers the checkpoints that exceed a truncated log."""
+
+
+class NewFuture(NamedTuple):
+    """A future replica that is about to be made."""
+
+    name: TopicPartition
+    directory: LogDirectory
+    path: Path
+    topic_id: bytes | None
+    begin_offset: int
+
+
+class _Leaving(NamedTuple):
+    """A replica that was replaced by its future one, and still has the plain name."""
+
+    source: LogDirectory
+    target: LogDirectory
+    topic_id: bytes
+
+
+class FutureLogs:
+    """The future replicas of a broker, at most one of a partition."""
+
+    __slots__ = ("_files", "_found", "_homes", "_leaving", "_logs", "_moves", "_noting")
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._logs: dict[TopicPartition, Log] = {}
+        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._found: dict[LogDirectory, list[tuple[TopicPartition, Path]]] = {}
+        self._moves: dict[LogDirectory, set[TopicPartition]] = {}  # as in the files
+        self._noting = threading.Lock()
+        self._leaving: dict[TopicPartition, _Leaving] = {}
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, Log]:
+        return MappingProxyType(self._logs)
+
+    def get(self, name: TopicPartition) -> Log | None:
+        return self._logs.get(name)
+
+    def home(self, name: TopicPartition) -> LogDirectory | None:
+        """The directory to which the partition is being moved."""
+        return self._homes.get(name)
+
+    def logs_in(self, directory: LogDirectory) -> list[Log]:
+        """The future replicas in a directory."""
+        return [self._logs[name] for name in self.names_in(directory)]
+
+    def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
+        return [name for name, home in list(self._homes.items()) if home is directory]
+
+    # --- at the start ----------------------------------------------------------------------------
+
+    def take(self, directory: LogDirectory) -> None:
+        """Read what was moving to a directory. ConfigError, OSError."""
+        self._found[directory] = directory.futures()
+        names = set()
+        try:
+            for topic, partition in read_entries(self._files, directory.path / MOVES):
+                names.add(TopicPartition(topic, int(partition)))
+        except (CorruptData, ValueError) as cause:
+            raise ConfigError(
+                f"{directory.path / MOVES} is damaged ({cause}); remove it, and if a partition is "
+                "in two directories then, move the one with fewer records away"
+            ) from cause
+        self._moves[directory] = names
+
+    def found_twice(
+        self, name: TopicPartition, one: LogDirectory, other: LogDirectory
+    ) -> tuple[LogDirectory, LogDirectory]:
+        """Of two directories with this replica, the one that it left, and the one it was moved to:
+        a crash came in between, and `leave_all` does the rest. ConfigError if it was no move."""
+        there = [each for each in (one, other) if name in self._moves[each]]
+        if len(there) != 1:
+            raise ConfigError(
+                f"{name} is in both {one.path} and {other.path}; move one of the two away, the one "
+                "with fewer records"
+            )
+        older = other if there[0] is one else one
+        self._leaving[name] = _Leaving(older, there[0], _NO_ID)
+        return older, there[0]
+
+    def leave_all(self, source: LogDirectory) -> None:
+        """`leave`, of all in this directory, durably. DirectoryError."""
+        names = [name for name, each in self._leaving.items() if each.source is source]
+        for name in names:
+            self.leave(name)
+        if names:
+            source.sync()
+
+    def open_in(
+        self,
+        directory: LogDirectory,
+        current: Mapping[TopicPartition, LogDirectory],
+        config: LogConfig,
+        start_of: Callable[[TopicPartition], Start],
+        is_complete: bool,
+    ) -> None:
+        """Open the future replicas in a directory. OSError.
+
+        `current`: where the current ones are; unless that `is_complete`, those that are missing may
+        be in a directory that is offline.
+        """
+        for name, path in self._found.pop(directory, []):
+            home = current.get(name)
+            if name in self._homes or home is directory:
+                self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
+            elif home is not None:
+                self._open_found(name, directory, path, config, start_of(name))
+            elif is_complete:
+                _log.warning(
+                    "%s was to replace a replica that is gone: it is set aside with the suffix "
+                    "-stray, and never opened; remove it if it is not needed",
+                    path,
+                )
+                self._set_aside(directory, name, path, STRAY_SUFFIX, _NO_ID)
+
+    def _open_found(
+        self,
+        name: TopicPartition,
+        directory: LogDirectory,
+        path: Path,
+        config: LogConfig,
+        start: Start,
+    ) -> None:
+        try:
+            log = open_log(self._files, path, name, config, start)
+        except CorruptData as error:
+            _log.warning("%s is damaged, and the move is given up: %s", path, error)
+            self._set_aside(directory, name, path, DELETED_SUFFIX, _NO_ID)
+            return
+        log.first_dirty_offset = 0  # what it was is not known any more: clean all of it
+        self._logs[name], self._homes[name] = log, directory
+
+    def began(self, logs: Mapping[TopicPartition, Log], *, is_complete: bool) -> None:
+        """All directories are open: drop what belongs to no replica. DirectoryError."""
+        for name, future in list(self._logs.items()):
+            log = logs.get(name)
+            if log is None:
+                self._forget(name)
+            elif None not in (log.topic_id, future.topic_id) and log.topic_id != future.topic_id:
+                self.drop(name)
+        if is_complete:
+            for directory, names in list(self._moves.items()):
+                self._note(directory, names & set(self.names_in(directory)))
+
+    # --- a move ----------------------------------------------------------------------------------
+
+    def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
+        """Where the future replica of a log will be; `lay_out` may run in any thread then."""
+        name = log.topic_partition
+        path = directory.future_path(name, unique)
+        return NewFuture(name, directory, path, log.topic_id, log.log_start_offset)
+
+    def lay_out(self, new: NewFuture) -> None:
+        """Make its files, durably as far as the move has to be known after a crash. OSError."""
+        for directory, names in list(self._moves.items()):
+            if new.name in names and directory is not new.directory:
+                self._note(directory, names - {new.name})
+        self._note(new.directory, self._moves[new.directory] | {new.name})
+        files, path = self._files, new.path
+        files.make_directory(path)
+        begin_without_gaps(files, path)
+        if new.topic_id is not None:
+            write_topic_id(files, path, new.topic_id)
+        Segment.create(files, path, new.begin_offset)
+
+    def open(self, new: NewFuture, log: Log) -> None:
+        """Begin the move of a log to what was laid out. OSError."""
+        start = Start(is_clean=True, log_start_offset=new.begin_offset)
+        future = open_log(self._files, new.path, new.name, log.config, start)
+        future.first_dirty_offset = log.first_dirty_offset
+        self._logs[new.name], self._homes[new.name] = future, new.directory
+
+    def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
+        """The current replica ends at `offset` now, or begins there anew if `is_all`."""
+        future = self._logs.get(name)
+        if future is None or (future.log_end_offset <= offset and not is_all):
+            return
+        with suppress(OSError):  # the log has failed then, and the move meets that
+            if is_all:
+                future.start_at(offset, settles=False)
+            else:
+                future.truncate(offset, settles=False)
+            if future.unsettled is not None:
+                future.unsettled.before_writes = partial(lower, self._homes[name], (name,))
+
+    def promote(self, name: TopicPartition, current: Log, source: LogDirectory) -> LogDirectory:
+        """The future replica, which has all batches of the current one, gets the plain name.
+
+        `leave` has to follow, when that is durable. DirectoryError: nothing was promoted.
+        """
+        future, target = self._logs[name], self._homes[name]
+        path = target.path_of(name)
+        try:
+            future.take_over(current)
+            self._files.replace(future.directory, path)
+        except OSError as cause:
+            raise DirectoryError(target.path, cause) from cause
+        future.moved(path)
+        self._forget(name, releases=False)
+        self._leaving[name] = _Leaving(source, target, current.topic_id or _NO_ID)
+        return target
+
+    def leave(self, name: TopicPartition) -> None:
+        """Rename the replica that was replaced, if that was not done yet. DirectoryError."""
+        leaving = self._leaving.pop(name, None)
+        if leaving is not None:
+            path = leaving.source.path_of(name)
+            self._set_aside(leaving.source, name, path, DELETED_SUFFIX, leaving.topic_id)
+
+    def completed(self, name: TopicPartition, target: LogDirectory) -> None:
+        """The replaced replica is renamed durably. Suits a thread; DirectoryError."""
+        self._note(target, self._moves[target] - {name})
+
+    def drop(self, name: TopicPartition) -> None:
+        """Give a move up, if there is one: its future replica is deleted. DirectoryError."""
+        future, home = self._logs.get(name), self._homes.get(name)
+        if future is not None and home is not None:
+            self._forget(name)
+            topic_id = future.topic_id or _NO_ID
+            self._set_aside(home, name, future.directory, DELETED_SUFFIX, topic_id)
+
+    def delete(self, name: TopicPartition) -> None:
+        """The current replica is deleted: so are the future one, and the one that was replaced.
+        DirectoryError."""
+        try:
+            self.drop(name)
+        finally:
+            self.leave(name)
+
+    def directory_failed(self, failed: LogDirectory, names: Iterable[TopicPartition]) -> None:
+        """A directory is offline with these current replicas: what moves from or to there stays as
+        it is, for a start after the repair."""
+        for name in [*names, *self.names_in(failed)]:
+            self._forget(name)
+        self._moves.pop(failed, None)
+        self._leaving = {
+            name: each
+            for name, each in self._leaving.items()
+            if failed not in (each.source, each.target)
+        }
+
+    def _forget(self, name: TopicPartition, *, releases: bool = True) -> None:
+        future = self._logs.pop(name, None)
+        self._homes.pop(name, None)
+        if future is not None and releases:
+            future.abandon()
+
+    def _set_aside(
+        self,
+        directory: LogDirectory,
+        name: TopicPartition,
+        path: Path,
+        suffix: str,
+        unique: bytes,
+    ) -> None:
+        try:
+            directory.set_aside(name, unique, suffix, path)
+        except OSError as cause:
+            raise DirectoryError(directory.path, cause) from cause
+
+    def _note(self, directory: LogDirectory, names: set[TopicPartition]) -> None:
+        """Have a directory's file name these; without any there is no file. DirectoryError."""
+        path = directory.path / MOVES
+        with self._noting:
+            if names == self._moves[directory]:
+                return
+            try:
+                if names:
+                    entries = ((name.topic, name.partition) for name in sorted(names))
+                    replace_file(self._files, path, encode_entries(entries))
+                else:
+                    self._files.remove(path)
+                    self._files.sync(path.parent)
+            except OSError as cause:
+                raise DirectoryError(path.parent, cause) from cause
+            self._moves[directory] = names

@@ -1,0 +1,108 @@
+"""The checkpoints of offsets in every log directory: what is in them, and in which order they move.
+
+    recovery-point-offset-checkpoint    from where a start after a crash has to scan
+    log-start-offset-checkpoint         where the log begins, if not with its first segment
+    replication-offset-checkpoint       the high watermark
+
+A directory's files name the logs in it, those that are being moved there too (`future_logs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.storage.directory import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    DirectoryError,
+    LogDirectory,
+)
+from barnabas.storage.future_logs import FutureLogs
+from barnabas.storage.log import Log
+from barnabas.types import TopicPartition
+
+ALL = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
+
+
+class OffsetCheckpoints:
+    """Writes the files of all directories of a broker. Everything waits for the disk."""
+
+    __slots__ = ("_futures", "_homes", "_logs", "high_watermarks")
+
+    def __init__(
+        self,
+        logs: Mapping[TopicPartition, Log],
+        homes: Mapping[TopicPartition, LogDirectory],
+        futures: FutureLogs,
+    ) -> None:
+        self._logs = logs
+        self._homes = homes
+        self._futures = futures
+        self.high_watermarks: dict[TopicPartition, int] = {}
+
+    def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
+        """The logs in a directory, without those that are being moved there."""
+        return [name for name, home in list(self._homes.items()) if home is directory]
+
+    def write(self, file: str, directories: Iterable[LogDirectory]) -> None:
+        """Write in every directory that can be written; then raise the first DirectoryError."""
+        failures: list[DirectoryError] = []
+        for directory in directories:
+            try:
+                self.write_in(directory, file)
+            except DirectoryError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def write_in(self, directory: LogDirectory, *files: str) -> None:
+        """Write one directory's files. DirectoryError."""
+        for file in files:
+            # A truncation may lower a recovery point while a thread writes the one from before:
+            # the later lookup must be the later file.
+            with directory.checkpointing[file]:
+                names = [*self.names_in(directory), *self._futures.names_in(directory)]
+                offsets = {
+                    name: offset
+                    for name in names
+                    if (offset := self._offset(directory, file, name)) is not None
+                }
+                directory.write_checkpoint(file, offsets)
+
+    def forget(self, directory: LogDirectory, name: TopicPartition) -> None:
+        """Remove an earlier log of this name: after a crash, its offsets would be taken for the new
+        one's. DirectoryError."""
+        for file in ALL:
+            with directory.checkpointing[file]:
+                is_named = directory.is_in_checkpoint(file, name)
+            if is_named:
+                self.write_in(directory, file)
+
+    def lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
+        """Lower what exceeds truncated logs. Else the next start would take records written there
+        later for durable, committed or deleted. DirectoryError."""
+        for file in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS):
+            with directory.checkpointing[file]:
+                is_above = any(
+                    directory.checkpointed(file, name) > (self._offset(directory, file, name) or 0)
+                    for name in names
+                )
+            if is_above:
+                self.write_in(directory, file)
+
+    def _offset(self, directory: LogDirectory, file: str, name: TopicPartition) -> int | None:
+        """What the file says of a log; None: nothing."""
+        is_future = self._futures.home(name) is directory
+        log = self._futures.get(name) if is_future else self._logs.get(name)
+        if file == HIGH_WATERMARKS:
+            high_watermark = self.high_watermarks.get(name)
+            if not is_future or high_watermark is None or log is None:
+                return high_watermark
+            return min(high_watermark, log.log_end_offset)
+        if log is None:
+            return None
+        if file == RECOVERY_POINTS:
+            return log.recovery_checkpoint
+        begins_within = log.log_start_offset > log.segments[0].base_offset
+        return log.log_start_offset if begins_within else None

@@ -183,6 +183,7 @@ def test_help_needs_no_broker_and_shows_examples(shell: Shell) -> None:
         "offsets",
         "log-dirs",
         "log-dirs describe",
+        "log-dirs move",
         "verifiable-producer",
         "verifiable-consumer",
         "profile",

@@ -6,7 +6,6 @@ from barnabas.cli.kafka.options import Given, flags, values
 from barnabas.cli.kafka.tool import (
     ZOOKEEPER,
     Line,
-    NotCovered,
     Tool,
     at_servers,
     flagged,
@@ -21,11 +20,6 @@ _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     action = given.one_of(*_ACTIONS)
-    if "replica-alter-log-dirs-throttle" in given:
-        raise NotCovered(
-            "--replica-alter-log-dirs-throttle: `barnabas reassign` does not move replicas between "
-            "the directories of a broker; leave it out"
-        )
     no_client_configs(given)
     return [
         [
@@ -35,6 +29,7 @@ def explain(given: Given) -> list[Line]:
             *named(given, "broker-list"),
             *flagged(given, "disable-rack-aware", "additional"),
             *named(given, "throttle"),
+            *named(given, "replica-alter-log-dirs-throttle"),
             *flagged(given, "preserve-throttles"),
             *at_servers(given),
         ]

@@ -12,6 +12,7 @@ import click
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
+from barnabas.cli.log_dirs.move_command import move
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin, LogDirDescription
@@ -22,13 +23,17 @@ Described = Mapping[int, tuple[LogDirDescription, ...]]
 
 @click.group()
 def log_dirs() -> None:
-    """Describe the log directories of brokers, and the replicas in them.
+    """Describe the log directories of brokers, and move replicas between them.
 
     \b
     Examples:
       barnabas log-dirs describe
       barnabas log-dirs describe --broker 1 --topic orders
+      barnabas log-dirs move orders --to /disk2/kafka
     """
+
+
+log_dirs.add_command(move)
 
 
 @log_dirs.command()

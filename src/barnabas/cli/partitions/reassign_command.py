@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -13,6 +13,13 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
+from barnabas.cli.partitions.reassign_log_dirs import (
+    LogDirs,
+    Replica,
+    move_lines,
+    places,
+    start_moves,
+)
 from barnabas.cli.partitions.reassign_plan import (
     BadPlan,
     Replicas,
@@ -20,15 +27,23 @@ from barnabas.cli.partitions.reassign_plan import (
     moving_lines,
     plan_text,
     proposed,
+    read_log_dirs,
     read_plan,
     read_topics,
     status_lines,
 )
-from barnabas.cli.partitions.reassign_throttle import clear, clearing_lines, moves, throttle
+from barnabas.cli.partitions.reassign_throttle import (
+    clear,
+    clearing_lines,
+    moves,
+    throttle,
+    throttle_log_dirs,
+)
 from barnabas.client.admin.admin import Admin
 from barnabas.errors import KafkaError, NoReassignmentInProgress
 from barnabas.types import TopicPartition
 
+N = TypeVar("N", TopicPartition, Replica)
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +54,20 @@ _VERIFY = (
     "to ensure the throttle is removed."
 )
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+class Plan(NamedTuple):
+    """A reassignment file."""
+
+    replicas: Replicas
+    log_dirs: LogDirs
+
+
+class Rates(NamedTuple):
+    """Limits in bytes per second; None: as they are."""
+
+    between_brokers: int | None
+    between_log_dirs: int | None
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
@@ -82,6 +111,13 @@ def _action(name: str, text: str) -> Callable[[F], F]:
     help="With --execute: each broker's limit for copying, in and out. --verify clears it.",
 )
 @click.option(
+    "--replica-alter-log-dirs-throttle",
+    "log_dir_bytes_per_s",
+    type=click.IntRange(min=0),
+    metavar="BYTES_PER_S",
+    help="... and for moves between its log directories.",
+)
+@click.option(
     "--preserve-throttles",
     is_flag=True,
     help="With --verify and --cancel: keep the throttles.",
@@ -96,10 +132,11 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     disable_rack_aware: bool,
     additional: bool,
     bytes_per_s: int | None,
+    log_dir_bytes_per_s: int | None,
     preserve_throttles: bool,
     servers: str,
 ) -> int:
-    """Move partitions to other brokers.
+    """Move partitions to other brokers, or to other log directories.
 
     A file lists the new replicas of each partition, the preferred leader first:
 
@@ -108,6 +145,9 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
 
     The move goes on by itself: the new replicas copy the log, and when all are in sync the old ones
     are removed.
+
+    With "log_dirs":["any","/disk2/kafka"] beside "replicas" broker 3 keeps its replica in that one
+    of its log directories, moving it there if it is elsewhere.
 
     --throttle limits how fast they copy. Run --verify until the move is over: only then does it
     clear the throttles, of all brokers and of the file's topics. To change the rate of a move,
@@ -126,8 +166,8 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     if len(actions) != 1:
         raise click.UsageError("choose one of --generate, --execute, --verify, --cancel and --list")
     action = actions[0]
-    if bytes_per_s is not None and action != "execute":
-        raise click.UsageError("--throttle goes with --execute")
+    rates = Rates(bytes_per_s, log_dir_bytes_per_s)
+    _check_rates(rates, action)
     if preserve_throttles and action not in ("verify", "cancel"):
         raise click.UsageError("--preserve-throttles goes with --verify or --cancel")
     if action == "list":
@@ -140,12 +180,19 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
         return run_client(_generate(servers, topics, brokers, not disable_rack_aware))
     if plan_file is None:
         raise click.UsageError(f"--{action} needs --reassignment-json-file")
-    wanted = _read(plan_file, read_plan)
+    plan = Plan(_read(plan_file, read_plan), _read(plan_file, read_log_dirs))
     if action == "execute":
-        return run_client(_execute(servers, wanted, additional, bytes_per_s))
+        return run_client(_execute(servers, plan, additional, rates))
     if action == "verify":
-        return run_client(_verify(servers, wanted, preserve_throttles))
-    return run_client(_cancel(servers, wanted, preserve_throttles))
+        return run_client(_verify(servers, plan, preserve_throttles))
+    return run_client(_cancel(servers, plan, preserve_throttles))
+
+
+def _check_rates(rates: Rates, action: str) -> None:
+    options = ("--throttle", "--replica-alter-log-dirs-throttle")
+    for option, rate in zip(options, rates, strict=True):
+        if rate is not None and action != "execute":
+            raise click.UsageError(f"{option} goes with --execute")
 
 
 async def _list(servers: str) -> int:
@@ -173,9 +220,8 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
     return EXIT_OK
 
 
-async def _execute(
-    servers: str, wanted: Replicas, additional: bool, bytes_per_s: int | None
-) -> int:
+async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> int:
+    wanted = plan.replicas
     async with Admin(servers, **client_options()) as admin:
         _check_known([each for brokers in wanted.values() for each in brokers], await _racks(admin))
         before = await _current(admin, wanted)
@@ -192,24 +238,35 @@ async def _execute(
                 "Save this to use as the --reassignment-json-file option during rollback",
             ]
         )
-        if bytes_per_s is not None:
+        if rates != (None, None):
             _print([_VERIFY])
-            await throttle(admin, moves(moving, wanted, before), bytes_per_s)
-            _print([f"The inter-broker throttle limit was set to {bytes_per_s} B/s"])
+        if rates.between_brokers is not None:
+            await throttle(admin, moves(moving, wanted, before), rates.between_brokers)
+            _print([f"The inter-broker throttle limit was set to {rates.between_brokers} B/s"])
+        if rates.between_log_dirs is not None:
+            taking_part = {each.broker_id for each in plan.log_dirs}
+            await throttle_log_dirs(admin, taking_part, rates.between_log_dirs)
+            _print(
+                [f"The replica-alter-dir throttle limit was set to {rates.between_log_dirs} B/s"]
+            )
         outcomes = await admin.alter_partition_reassignments(wanted)
-    begun = sorted(name for name, error in outcomes.items() if error is None)
-    if begun:
-        _print([f"Successfully started partition reassignment{_s(begun)} for {_joined(begun)}"])
-    return _failures(outcomes)
+        begun = sorted(name for name, error in outcomes.items() if error is None)
+        if begun:
+            _print([f"Successfully started partition reassignment{_s(begun)} for {_joined(begun)}"])
+        code = _failures(outcomes)
+        return code or _failures(await start_moves(admin, plan.log_dirs))
 
 
-async def _verify(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
+async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
+    wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
         # Looked up first: a move that ends in between counts as completed.
         moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
-        _print([*status_lines(wanted, actual, moving), ""])
-        if moving or preserve_throttles:  # of others, too: a broker has one rate for all
+        found = places(log_dirs, await admin.describe_log_dirs()) if log_dirs else {}
+        _print([*status_lines(wanted, actual, moving), *(move_lines(log_dirs, found) or [""])])
+        are_moving = bool(moving) or any(each.is_moving() for each in found.values())
+        if are_moving or preserve_throttles:  # of others, too: a broker has one rate for all
             return EXIT_OK
         return await _clear(admin, wanted, actual)
 
@@ -226,7 +283,8 @@ async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
     return EXIT_FAILURE if failed else EXIT_OK
 
 
-async def _cancel(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
+async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
+    wanted, log_dirs = plan
     async with Admin(servers, **client_options()) as admin:
         moving = await admin.list_partition_reassignments(wanted)
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
@@ -246,9 +304,24 @@ async def _cancel(servers: str, wanted: Replicas, preserve_throttles: bool) -> i
         if not over:
             _print(["None of the specified partition reassignments are active."])
         code = _failures(over)
+        if log_dirs and not code:
+            code = await _cancel_moves(admin, log_dirs)
         if code or preserve_throttles:
             return code
         return await _clear(admin, wanted, current(await admin.describe_topics()))
+
+
+async def _cancel_moves(admin: Admin, log_dirs: LogDirs) -> int:
+    """Move back what moves between log directories: to where it is."""
+    found = places(log_dirs, await admin.describe_log_dirs())
+    back = {
+        replica: place.current
+        for replica, place in found.items()
+        if place.current is not None and place.future is not None
+    }
+    if not back:
+        _print(["None of the specified partition moves are active."])
+    return _failures(await start_moves(admin, back))
 
 
 async def _racks(admin: Admin) -> dict[int, str | None]:
@@ -288,9 +361,9 @@ def _broker_ids(text: str) -> list[int]:
     return ids
 
 
-def _failures(outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
-    failed = {name: error for name, error in sorted(outcomes.items()) if error is not None}
-    for name, error in failed.items():
+def _failures(outcomes: Mapping[N, KafkaError | None]) -> int:
+    failed = {name: error for name, error in outcomes.items() if error is not None}
+    for name, error in sorted(failed.items()):
         complain(_WHO, f"{name}: {error} ({error.name})")
     return EXIT_FAILURE if failed else EXIT_OK
 

@@ -3,8 +3,8 @@
     {"version":1,"partitions":[
       {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
 
-The first of a partition's replicas is its preferred leader. `log_dirs` may be left out: which of
-its directories a broker takes is up to the broker.
+The first of a partition's replicas is its preferred leader. `log_dirs` may be left out, see
+`reassign_log_dirs`: which of its directories a broker takes is up to the broker then.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from barnabas.cli.partitions.reassign_log_dirs import LogDirs, Replica
 from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.partition_admin import Reassignment
 from barnabas.controller.placement import place
@@ -41,14 +42,40 @@ def read_plan(text: str) -> Replicas:
             raise BadPlan(f"partition {name} would have no replica")
         if len(set(replicas)) < len(replicas):
             raise BadPlan(f"partition {name} names a broker twice: {_ids(replicas)}")
-        if any(each != _ANY for each in entry.get("log_dirs") or ()):
-            raise BadPlan(f'partition {name}: "log_dirs" can only be "any" here')
+        _log_dirs(name, entry)
         if name in wanted:
             raise BadPlan(f"partition {name} is named twice")
         wanted[name] = tuple(replicas)
     if not wanted:
         raise BadPlan("no partition is named")
     return wanted
+
+
+def read_log_dirs(text: str) -> LogDirs:
+    """The log directories that a reassignment file names. Raises BadPlan."""
+    wanted: LogDirs = {}
+    for entry in _entries(text, "partitions"):
+        name = _name(entry)
+        for broker_id, path in zip(entry["replicas"], _log_dirs(name, entry), strict=False):
+            if path != _ANY:
+                wanted[Replica(broker_id, name)] = path
+    return wanted
+
+
+def _log_dirs(name: TopicPartition, entry: Mapping[str, Any]) -> list[str]:
+    """One for each replica, or none at all."""
+    found = entry.get("log_dirs") or []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise BadPlan(f'partition {name}: "log_dirs" is not a list of paths')
+    count = len(entry["replicas"])
+    if found and len(found) != count:
+        raise BadPlan(f'partition {name} has {count} "replicas", but {len(found)} "log_dirs"')
+    wrong = [each for each in found if each != _ANY and not each.startswith("/")]
+    if wrong:
+        raise BadPlan(
+            f'partition {name}: {wrong[0]!r} in "log_dirs" is neither "any" nor an absolute path'
+        )
+    return found
 
 
 def read_names(text: str) -> list[TopicPartition]:

@@ -95,6 +95,13 @@ async def throttle(admin: Admin, moves: Mapping[TopicPartition, Move], bytes_per
         await admin.alter_configs(ConfigResource(BROKER, str(broker_id)), rates)
 
 
+async def throttle_log_dirs(admin: Admin, brokers: Iterable[int], bytes_per_s: int) -> None:
+    """Set the rate of moves between log directories, on the brokers that take part."""
+    rate = ConfigOperation(BROKER_SETTINGS[2], ConfigOperationType.SET, str(bytes_per_s))
+    for broker_id in sorted(brokers):
+        await admin.alter_configs(ConfigResource(BROKER, str(broker_id)), [rate])
+
+
 async def clear(
     admin: Admin, brokers: Iterable[int], topics: Iterable[str]
 ) -> dict[ConfigResource, KafkaError]:

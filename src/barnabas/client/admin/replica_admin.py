@@ -1,7 +1,8 @@
-"""The ends of the replicas of partitions, asked of each broker that has one: a part of `Admin`.
+"""The replicas of partitions, asked of the brokers that have them: a part of `Admin`.
 
-A Fetch as a debugging consumer (replica id -2), which followers answer, too, from an offset that no
-log has, in an epoch that no log has seen: the answer has the end of the log, and no records.
+Their ends: a Fetch as a debugging consumer (replica id -2), which followers answer, too, from an
+offset that no log has, in an epoch that no log has seen: the answer has the end of the log, and no
+records.
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from barnabas.client import arguments
 from barnabas.client.admin import admin_arguments
+from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.channel import BrokerAddress
-from barnabas.client.cluster import Cluster
-from barnabas.client.errors import Unreachable
-from barnabas.protocol.api import FETCH
+from barnabas.client.errors import Unreachable, broker_error
+from barnabas.errors import BrokerNotAvailable, KafkaError
+from barnabas.protocol.api import ALTER_REPLICA_LOG_DIRS, FETCH
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from barnabas.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -37,10 +46,59 @@ class ReplicaEnd(NamedTuple):
     high_watermark: int  # as far as this broker knows: a follower learns of it later
 
 
-class ReplicaAdmin:
+class ReplicaAdmin(AdminCalls):
     """Methods of `Admin`."""
 
-    _cluster: Cluster
+    async def alter_replica_log_dirs(
+        self, broker_id: int, log_dirs: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Start to move a broker's replicas to other ones of its log directories (KIP-113).
+
+        `log_dirs`: absolute paths, as `describe_log_dirs` has them; there one sees how far the
+        moves are, as `is_future`. A replica's present directory cancels its move. Returns None for
+        each partition (the move has started, or there is nothing to do), or its error:
+        LogDirNotFound, KafkaStorageError (a directory is offline), UnknownTopicOrPartition,
+        ReplicaNotAvailable (it is on other brokers; should it come to this one, it will be created
+        there), ClusterAuthorizationFailed. Raises BrokerNotAvailable if there is no such broker.
+
+            await admin.alter_replica_log_dirs(1, {TopicPartition("test", 0): "/disk2/kafka"})
+        """
+        broker_id = arguments.whole_number(broker_id, "broker_id", most=arguments.INT32_MAX)
+        by_path: dict[str, list[TopicPartition]] = {}
+        for name, path in arguments.by_partition(log_dirs, "log_dirs").items():
+            by_path.setdefault(arguments.text(path, "log_dirs"), []).append(name)
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path=path,
+                    topics=[
+                        AlterReplicaLogDirTopic(name=topic, partitions=numbers)
+                        for topic, numbers in by_topic(names).items()
+                    ],
+                )
+                for path, names in by_path.items()
+            ]
+        )
+
+        async def attempt() -> AlterReplicaLogDirsResponse:
+            node = self._cluster.metadata.view.nodes.get(broker_id)
+            if node is None:
+                self._cluster.metadata.request_refresh()  # it may be there the next time
+                raise BrokerNotAvailable(f"there is no broker {broker_id}")
+            return await self._cluster.call(
+                node, ALTER_REPLICA_LOG_DIRS, request, AlterReplicaLogDirsResponse
+            )
+
+        answer = await self._persist(attempt)
+        codes = {
+            TopicPartition(topic.topic_name, each.partition_index): each.error_code
+            for topic in answer.results
+            for each in topic.partitions
+        }
+        return {
+            name: broker_error(code, f"partition {name}") if code else None
+            for name, code in codes.items()
+        }
 
     async def replica_ends(
         self, replicas: Mapping[TopicPartition, Sequence[int]]

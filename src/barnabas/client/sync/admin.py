@@ -154,6 +154,11 @@ class SyncAdmin(BlockingClient[Admin]):
     ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
         return self._thread.run(self._client.replica_ends(replicas))
 
+    def alter_replica_log_dirs(
+        self, broker_id: int, log_dirs: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._thread.run(self._client.alter_replica_log_dirs(broker_id, log_dirs))
+
     # ---- records ----
 
     def list_offsets(

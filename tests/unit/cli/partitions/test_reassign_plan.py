@@ -57,8 +57,16 @@ def test_a_file_is_read_as_it_is_written() -> None:
         ('{"partitions":[{"topic":"t","partition":0,"replicas":[]}]}', "t-0 would have no replica"),
         ('{"partitions":[{"topic":"t","partition":0,"replicas":[1,1]}]}', "broker twice: 1,1"),
         (
-            '{"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":["/d"]}]}',
-            '"log_dirs" can only be "any"',
+            '{"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":["d"]}]}',
+            '\'d\' in "log_dirs" is neither "any" nor an absolute path',
+        ),
+        (
+            '{"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["/d"]}]}',
+            't-0 has 2 "replicas", but 1 "log_dirs"',
+        ),
+        (
+            '{"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":"/d"}]}',
+            '"log_dirs" is not a list of paths',
         ),
         (
             '{"partitions":[{"topic":"t","partition":0,"replicas":[1]},'

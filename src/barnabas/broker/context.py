@@ -31,18 +31,24 @@ class Context:
     def allowed(self, resource_name: str) -> bool:
         """Whether the client may do what this API needs, on the resource of that name."""
         needs = REQUIRED[self.api.stem]
-        return needs is None or self._allows(needs, resource_name)
+        return needs is None or self.node.authorizer.allows(self, needs, resource_name)
 
     def allowed_to(
         self, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
         """Whether the client may do what the API's own row does not cover (create a topic by asking
         for its metadata)."""
-        return self._allows(Needs(operation, resource_type), resource_name)
+        return self.node.authorizer.allows(self, Needs(operation, resource_type), resource_name)
 
-    def _allows(self, needs: Needs, resource_name: str) -> bool:
-        client = self.client
-        return self.node.authorizer.allows(client.principal, client.address, needs, resource_name)
+    def may(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
+        """As `allowed_to`, for what the client did not ask for: what a list may show it, or one of
+        two permissions of which either is enough. A denial is nothing to log."""
+        needs = Needs(operation, resource_type)
+        return self.node.authorizer.allows(self, needs, resource_name, is_audited=False)
+
+    def allowed_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether the client may do this on any resource of the type at all (KIP-679)."""
+        return self.node.authorizer.allows_somewhere(self, Needs(operation, resource_type))
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int]:
         """Host and port at which this client reaches a broker, through the listener it came by.

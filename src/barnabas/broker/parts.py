@@ -71,7 +71,7 @@ from barnabas.broker.replication.fetchers import Fetchers
 from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams
-from barnabas.broker.security.authorization import AllowAll
+from barnabas.broker.security.authorization import Authorizer
 from barnabas.clock import Random
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
@@ -98,6 +98,7 @@ class Ground(NamedTuple):
     view: ClusterView
     logs: LogStore
     store: MetadataStore
+    authorizer: Authorizer
     failure: asyncio.Future[str]
 
 
@@ -134,7 +135,7 @@ class PartitionParts:
     """What this broker hosts, and what follows from the role of a replica."""
 
     def __init__(self, ground: Ground, config: CurrentConfig) -> None:
-        _, seams, clock, view, logs, _, _ = ground
+        _, seams, clock, view, logs, _, _, _ = ground
         self.threads = seams.threads()
         self.throttles = Throttles(config.value)
         self.replicas = Replicas(view, logs, config, clock, self.threads)
@@ -178,7 +179,7 @@ class ControllerParts:
     """The controller, here or elsewhere: what it sends to this broker, and what is asked of it."""
 
     def __init__(self, ground: Ground, config: CurrentConfig, partitions: PartitionParts) -> None:
-        _, seams, clock, view, logs, store, failure = ground
+        _, seams, clock, view, logs, store, _, failure = ground
         others, coordinators = partitions.others, partitions.coordinators
         self.control = ControlPlane(
             view,
@@ -226,7 +227,7 @@ class NetworkParts:
         control: ControllerParts,
         bound: Sequence[Bound],
     ) -> None:
-        _, seams, clock, view, _, store, _ = ground
+        _, seams, clock, view, _, store, _, _ = ground
         self.connections = Connections(config.value, clock, seams.descriptors)
         self.dynamic_config = DynamicConfig(
             store,
@@ -297,7 +298,7 @@ def _make_node(
         random=seams.random,
         store=store,
         view=view,
-        authorizer=AllowAll(),
+        authorizer=ground.authorizer,
         auto_advertised=auto_advertised,
         replicas=replicas,
         converter=BatchConverter(walks_all=config.bool("barnabas.verify.all.records")),

@@ -32,6 +32,7 @@ from barnabas.broker.node import Node
 from barnabas.broker.parts import Bound, Ground, Parts
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams, system_seams
+from barnabas.broker.security.authorization import AllowAll, Authorizer, open_authorizer
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import MetadataStore
@@ -73,6 +74,7 @@ class Server:
         )
         self._loading = Loading(self.clock)
         self._store = store
+        self._authorizer: Authorizer = AllowAll()
         self._metrics: MetricsListener | None = None
         self._parts: Parts | None = None
         self._is_dynamic = False  # the tree's settings are in force, and followed
@@ -112,6 +114,9 @@ class Server:
                 self.log_dirs, self.config.log_config(), self.clock.wall_ms(), self._loading
             )
             self._store = self._store or await self._open_store()
+            self._authorizer = await open_authorizer(
+                self.config, self._store, self.clock, self._seams.random
+            )
             self._parts = self._make_parts(self._store, self.failure)
             if self._view.has_peers:
                 self._serve()
@@ -167,7 +172,14 @@ class Server:
 
     def _make_parts(self, store: MetadataStore, failure: asyncio.Future[str]) -> Parts:
         ground = Ground(
-            self.config, self._seams, self.clock, self._view, self._logs, store, failure
+            self.config,
+            self._seams,
+            self.clock,
+            self._view,
+            self._logs,
+            store,
+            self._authorizer,
+            failure,
         )
         bound, self._bound = self._bound, []  # the acceptors close the sockets from here on
         return Parts.make(ground, bound)
@@ -276,8 +288,7 @@ class Server:
         finally:
             if parts is not None:
                 parts.partitions.threads.close()
-            if self._store is not None:
-                await self._store.close()
+            await self._close_store()
 
     async def abandon(self) -> None:
         """Stop as a process that is killed: nothing is handed over, checkpointed or marked clean,
@@ -291,6 +302,11 @@ class Server:
         await self._leave_cluster(parts)
         self._logs.release()
         parts.partitions.threads.close()
+        await self._close_store()
+
+    async def _close_store(self) -> None:
+        if self._authorizer.acls is not None:
+            await self._authorizer.acls.close()
         if self._store is not None:
             await self._store.close()
 

@@ -124,6 +124,7 @@ class BrokerConfig:
         self._log_defaults.with_overrides(overrides)
 
     def _check_together(self) -> None:
+        self._check_authorization()
         if self.str("zookeeper.connect"):
             hosts_and_chroot(self.str("zookeeper.connect"))
         directories = self.log_directories()
@@ -142,6 +143,17 @@ class BrokerConfig:
             if self.value(name) == 0:
                 raise ConfigError(f"{name} is 0, which would delete everything; -1 means never")
         _check_addresses(self.str("max.connections.per.ip.overrides"))
+
+    def _check_authorization(self) -> None:
+        authorizer = self._values.get("authorizer.class.name")
+        if authorizer:
+            from barnabas.config.authorization_keys import check_authorizer  # few brokers have one
+
+            check_authorizer(str(authorizer))
+            return
+        for name in ("super.users", "allow.everyone.if.no.acl.found"):
+            if self._values.get(name):
+                self.warnings.append(f"{name} has no effect: authorizer.class.name is not set")
 
     def _topic_defaults(self) -> dict[str, str]:
         """The defaults of topic configs in the broker's settings, as text of the topic keys."""

@@ -32,7 +32,6 @@ _LOGIN = Claim(_SASL, _OPEN)
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
-        "authorizer.class.name": Claim("access is controlled", _OPEN),
         "principal.builder.class": Claim(
             "users are distinguished",
             _OPEN,

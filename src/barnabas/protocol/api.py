@@ -129,6 +129,9 @@ ADD_OFFSETS_TO_TXN: Final = Api(25, "AddOffsetsToTxn", (0, 4), 3)
 END_TXN: Final = Api(26, "EndTxn", (0, 4), 3)
 WRITE_TXN_MARKERS: Final = Api(27, "WriteTxnMarkers", (0, 1), 1)
 TXN_OFFSET_COMMIT: Final = Api(28, "TxnOffsetCommit", (0, 4), 3)
+DESCRIBE_ACLS: Final = Api(29, "DescribeAcls", (0, 3), 2)
+CREATE_ACLS: Final = Api(30, "CreateAcls", (0, 3), 2)
+DELETE_ACLS: Final = Api(31, "DeleteAcls", (0, 3), 2)
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", (0, 4), 4)
 ALTER_CONFIGS: Final = Api(33, "AlterConfigs", (0, 2), 2)
 ALTER_REPLICA_LOG_DIRS: Final = Api(34, "AlterReplicaLogDirs", (0, 2), 2)
@@ -179,6 +182,9 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             END_TXN,
             WRITE_TXN_MARKERS,
             TXN_OFFSET_COMMIT,
+            DESCRIBE_ACLS,
+            CREATE_ACLS,
+            DELETE_ACLS,
             DESCRIBE_CONFIGS,
             ALTER_CONFIGS,
             ALTER_REPLICA_LOG_DIRS,

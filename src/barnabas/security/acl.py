@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 
 class Operation(IntEnum):
-    """What a client does to a resource."""
+    """What a client does to a resource. ANY is for filters, ALL for rules."""
 
+    ANY = 1
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -19,15 +21,20 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
 
 
 class ResourceType(IntEnum):
-    """What access is given to."""
+    """What access is given to. ANY is for filters."""
 
+    ANY = 1
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 CLUSTER_NAME = "kafka-cluster"

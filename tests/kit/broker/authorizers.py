@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 from unittest.mock import patch
 
+from barnabas.broker.context import Context
 from barnabas.broker.security.authorization import AllowAll, Needs
 from barnabas.security.acl import Principal
 
@@ -21,8 +22,17 @@ class Authorizer(Protocol):
 def authorized_by(authorizer: Authorizer) -> Iterator[None]:
     """Have it asked by every broker of this process."""
 
-    def allows(_: AllowAll, *question: object) -> bool:
-        return authorizer.allows(*question)  # type: ignore[arg-type]
+    def allows(
+        _: AllowAll, context: Context, needs: Needs, resource_name: str, *, is_audited: bool = True
+    ) -> bool:
+        client = context.client
+        return authorizer.allows(client.principal, client.address, needs, resource_name)
 
-    with patch.object(AllowAll, "allows", allows):
+    def allows_somewhere(_: AllowAll, context: Context, needs: Needs) -> bool:
+        return allows(_, context, needs, "any of its type")
+
+    with (
+        patch.object(AllowAll, "allows", allows),
+        patch.object(AllowAll, "allows_somewhere", allows_somewhere),
+    ):
         yield

@@ -18,6 +18,7 @@ SECURITY = re.compile(
 )
 
 HONOURED = """
+    allow.everyone.if.no.acl.found authorizer.class.name super.users
     barnabas.zookeeper.credentials barnabas.zookeeper.credentials.scheme
     listener.security.protocol.map security.inter.broker.protocol zookeeper.set.acl
     zookeeper.ssl.client.enable zookeeper.ssl.endpoint.identification.algorithm
@@ -27,7 +28,6 @@ HONOURED = """
 """Obeyed, or refused with a message of their own where they cannot be."""
 
 HARMLESS = """
-    allow.everyone.if.no.acl.found super.users
     connection.failed.authentication.delay.ms connections.max.reauth.ms
     delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
     delegation.token.max.lifetime.ms

@@ -1,15 +1,21 @@
 """Authorization: THE table of the operation and resource that each API needs, and the authorizer.
 
-Every handler checks before it touches a resource, so that access control is one class to add and
-not an audit of every handler (SE-1). Until there is an authorizer everything is allowed, as in
-Kafka without `authorizer.class.name`.
+Every handler checks before it touches a resource (SE-1). Without `authorizer.class.name` everything
+is allowed, as in Kafka; with it `acl_authorizer` decides, which is loaded only then.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from barnabas.security.acl import Operation, Principal, ResourceType
+from barnabas.security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
+    from barnabas.broker.security.acl_store import AclStore
+    from barnabas.clock import Clock, Random
+    from barnabas.cluster.store import MetadataStore
+    from barnabas.config import BrokerConfig
 
 
 class Needs(NamedTuple):
@@ -30,11 +36,14 @@ REQUIRED: dict[str, Needs | None] = {
     "alter_replica_log_dirs": Needs(Operation.ALTER, ResourceType.CLUSTER),
     "api_versions": None,
     "controlled_shutdown": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
+    "create_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
     "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
     "create_topics": Needs(Operation.CREATE, ResourceType.TOPIC),
+    "delete_acls": Needs(Operation.ALTER, ResourceType.CLUSTER),
     "delete_groups": Needs(Operation.DELETE, ResourceType.GROUP),
     "delete_records": Needs(Operation.DELETE, ResourceType.TOPIC),
     "delete_topics": Needs(Operation.DELETE, ResourceType.TOPIC),
+    "describe_acls": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "describe_cluster": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "describe_configs": Needs(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
     "describe_groups": Needs(Operation.DESCRIBE, ResourceType.GROUP),
@@ -72,17 +81,52 @@ REQUIRED: dict[str, Needs | None] = {
 class Authorizer(Protocol):
     """Decides on one operation."""
 
+    @property
+    def acls(self) -> AclStore | None:
+        """The rules by which it decides; None if there are none to decide by."""
+        ...
+
     def allows(
-        self, principal: Principal, client_address: str, needs: Needs, resource_name: str
+        self, context: Context, needs: Needs, resource_name: str, *, is_audited: bool = True
     ) -> bool:
-        """Whether the client at this IP address may do this."""
+        """Whether the client of a request may do this.
+
+        `is_audited`: whether the request asks for just this. What a client may do besides, or may
+        see in a list, is nothing to log.
+        """
+        ...
+
+    def allows_somewhere(self, context: Context, needs: Needs) -> bool:
+        """Whether there may be a resource of this type on which the client may do this."""
         ...
 
 
 class AllowAll:
     """The authorizer of a broker that has none configured."""
 
+    acls = None
+
     def allows(
-        self, principal: Principal, client_address: str, needs: Needs, resource_name: str
+        self, context: Context, needs: Needs, resource_name: str, *, is_audited: bool = True
     ) -> bool:
         return True
+
+    def allows_somewhere(self, context: Context, needs: Needs) -> bool:
+        return True
+
+
+async def open_authorizer(
+    config: BrokerConfig, store: MetadataStore, clock: Clock, random: Random
+) -> Authorizer:
+    """The authorizer of a broker with these settings, with its rules read.
+
+    Raises ConfigError, and MetadataError or CorruptData if the rules cannot be read whole: nobody
+    is served without them.
+    """
+    if not (config.is_set("authorizer.class.name") and config.str("authorizer.class.name")):
+        return AllowAll()
+    from barnabas.broker.security.acl_authorizer import AclAuthorizer  # few brokers have it
+
+    authorizer = AclAuthorizer(config, store, clock, random)
+    await authorizer.acls.open()
+    return authorizer

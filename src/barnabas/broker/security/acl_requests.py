@@ -1,0 +1,110 @@
+"""What requests about ACLs ask for, from the codes on the wire.
+
+A request with the code 0 (unknown) closes its connection, as Kafka cannot parse it either. A code
+that is not known at all passes as a filter, and matches nothing.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Protocol, TypeVar
+
+from barnabas.errors import CorruptData, InvalidRequest, UnknownServerError
+from barnabas.protocol.messages.create_acls import AclCreation
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
+from barnabas.security.acl_binding import (
+    AclBinding,
+    AclEntry,
+    AclFilter,
+    Pattern,
+    PatternType,
+    PermissionType,
+)
+
+C = TypeVar("C", bound=IntEnum)
+
+
+class FilterMessage(Protocol):
+    """The fields of a filter, alike in DescribeAcls and DeleteAcls."""
+
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+def filter_of(message: FilterMessage) -> AclFilter | None:
+    """The filter; None for one that can match nothing, as a code in it is not known.
+
+    Raises CorruptData for a code 0.
+    """
+    codes = (
+        message.resource_type_filter,
+        message.pattern_type_filter,
+        message.operation,
+        message.permission_type,
+    )
+    _check_codes(codes)
+    resource_type = _member(ResourceType, codes[0])
+    pattern_type = _member(PatternType, codes[1])
+    operation = _member(Operation, codes[2])
+    permission = _member(PermissionType, codes[3])
+    if resource_type is None or pattern_type is None or operation is None or permission is None:
+        return None
+    return AclFilter(
+        resource_type,
+        message.resource_name_filter,
+        pattern_type,
+        message.principal_filter,
+        message.host_filter,
+        operation,
+        permission,
+    )
+
+
+def check_creations(creations: list[AclCreation]) -> None:
+    """Raises CorruptData for a code 0, UnknownServerError for one that is for filters only: both
+    fail a request as a whole, in Kafka too."""
+    for each in creations:
+        codes = (
+            each.resource_type,
+            each.resource_pattern_type,
+            each.operation,
+            each.permission_type,
+        )
+        _check_codes(codes)
+        if 1 in codes or each.resource_pattern_type == PatternType.MATCH:
+            raise UnknownServerError("ANY and MATCH are for filters, not for rules")
+
+
+def binding_of(creation: AclCreation) -> AclBinding:
+    """The rule to create. Raises InvalidRequest for one that cannot be."""
+    if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
+        raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not creation.resource_name:
+        raise InvalidRequest("Invalid empty resource name")
+    resource_type = _member(ResourceType, creation.resource_type)
+    pattern_type = _member(PatternType, creation.resource_pattern_type)
+    operation = _member(Operation, creation.operation)
+    permission = _member(PermissionType, creation.permission_type)
+    if resource_type is None or pattern_type is None or operation is None or permission is None:
+        raise InvalidRequest("Failed to create ACL: a code in it is not known")
+    return AclBinding(
+        Pattern(resource_type, creation.resource_name, pattern_type),
+        AclEntry(creation.principal, creation.host, operation, permission),
+    )
+
+
+def _check_codes(codes: tuple[int, ...]) -> None:
+    if 0 in codes:
+        raise CorruptData(f"a request about ACLs has a code 0, which is unknown: {codes}")
+
+
+def _member(kind: type[C], code: int) -> C | None:
+    try:
+        return kind(code)
+    except ValueError:
+        return None

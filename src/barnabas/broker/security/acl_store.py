@@ -1,0 +1,407 @@
+"""AclStore: ACLs in the metadata tree, read at the start, followed, and changed (SE-4).
+
+    request -> read -> compare and set, with a change node -> rules here -> answer
+    watch on the change nodes -> read the patterns again that they name -> rules here
+
+Invariant: what is in force is never more than what the tree allows. A tree that cannot be read
+whole stops the start; a node that can no longer be understood denies everything on its pattern.
+
+Any broker writes. A node is set only in the version that was read, and the change node belongs to
+the same commit: after a lost answer the work begins again, and finds nothing left to do if the
+commit happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.cluster.loading import children
+from barnabas.cluster.store import (
+    BadVersion,
+    Create,
+    Delete,
+    MetadataError,
+    NodeExists,
+    NoNode,
+    Operation,
+    OutcomeUnknown,
+    SessionExpired,
+    SessionState,
+    Set,
+)
+from barnabas.errors import (
+    BarnabasError,
+    CorruptData,
+    InvalidRequest,
+    KafkaError,
+    UnknownServerError,
+)
+from barnabas.security import acl_nodes
+from barnabas.security.acl import Operation as AclOperation
+from barnabas.security.acl_binding import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBinding,
+    AclEntry,
+    AclFilter,
+    Pattern,
+    PermissionType,
+    by_pattern,
+    parse_principal,
+)
+
+if TYPE_CHECKING:
+    from barnabas.clock import Clock, Random
+    from barnabas.cluster.store import MetadataStore, Znode
+    from barnabas.security.acl_rules import AclRules
+
+_log = logging.getLogger(__name__)
+
+_CHANGES_KEPT_MS = 15 * 60 * 1000
+_ATTEMPTS = 11
+_BACKOFF_MS, _JITTER_MS = 100, 50
+_READ_AT_ONCE = 500
+_RETRY_S = 1.0
+
+_DENY_ALL = AclEntry(WILDCARD_PRINCIPAL, WILDCARD, AclOperation.ALL, PermissionType.DENY)
+
+Entries = frozenset[AclEntry]
+
+
+class _Known(NamedTuple):
+    """A pattern's node as it was read. Version None: there is none."""
+
+    entries: Entries
+    version: int | None
+
+
+class Deleted(NamedTuple):
+    """A rule that a filter matched, and why it is still there; None: it is not."""
+
+    binding: AclBinding
+    error: KafkaError | None
+
+
+class AclStore:
+    """`open` and `close` are called once each."""
+
+    __slots__ = (
+        "_changed",
+        "_clock",
+        "_due",
+        "_is_stale",
+        "_lock",
+        "_random",
+        "_rules",
+        "_seen_at_ms",
+        "_store",
+        "_task",
+    )
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        rules: AclRules,
+        changed: Callable[[], None],
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        """`rules`: kept as the tree has them. `changed`: called after each change of them."""
+        self._store = store
+        self._rules = rules
+        self._changed = changed
+        self._clock = clock
+        self._random = random
+        self._seen_at_ms: dict[str, int] = {}
+        self._lock = asyncio.Lock()  # of the rules, while the tree is asked
+        self._due = asyncio.Event()
+        self._is_stale = False  # changes may have been missed: read all
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Create missing base nodes, read all rules, and follow them from here on.
+
+        Raises MetadataError or CorruptData if they cannot be read whole.
+        """
+        missing = [
+            path
+            for path, node in zip(
+                acl_nodes.BASE_PATHS,
+                await self._store.read_many(acl_nodes.BASE_PATHS),
+                strict=True,
+            )
+            if node is None
+        ]
+        for path in missing:
+            with suppress(NodeExists):
+                await self._store.commit([Create(path)])
+        self._watch()
+        for path in await self._change_paths():
+            self._seen_at_ms[path] = self._clock.monotonic_ms()
+        for pattern, node in await self._read_all():
+            self._put_in_force(pattern, _decoded(pattern, node).entries)
+        self._store.on_session(self._session_changed)
+        self._task = asyncio.get_running_loop().create_task(self._follow())
+        _log.info("access is controlled by %d rules", len(self._rules))
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    # --- what clients ask ------------------------------------------------------------------------
+
+    def describe(self, wanted: AclFilter) -> dict[Pattern, list[AclEntry]]:
+        """The rules in force that the filter matches."""
+        return by_pattern(self._rules.bindings(wanted))
+
+    async def create(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
+        """Add rules; for each the error, or None."""
+        errors: dict[AclBinding, KafkaError] = {}
+        valid = []
+        for binding in bindings:
+            if "/" in binding.pattern.name:
+                errors[binding] = InvalidRequest(
+                    f"{binding.pattern.name!r}: a resource's name in a rule has no slash"
+                )
+            else:
+                valid.append(binding)
+        async with self._lock:
+            for pattern, entries in by_pattern(valid).items():
+                try:
+                    _check_principals(entries)
+                    await self._update(pattern, _adding(entries))
+                except KafkaError as error:
+                    errors.update({AclBinding(pattern, entry): error for entry in entries})
+        return [errors.get(binding) for binding in bindings]
+
+    async def delete(self, filters: Sequence[AclFilter]) -> list[list[Deleted]]:
+        """Remove the rules that filters match; each is named by the first that does."""
+        results: list[list[Deleted]] = [[] for _ in filters]
+        async with self._lock:
+            patterns = dict.fromkeys(self._rules.patterns())
+            for each in filters:
+                patterns.update(dict.fromkeys(each.named_patterns()))
+            for pattern in patterns:
+                matching = [
+                    (number, each)
+                    for number, each in enumerate(filters)
+                    if each.matches_pattern(pattern)
+                ]
+                if matching:
+                    await self._delete_of(pattern, matching, results)
+        return results
+
+    async def _delete_of(
+        self,
+        pattern: Pattern,
+        matching: Sequence[tuple[int, AclFilter]],
+        results: list[list[Deleted]],
+    ) -> None:
+        removed: dict[AclEntry, int] = {}
+
+        def remaining(entries: Entries) -> Entries:
+            removed.clear()
+            for entry in entries:
+                for number, each in matching:
+                    if each.matches_entry(entry):
+                        removed[entry] = number
+                        break
+            return entries - removed.keys()
+
+        failure = None
+        try:
+            await self._update(pattern, remaining)
+        except KafkaError as error:
+            failure = error
+        for entry, number in removed.items():
+            results[number].append(Deleted(AclBinding(pattern, entry), failure))
+
+    async def _update(self, pattern: Pattern, edit: Callable[[Entries], Entries]) -> None:
+        """Replace a pattern's rules by what `edit` makes of them. The lock is held.
+
+        Raises UnknownServerError if the tree cannot be read or written.
+        """
+        try:
+            known = await self._load(pattern)
+            for _ in range(_ATTEMPTS):
+                after = edit(known.entries)
+                if after == known.entries:
+                    self._put_in_force(pattern, after)
+                    return
+                try:
+                    await self._commit(pattern, known.version, after)
+                except (BadVersion, NoNode, NodeExists, OutcomeUnknown):
+                    await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
+                    known = await self._load(pattern)
+                    continue
+                _log.info("%s has %d rules", pattern, len(after))
+                self._put_in_force(pattern, after)
+                return
+        except (MetadataError, CorruptData) as error:
+            raise UnknownServerError(
+                f"the rules of {pattern} cannot be changed: {error}"
+            ) from error
+        raise UnknownServerError(
+            f"the rules of {pattern} were changed by others {_ATTEMPTS} times in a row; try again"
+        )
+
+    async def _commit(self, pattern: Pattern, version: int | None, after: Entries) -> None:
+        path = acl_nodes.pattern_path(pattern)
+        operation: Operation
+        if not after:
+            assert version is not None, f"{pattern} without a node had rules"
+            operation = Delete(path, version)
+        elif version is None:
+            operation = Create(path, acl_nodes.encode_entries(after))
+        else:
+            operation = Set(path, acl_nodes.encode_entries(after), version)
+        notice = Create(
+            acl_nodes.change_path(pattern.pattern_type),
+            acl_nodes.encode_change(pattern),
+            sequential=True,
+        )
+        await self._store.commit([operation, notice])
+
+    async def _load(self, pattern: Pattern) -> _Known:
+        return _decoded(pattern, await self._store.read(acl_nodes.pattern_path(pattern)))
+
+    def _put_in_force(self, pattern: Pattern, entries: Entries) -> None:
+        if entries != self._rules.entries_of(pattern):
+            self._rules.replace(pattern, entries)
+            self._changed()
+
+    # --- what others change ----------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            if self._store.session_state is SessionState.EXPIRED:
+                continue  # the next session begins with reading all
+            try:
+                self._watch()
+                if self._is_stale:
+                    await self._reload()
+                await self._take_up_changes()
+            except Exception as error:
+                _complain(error)
+                self._is_stale = True
+                await asyncio.sleep(_RETRY_S)
+                self._due.set()
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state is SessionState.EXPIRED:
+            self._is_stale = True
+        self._due.set()
+
+    def _watch(self) -> None:
+        """Watch first, read then: what changes in between makes another round."""
+        for path in acl_nodes.CHANGES.values():
+            self._store.watch(path, self._due.set)
+
+    async def _change_paths(self) -> list[str]:
+        return [
+            f"{root}/{name}"
+            for root in acl_nodes.CHANGES.values()
+            for name in await children(self._store, root)
+        ]
+
+    async def _take_up_changes(self) -> None:
+        paths = await self._change_paths()
+        now_ms = self._clock.monotonic_ms()
+        patterns: dict[Pattern, None] = {}
+        new = [path for path in paths if path not in self._seen_at_ms]
+        for path, node in zip(new, await self._store.read_many(new), strict=True):
+            if node is not None:  # else another broker has removed it, a quarter of an hour later
+                try:
+                    patterns[acl_nodes.decode_change(path, node.data)] = None
+                except CorruptData as error:
+                    _log.error("a change of rules is not understood, so all are read: %s", error)
+                    await self._reload()
+        for pattern in patterns:
+            async with self._lock:
+                self._take_up(pattern, await self._store.read(acl_nodes.pattern_path(pattern)))
+        for path in new:
+            self._seen_at_ms[path] = now_ms
+        await self._remove_old(frozenset(paths), now_ms)
+
+    def _take_up(self, pattern: Pattern, node: Znode | None) -> None:
+        try:
+            entries = _decoded(pattern, node).entries
+        except CorruptData as error:
+            _log.error("%s is denied to all, since its rules are unreadable: %s", pattern, error)
+            entries = frozenset({_DENY_ALL})
+        self._put_in_force(pattern, entries)
+
+    async def _reload(self) -> None:
+        async with self._lock:
+            self._is_stale = False
+            found = await self._read_all()
+            gone = set(self._rules.patterns()) - {pattern for pattern, _ in found}
+            for pattern, node in found:
+                self._take_up(pattern, node)
+            for pattern in gone:
+                self._take_up(pattern, None)
+
+    async def _read_all(self) -> list[tuple[Pattern, Znode]]:
+        patterns = [
+            Pattern(resource_type, name, pattern_type)
+            for pattern_type in acl_nodes.ROOTS
+            for resource_type in acl_nodes.RESOURCE_TYPES
+            for name in await children(
+                self._store, acl_nodes.type_path(pattern_type, resource_type)
+            )
+        ]
+        found = []
+        for at in range(0, len(patterns), _READ_AT_ONCE):
+            some = patterns[at : at + _READ_AT_ONCE]
+            nodes = await self._store.read_many([acl_nodes.pattern_path(each) for each in some])
+            found += [
+                (each, node) for each, node in zip(some, nodes, strict=True) if node is not None
+            ]
+        return found
+
+    async def _remove_old(self, paths: frozenset[str], now_ms: int) -> None:
+        """Remove the change nodes that every broker has had time to see."""
+        for path, seen_at_ms in list(self._seen_at_ms.items()):
+            if path in paths and now_ms - seen_at_ms < _CHANGES_KEPT_MS:
+                continue
+            if path in paths:
+                with suppress(NoNode):
+                    await self._store.commit([Delete(path)])
+            del self._seen_at_ms[path]
+
+
+def _decoded(pattern: Pattern, node: Znode | None) -> _Known:
+    if node is None:
+        return _Known(frozenset(), None)
+    path = acl_nodes.pattern_path(pattern)
+    return _Known(acl_nodes.decode_entries(path, node.data), node.version)
+
+
+def _adding(entries: Iterable[AclEntry]) -> Callable[[Entries], Entries]:
+    added = frozenset(entries)
+    return lambda before: before | added
+
+
+def _check_principals(entries: Iterable[AclEntry]) -> None:
+    for entry in entries:
+        try:
+            parse_principal(entry.principal)
+        except ValueError as error:
+            raise UnknownServerError(str(error)) from None
+
+
+def _complain(error: Exception) -> None:
+    if isinstance(error, SessionExpired):
+        _log.warning("changed rules are taken up in the next session: %s", error)
+    elif isinstance(error, BarnabasError):
+        _log.error("changed rules were not taken up: %s", error)
+    else:
+        _log.error("changed rules were not taken up", exc_info=error)

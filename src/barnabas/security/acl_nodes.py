@@ -1,0 +1,145 @@
+"""Nodes of ACLs in the metadata tree, as Kafka's AclAuthorizer writes them.
+
+    /kafka-acl/<Type>/<name>                          rules of a literal pattern
+    /kafka-acl-extended/prefixed/<Type>/<name>        rules of a prefixed pattern
+        {"version":1,"acls":[{"principal":"User:alice","permissionType":"Allow",
+                              "operation":"Read","host":"*"}]}
+    /kafka-acl-changes/acl_changes_<n>                TOPIC:orders
+    /kafka-acl-extended-changes/acl_changes_<n>
+        {"version":1,"resourceType":"TOPIC","name":"orders-","patternType":"PREFIXED"}
+
+A change node only asks to read that pattern's node again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from barnabas.errors import CorruptData
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.security.acl_binding import (
+    AclEntry,
+    Pattern,
+    PatternType,
+    PermissionType,
+    parse_code,
+    parse_principal,
+    pascal_name,
+)
+
+ROOTS = {
+    PatternType.LITERAL: "/kafka-acl",
+    PatternType.PREFIXED: "/kafka-acl-extended/prefixed",
+}
+CHANGES = {
+    PatternType.LITERAL: "/kafka-acl-changes",
+    PatternType.PREFIXED: "/kafka-acl-extended-changes",
+}
+RESOURCE_TYPES = tuple(each for each in ResourceType if each is not ResourceType.ANY)
+
+
+def type_path(pattern_type: PatternType, resource_type: ResourceType) -> str:
+    """The parent of a type's patterns."""
+    return f"{ROOTS[pattern_type]}/{pascal_name(resource_type)}"
+
+
+def pattern_path(pattern: Pattern) -> str:
+    return f"{type_path(pattern.pattern_type, pattern.resource_type)}/{pattern.name}"
+
+
+def change_path(pattern_type: PatternType) -> str:
+    """The path of a sequential change node, without its number."""
+    return f"{CHANGES[pattern_type]}/acl_changes_"
+
+
+BASE_PATHS = (
+    "/kafka-acl-extended",
+    *(
+        path
+        for pattern_type, root in ROOTS.items()
+        for path in (root, *(type_path(pattern_type, each) for each in RESOURCE_TYPES))
+    ),
+    *CHANGES.values(),
+)
+"""Nodes that a broker with an authorizer creates at its start if missing, parents first."""
+
+
+def encode_entries(entries: Iterable[AclEntry]) -> bytes:
+    """The node of a pattern, its entries in a fixed order."""
+    acls = [
+        {
+            "principal": entry.principal,
+            "permissionType": pascal_name(entry.permission),
+            "operation": pascal_name(entry.operation),
+            "host": entry.host,
+        }
+        for entry in sorted(entries)
+    ]
+    return _encode({"version": 1, "acls": acls})
+
+
+def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:
+    """The entries of a pattern's node; one without data has none.
+
+    Raises CorruptData for what is not understood whole: a rule that denies may be in it.
+    """
+    if not data:
+        return frozenset()
+    try:
+        node = json.loads(data)
+        if node["version"] != 1:
+            raise ValueError(f"version {node['version']}")
+        return frozenset(map(_entry, node["acls"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptData(f"{path} cannot be read ({error!r}): {data!r}") from None
+
+
+def _entry(node: Any) -> AclEntry:
+    operation = parse_code(Operation, node["operation"])
+    permission = parse_code(PermissionType, node["permissionType"])
+    if operation is Operation.ANY or permission is PermissionType.ANY:
+        raise ValueError("Any is for filters")
+    return AclEntry(
+        str(parse_principal(node["principal"])), str(node["host"]), operation, permission
+    )
+
+
+def encode_change(pattern: Pattern) -> bytes:
+    if pattern.pattern_type is PatternType.LITERAL:
+        return f"{pattern.resource_type.name}:{pattern.name}".encode()
+    return _encode(
+        {
+            "version": 1,
+            "resourceType": pattern.resource_type.name,
+            "name": pattern.name,
+            "patternType": pattern.pattern_type.name,
+        }
+    )
+
+
+def decode_change(path: str, data: bytes | None) -> Pattern:
+    """The pattern whose rules have changed; raises CorruptData that names the path."""
+    try:
+        text = (data or b"").decode()
+        if path.startswith(f"{CHANGES[PatternType.LITERAL]}/"):
+            kind, colon, name = text.partition(":")
+            if not colon:
+                raise ValueError("no colon")
+            return Pattern(parse_code(ResourceType, kind), name)
+        node = json.loads(text)
+        if node["version"] > 1:
+            raise ValueError(f"version {node['version']}")
+        pattern_type = parse_code(PatternType, node["patternType"])
+        if pattern_type not in ROOTS:
+            raise ValueError(f"pattern type {pattern_type.name}")
+        return Pattern(
+            parse_code(ResourceType, node["resourceType"]), str(node["name"]), pattern_type
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptData(f"{path} cannot be read ({error!r}): {data!r}") from None
+
+
+def _encode(node: Any) -> bytes:
+    return json.dumps(node, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,234 @@
+"""AclRules: all rules of a cluster, and the decision by them, as Kafka's AclAuthorizer decides.
+
+    super user                      allowed
+    no rule is about the resource   allow.everyone.if.no.acl.found decides
+    a DENY that matches             denied
+    an ALLOW that matches           allowed, DESCRIBE also by READ, WRITE, DELETE and ALTER, and
+                                    DESCRIBE_CONFIGS by ALTER_CONFIGS
+    else                            denied
+
+Rules of a resource are masks of operations by principal and host, so the time of a decision does
+not depend on how many rules there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, product
+
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.security.acl_binding import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBinding,
+    AclEntry,
+    AclFilter,
+    Pattern,
+    PatternType,
+    PermissionType,
+)
+from barnabas.security.prefixes import Prefixes
+
+_NO_ENTRIES: frozenset[AclEntry] = frozenset()
+_ALL_BIT = 1 << Operation.ALL
+
+_IMPLIED_BY = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+
+
+def allowing(operation: Operation) -> tuple[Operation, ...]:
+    """The operations of which an ALLOW allows this one too."""
+    return (operation, Operation.ALL, *_IMPLIED_BY.get(operation, ()))
+
+
+_ALLOWING = {each: sum(1 << other for other in allowing(each)) for each in Operation}
+
+_Masks = dict[tuple[str, str], tuple[int, int]]
+"""Operations allowed and denied, by principal and host."""
+
+_Kind = tuple[ResourceType, PatternType, PermissionType, str, str, Operation]
+"""Of rules that differ by the name of their resource alone."""
+
+
+class AclRules:
+    """The rules in force."""
+
+    __slots__ = ("_entries", "_literal", "_names", "_prefixed", "allows_unruled", "super_users")
+
+    def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
+        """`super_users`: principals as `User:alice`, who may do everything. `allows_unruled`:
+        whether anybody may use resources without rules."""
+        self.super_users = frozenset(super_users)
+        self.allows_unruled = allows_unruled
+        self._entries: dict[Pattern, frozenset[AclEntry]] = {}
+        self._literal: dict[tuple[ResourceType, str], _Masks] = {}
+        self._prefixed: dict[ResourceType, Prefixes[_Masks]] = {
+            each: Prefixes() for each in ResourceType
+        }
+        self._names: dict[_Kind, set[str]] = {}
+
+    @classmethod
+    def of(cls, bindings: Iterable[AclBinding], super_users: Iterable[str] = ()) -> AclRules:
+        """Just these rules."""
+        rules = cls(super_users)
+        for pattern, entry in bindings:
+            rules.replace(pattern, rules.entries_of(pattern) | {entry})
+        return rules
+
+    # --- the rules -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return sum(map(len, self._entries.values()))
+
+    def patterns(self) -> Iterable[Pattern]:
+        """All patterns with rules."""
+        return self._entries.keys()
+
+    def entries_of(self, pattern: Pattern) -> frozenset[AclEntry]:
+        return self._entries.get(pattern, _NO_ENTRIES)
+
+    def bindings(self, wanted: AclFilter) -> Iterator[AclBinding]:
+        """The rules that a filter matches."""
+        for pattern, entries in self._entries.items():
+            if wanted.matches_pattern(pattern):
+                for entry in entries:
+                    if wanted.matches_entry(entry):
+                        yield AclBinding(pattern, entry)
+
+    def about(self, resource_type: ResourceType, name: str) -> list[Pattern]:
+        """The patterns with rules that are about this resource: prefixes, wildcard, its own."""
+        wanted = AclFilter(resource_type, name, PatternType.MATCH)
+        found = [pattern for pattern in self._entries if wanted.matches_pattern(pattern)]
+        return sorted(found, key=lambda each: (-each.pattern_type, each.name == name, each.name))
+
+    def replace(self, pattern: Pattern, entries: Iterable[AclEntry]) -> None:
+        """Put these in the place of all rules of the pattern; none removes it."""
+        before, after = self.entries_of(pattern), frozenset(entries)
+        for entry in before - after:
+            kind = _kind(pattern, entry)
+            names = self._names[kind]
+            names.discard(pattern.name)
+            if not names:
+                del self._names[kind]
+        for entry in after - before:
+            self._names.setdefault(_kind(pattern, entry), set()).add(pattern.name)
+        resource_type, name, pattern_type = pattern
+        if after:
+            self._entries[pattern] = after
+        else:
+            self._entries.pop(pattern, None)
+        if pattern_type is PatternType.LITERAL:
+            if after:
+                self._literal[resource_type, name] = _masks(after)
+            else:
+                self._literal.pop((resource_type, name), None)
+        elif after:
+            self._prefixed[resource_type].put(name, _masks(after))
+        else:
+            self._prefixed[resource_type].remove(name)
+
+    # --- the decision ----------------------------------------------------------------------------
+
+    def allows(
+        self,
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> bool:
+        """Whether this principal may do this from this host on the resource of this name."""
+        if principal in self.super_users:
+            return True
+        found = self._prefixed[resource_type].of(name)
+        literal = self._literal.get((resource_type, name))
+        if literal is not None:
+            found.append(literal)
+        wildcard = self._literal.get((resource_type, WILDCARD))
+        if wildcard is not None:
+            found.append(wildcard)
+        if not found:
+            return self.allows_unruled
+        clients = _clients(principal, host)
+        allowed = denied = 0
+        for masks in found:
+            for client in clients:
+                both = masks.get(client)
+                if both is not None:
+                    allowed |= both[0]
+                    denied |= both[1]
+        return not denied & (1 << operation | _ALL_BIT) and allowed & _ALLOWING[operation] != 0
+
+    def allows_somewhere(
+        self, principal: str, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        """Whether there is a resource of this type on which the principal may do this (KIP-679).
+
+        As in Kafka only rules of this very operation, or of ALL, count here.
+        """
+        if principal in self.super_users:
+            return True
+
+        def names(permission: PermissionType, pattern_type: PatternType) -> list[set[str]]:
+            kinds = (
+                (resource_type, pattern_type, permission, *client, each)
+                for client, each in product(_clients(principal, host), (operation, Operation.ALL))
+            )
+            return [self._names[kind] for kind in kinds if kind in self._names]
+
+        denied = names(PermissionType.DENY, PatternType.LITERAL)
+        if _has(denied, WILDCARD):
+            return False
+        if self.allows_unruled:
+            return True
+        denied_prefixes = names(PermissionType.DENY, PatternType.PREFIXED)
+
+        def is_open(name: str) -> bool:
+            return not denied_prefixes or not any(
+                _has(denied_prefixes, name[:length]) for length in range(1, len(name) + 1)
+            )
+
+        prefixes = chain.from_iterable(names(PermissionType.ALLOW, PatternType.PREFIXED))
+        literals = chain.from_iterable(names(PermissionType.ALLOW, PatternType.LITERAL))
+        return any(map(is_open, prefixes)) or any(
+            name == WILDCARD or (not _has(denied, name) and is_open(name)) for name in literals
+        )
+
+
+def _has(sets: Iterable[set[str]], name: str) -> bool:
+    return any(name in each for each in sets)
+
+
+def _clients(principal: str, host: str) -> tuple[tuple[str, str], ...]:
+    return (
+        (principal, host),
+        (principal, WILDCARD),
+        (WILDCARD_PRINCIPAL, host),
+        (WILDCARD_PRINCIPAL, WILDCARD),
+    )
+
+
+def _masks(entries: Iterable[AclEntry]) -> _Masks:
+    masks: _Masks = {}
+    for principal, host, operation, permission in entries:
+        allowed, denied = masks.get((principal, host), (0, 0))
+        bit = 1 << operation
+        if permission is PermissionType.ALLOW:
+            allowed |= bit
+        else:
+            denied |= bit
+        masks[principal, host] = allowed, denied
+    return masks
+
+
+def _kind(pattern: Pattern, entry: AclEntry) -> _Kind:
+    return (
+        pattern.resource_type,
+        pattern.pattern_type,
+        entry.permission,
+        entry.principal,
+        entry.host,
+        entry.operation,
+    )

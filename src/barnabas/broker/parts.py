@@ -15,7 +15,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
@@ -73,11 +73,15 @@ from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams
 from barnabas.broker.security.authorization import Authorizer
 from barnabas.clock import Random
+from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.net.memory import MemoryPool
 from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.store import LogStore
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.sasl_listener import SaslListener
 
 _MAX_SESSION_ID = 2**31 - 1
 
@@ -243,8 +247,10 @@ class NetworkParts:
         )
         self.node = _make_node(ground, partitions, control, self.dynamic_config, auto_advertised)
         memory = MemoryPool(config.int("queued.max.request.bytes"))
+        log_ins = _log_ins(ground, config.value, self.dynamic_config, bound)
         self.routers = [
-            Router(self.node, each.listener, memory, self.connections) for each in bound
+            Router(self.node, each.listener, memory, self.connections, sasl)
+            for each, sasl in zip(bound, log_ins, strict=True)
         ]
         self.acceptors = [
             Acceptor(each.socket, each.listener.name, router, self.connections)
@@ -261,6 +267,26 @@ class NetworkParts:
         """Close connections by the client id of their last request."""
         for router in self.routers:
             router.abort(is_meant)
+
+
+def _log_ins(
+    ground: Ground, config: BrokerConfig, dynamic_config: DynamicConfig, bound: Sequence[Bound]
+) -> list[SaslListener | None]:
+    """How clients log in at each listener; raises ConfigError."""
+    if not any(each.listener.protocol.uses_sasl for each in bound):
+        return [None] * len(bound)
+    # Only here, so that a broker without log-ins loads nothing for them.
+    from barnabas.broker.security.sasl_listener import SaslListener
+    from barnabas.broker.security.scram_credentials import ScramCredentials
+
+    credentials = ScramCredentials(ground.store)
+    dynamic_config.follow(USERS, credentials)
+    return [
+        SaslListener(config, listener, ground.clock, credentials)
+        if listener.protocol.uses_sasl
+        else None
+        for listener, _ in bound
+    ]
 
 
 def _obey_config(

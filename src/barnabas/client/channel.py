@@ -19,10 +19,11 @@ from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Connection
 from barnabas.net.memory import MemoryPool
-from barnabas.protocol.api import API_VERSIONS, Api
+from barnabas.protocol.api import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import decode_response, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.types import Part
 
 _HANDSHAKE_VERSION = 3
 _MAX_RESPONSE_BYTES = 1 << 30
@@ -80,6 +81,7 @@ class Channel:
         self.node = node
         self._config = config
         self._clock = seams.clock
+        self._random = seams.random
         self._dial = seams.dial
         self._memory = memory
         self._connection: Connection | None = None
@@ -89,11 +91,15 @@ class Channel:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._error: BarnabasError | None = None
+        self._log_in_at_ms: int | None = None  # before the session ends; None: it does not
+        self._held: list[list[Part]] | None = None  # requests, while it logs in again
+        self._again: asyncio.Task[None] | None = None
 
     # ---- life ----
 
     async def open(self) -> None:
-        """Connect and learn the broker's versions. Raises ConnectionLost, NoAnswer."""
+        """Connect, learn the broker's versions, log in. Raises ConnectionLost, NoAnswer, and the
+        errors of `security.login`."""
         setup_ms = self._config.socket_connection_setup_timeout_ms
         try:
             async with asyncio.timeout(setup_ms / 1000):
@@ -106,6 +112,8 @@ class Channel:
             raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
         try:
             await self._shake_hands()
+            if self._config.security.protocol.uses_sasl:
+                await self._log_in()
         except BaseException:
             self.close()
             raise
@@ -144,7 +152,10 @@ class Channel:
             answer.set_exception(self._error)
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
-        pending = _Pending(api, version, answer, self._clock.monotonic_ms() + wait_ms)
+        now_ms = self._clock.monotonic_ms()
+        if self._log_in_at_ms is not None and now_ms >= self._log_in_at_ms:
+            self._begin_again()
+        pending = _Pending(api, version, answer, now_ms + wait_ms)
         self._pending[self._write(api, message, version)] = pending
         if self._timer is None or pending.deadline_ms < self._timer_at_ms:
             self._watch(pending.deadline_ms)
@@ -154,15 +165,19 @@ class Channel:
         """Send a request that has no answer (Produce with acks=0)."""
         if self._error is not None:
             raise self._error
+        if self._log_in_at_ms is not None and self._clock.monotonic_ms() >= self._log_in_at_ms:
+            self._begin_again()
         self._write(api, message, version)
 
     def _write(self, api: Api, message: Message, version: int) -> int:
         assert self._connection is not None
         correlation_id = self._next_correlation
         self._next_correlation = (correlation_id + 1) % _CORRELATION_LIMIT
-        self._connection.write(
-            encode_request(api, version, correlation_id, self._config.client_id, message)
-        )
+        parts = encode_request(api, version, correlation_id, self._config.client_id, message)
+        if self._held is None or api is SASL_HANDSHAKE or api is SASL_AUTHENTICATE:
+            self._connection.write(parts)
+        else:
+            self._held.append(parts)
         return correlation_id
 
     # ---- handshake ----
@@ -185,6 +200,39 @@ class Channel:
                 raise UnsupportedVersion(f"{self.node} does not answer ApiVersions at any version")
             version = max(lower, 0)
             request = ApiVersionsRequest()
+
+    # ---- log-in ----
+
+    async def _log_in(self) -> None:
+        # Only here, so that a client without log-in loads nothing for it.
+        from barnabas.client.security.login import log_in
+
+        version = self.version(SASL_AUTHENTICATE)
+        lifetime_ms = await log_in(self.node, self._config.security, version, self.send)
+        if lifetime_ms:
+            # Some time before the end, as Kafka's clients do: clocks and networks differ.
+            early_ms = lifetime_ms * (85 + self._random.below(11)) // 100
+            self._log_in_at_ms = self._clock.monotonic_ms() + early_ms
+
+    def _begin_again(self) -> None:
+        """Log in again; requests are held back meanwhile (KIP-368)."""
+        self._log_in_at_ms = None
+        self._held = []
+        self._again = asyncio.get_running_loop().create_task(self._log_in_again())
+
+    async def _log_in_again(self) -> None:
+        try:
+            await self._log_in()
+        except BarnabasError as error:
+            self._end(error)
+            return
+        except Exception as error:
+            self._end(ConnectionLost(f"{self.node}: the log-in failed: {error!r}"))
+            raise
+        held, self._held = self._held or [], None
+        assert self._connection is not None
+        for parts in held:
+            self._connection.write(parts)
 
     # ---- answers ----
 
@@ -237,6 +285,8 @@ class Channel:
         for request in pending.values():
             if not request.answer.done():
                 request.answer.set_exception(error)
+        if self._again is not None and self._again is not asyncio.current_task():
+            self._again.cancel()
         if self._connection is not None and not self._connection.is_closing:
             self._connection.abort()
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from barnabas.client.security.config import SecurityConfig, SecurityOptions
+from barnabas.client.security.config import SecurityConfig, SecurityOptions, is_secret
 from barnabas.client.unused_options import SECURITY_PREFIXES, without_unused
 from barnabas.errors import ConfigError
 
@@ -152,7 +152,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "auto_offset_reset": ("earliest", "latest", "none"),
     "isolation_level": ("read_uncommitted", "read_committed"),
     "partitioner": ("sticky", "round-robin", "random-until-refresh"),
-    "security_protocol": ("PLAINTEXT",),
+    "security_protocol": ("PLAINTEXT", "SASL_PLAINTEXT"),
 }
 _LEAST: Mapping[str, int] = {
     "acks": -1,
@@ -225,7 +225,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     if isinstance(config, ConsumerConfig):
         config = _settle_consumer(config, rest)
     secured = {name: checked[name] for name in checked if name in security}
-    return ClientConfig(**common, security=SecurityConfig(**secured)), config
+    return ClientConfig(**common, security=SecurityConfig(**secured).checked()), config
 
 
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,11 +274,14 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     if name == "partition_assignment_strategy" and isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     converted = _converted(value, default)
+    if is_secret(name):
+        value = "its value"
     if converted is None:
         kind = {bool: "true or false", int: "a whole number", str: "text"}[type(default)]
         raise ConfigError(f"{kafka_name}: {value!r} is not {kind}")
     if isinstance(converted, str) and not _fits_the_wire(converted):
-        raise ConfigError(f"{kafka_name}: {converted[:60]!r} is not text of at most 32767 bytes")
+        shown = value if is_secret(name) else converted[:60]
+        raise ConfigError(f"{kafka_name}: {shown!r} is not text of at most 32767 bytes")
     if name in _CHOICES and converted not in _CHOICES[name]:
         raise ConfigError(f"{kafka_name}: {value!r} is not one of {', '.join(_CHOICES[name])}")
     if type(default) is int:

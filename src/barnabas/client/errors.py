@@ -6,8 +6,20 @@ partition, and what to do about it, if anything.
 
 from __future__ import annotations
 
-from barnabas.errors import BarnabasError, CorruptData, InvalidTopic, KafkaError, error_for_code
+from barnabas.errors import (
+    BarnabasError,
+    CorruptData,
+    IllegalSaslState,
+    InvalidTopic,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+    error_for_code,
+)
 from barnabas.types import TopicPartition
+
+LOG_IN_ERRORS = (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState)
+"""A broker does not let this client in: trying again changes nothing."""
 
 
 class Unreachable(BarnabasError):

@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import ClientClosed, NoBrokersAvailable, Unreachable, broker_error
+from barnabas.client.errors import (
+    LOG_IN_ERRORS,
+    ClientClosed,
+    NoBrokersAvailable,
+    Unreachable,
+    broker_error,
+)
 from barnabas.client.pool import Pool, backoff_ms
 from barnabas.client.tasks import Tasks
 from barnabas.client.view import ClusterView, TopicView
@@ -196,7 +202,8 @@ class Metadata:
             except BarnabasError as error:
                 self._failures += 1
                 self._refreshed_at_ms = self._clock.monotonic_ms()
-                self._wake.set()
+                if not isinstance(error, LOG_IN_ERRORS):
+                    self._wake.set()
                 _fail(self._asking, error)
                 continue
             self._accept(response)

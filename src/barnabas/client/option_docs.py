@@ -49,6 +49,22 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "security_protocol": OptionDoc(
             "", "How to connect: with or without encryption and authentication."
         ),
+        "sasl_mechanism": OptionDoc(
+            "", "How to log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."
+        ),
+        "sasl_jaas_config": OptionDoc(
+            "",
+            "User and password in Java's form, "
+            "`org.apache.kafka.common.security.scram.ScramLoginModule required username=... "
+            "password=...;`.",
+        ),
+        "sasl_plain_username": OptionDoc(
+            "", "The user, for PLAIN and SCRAM; instead of `sasl.jaas.config`."
+        ),
+        "sasl_plain_password": OptionDoc("", "The user's password."),
+        "sasl_oauth_token_provider": OptionDoc(
+            "", "For OAUTHBEARER: a callable that returns a token, or an object with a `token`."
+        ),
         # of the producer
         "acks": OptionDoc(
             "",

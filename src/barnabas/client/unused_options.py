@@ -37,6 +37,14 @@ _TUNING: Final = frozenset(
         "partitioner_adaptive_partitioning_enable",
         "partitioner_availability_timeout_ms",
         "receive_buffer_bytes",
+        "sasl_login_connect_timeout_ms",
+        "sasl_login_read_timeout_ms",
+        "sasl_login_refresh_buffer_seconds",
+        "sasl_login_refresh_min_period_seconds",
+        "sasl_login_refresh_window_factor",
+        "sasl_login_refresh_window_jitter",
+        "sasl_login_retry_backoff_max_ms",
+        "sasl_login_retry_backoff_ms",
         "send_buffer_bytes",
         "socket_connection_setup_timeout_max_ms",
     }
@@ -45,7 +53,6 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "group_protocol": "classic",
         "partitioner_ignore_keys": "false",
-        "sasl_mechanism": "GSSAPI",
         "ssl_endpoint_identification_algorithm": "https",
         "ssl_protocol": "TLSv1.3",
     }
@@ -81,8 +88,5 @@ def _check(name: str, value: Any) -> None:
     kafka_name = name.replace("_", ".")
     shown = "" if "password" in name or "jaas" in name or name.endswith("_key") else f": {value!r}"
     if name.startswith(SECURITY_PREFIXES):
-        raise ConfigError(
-            f"{kafka_name}{shown} is not supported: this client connects without encryption and "
-            "authentication (security.protocol=PLAINTEXT); remove the option"
-        )
+        raise ConfigError(f"{kafka_name}{shown} is not supported by this client; remove the option")
     raise ConfigError(f"{kafka_name}{shown} is not supported, only {_ONLY[name]}")

@@ -17,7 +17,7 @@ from barnabas.errors import CorruptData
 CHANGES = "/config/changes"
 CHANGE_PREFIX = f"{CHANGES}/config_change_"
 DEFAULT = "<default>"
-TOPICS, BROKERS = "topics", "brokers"
+TOPICS, BROKERS, USERS = "topics", "brokers", "users"
 
 
 def entity(kind: str, name: str) -> str:

@@ -106,7 +106,8 @@ def key_of(name: str) -> ConfigKey:
         base = name.split(".", 3)[-1]
         found = BROKER_KEYS.get(base) or BROKER_KEYS.get(base.partition(".")[2])
         if found is not None:
-            inert = "" if base in PER_LISTENER else _FOR_OTHERS
+            is_own = base in PER_LISTENER or (not found.inert and found.name not in _EFFECTIVE)
+            inert = "" if is_own else found.inert or _FOR_OTHERS
             return found._replace(name=name, inert=inert)
     return ConfigKey(name, "unknown", None, "", "A setting for a plug-in.", _FOR_OTHERS)
 

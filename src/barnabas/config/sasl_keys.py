@@ -8,20 +8,35 @@ _SASL = (
     ("connection.failed.authentication.delay.ms", "int", 100, "[0,...]",
      "Pause before a connection that failed to log in is closed."),
     ("connections.max.reauth.ms", "long", 0, "", "After how long a client has to log in again."),
-    ("principal.builder.class", "class",
-     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", "",
-     "Java class that maps a connection to a user."),
-    ("sasl.client.callback.handler.class", "class", None, "", "Java class of the client's side."),
     ("sasl.enabled.mechanisms", "list", "GSSAPI", "", "Mechanisms that clients may use."),
-    ("sasl.jaas.config", "password", None, "", "Log-in settings in JAAS form."),
+    ("sasl.jaas.config", "password", None, "",
+     "Log-in settings in JAAS form, of a listener and a mechanism."),
+    ("sasl.mechanism.inter.broker.protocol", "string", "GSSAPI", "", "Mechanism between brokers."),
+    ("sasl.server.max.receive.size", "int", 524288, "", "Largest message of a log-in."),
+)  # fmt: skip
+
+_OAUTH = (
+    ("sasl.oauthbearer.clock.skew.seconds", "int", 30, "", "OAuth: tolerated clock skew."),
+    ("sasl.oauthbearer.expected.audience", "list", None, "", "OAuth: required audience of tokens."),
+    ("sasl.oauthbearer.expected.issuer", "string", None, "", "OAuth: required issuer of tokens."),
+    ("sasl.oauthbearer.jwks.endpoint.refresh.ms", "long", 3600000, "", "OAuth: refresh of keys."),
+    ("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "long", 100, "",
+     "OAuth: pause before keys are fetched again."),
+    ("sasl.oauthbearer.jwks.endpoint.url", "string", None, "", "OAuth: where the keys are."),
+    ("sasl.oauthbearer.scope.claim.name", "string", "scope", "", "OAuth: claim of the scope."),
+    ("sasl.oauthbearer.sub.claim.name", "string", "sub", "", "OAuth: claim of the user."),
+)  # fmt: skip
+
+_KERBEROS = (
     ("sasl.kerberos.kinit.cmd", "string", "/usr/bin/kinit", "", "Kerberos: the kinit command."),
     ("sasl.kerberos.min.time.before.relogin", "long", 60000, "", "Kerberos: pause of refresh."),
     ("sasl.kerberos.principal.to.local.rules", "list", "DEFAULT", "", "Kerberos: user names."),
     ("sasl.kerberos.service.name", "string", None, "", "Kerberos: name of the service."),
     ("sasl.kerberos.ticket.renew.jitter", "double", 0.05, "", "Kerberos: random part of renewal."),
     ("sasl.kerberos.ticket.renew.window.factor", "double", 0.8, "", "Kerberos: when to renew."),
-    ("sasl.login.callback.handler.class", "class", None, "", "Java class that logs in."),
-    ("sasl.login.class", "class", None, "", "Java class of a log-in."),
+)  # fmt: skip
+
+_LOG_IN = (
     ("sasl.login.connect.timeout.ms", "int", None, "", "Time to connect to a log-in service."),
     ("sasl.login.read.timeout.ms", "int", None, "", "Time for its answer."),
     ("sasl.login.refresh.buffer.seconds", "short", 300, "", "Reserve before a log-in ends."),
@@ -32,21 +47,19 @@ _SASL = (
     ("sasl.login.retry.backoff.ms", "long", 100, "", "Pause before a new attempt."),
     ("sasl.mechanism.controller.protocol", "string", "GSSAPI", "",
      "Mechanism towards a quorum's controllers."),
-    ("sasl.mechanism.inter.broker.protocol", "string", "GSSAPI", "", "Mechanism between brokers."),
-    ("sasl.oauthbearer.clock.skew.seconds", "int", 30, "", "OAuth: tolerated clock skew."),
-    ("sasl.oauthbearer.expected.audience", "list", None, "", "OAuth: required audience of tokens."),
-    ("sasl.oauthbearer.expected.issuer", "string", None, "", "OAuth: required issuer of tokens."),
-    ("sasl.oauthbearer.jwks.endpoint.refresh.ms", "long", 3600000, "", "OAuth: refresh of keys."),
     ("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", "long", 10000, "",
      "OAuth: longest pause before keys are fetched again."),
-    ("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "long", 100, "",
-     "OAuth: pause before keys are fetched again."),
-    ("sasl.oauthbearer.jwks.endpoint.url", "string", None, "", "OAuth: where the keys are."),
-    ("sasl.oauthbearer.scope.claim.name", "string", "scope", "", "OAuth: claim of the scope."),
-    ("sasl.oauthbearer.sub.claim.name", "string", "sub", "", "OAuth: claim of the user."),
     ("sasl.oauthbearer.token.endpoint.url", "string", None, "", "OAuth: where tokens are."),
+)  # fmt: skip
+
+_JAVA = (
+    ("principal.builder.class", "class",
+     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", "",
+     "Java class that maps a connection to a user."),
+    ("sasl.client.callback.handler.class", "class", None, "", "Java class of the client's side."),
+    ("sasl.login.callback.handler.class", "class", None, "", "Java class that logs in."),
+    ("sasl.login.class", "class", None, "", "Java class of a log-in."),
     ("sasl.server.callback.handler.class", "class", None, "", "Java class of the broker's side."),
-    ("sasl.server.max.receive.size", "int", 524288, "", "Largest message of a log-in."),
     ("security.providers", "string", None, "", "Java classes of security providers."),
 )  # fmt: skip
 
@@ -61,6 +74,10 @@ _TOKENS = (
 )  # fmt: skip
 
 SASL_KEYS: dict[str, ConfigKey] = {
-    **table(_SASL, "no listener supports SASL yet"),
+    **table(_SASL),
+    **table(_OAUTH),
+    **table(_KERBEROS, "Kerberos is not supported"),
+    **table(_LOG_IN, "the log-in of brokers is not refreshed by settings"),
+    **table(_JAVA, "Barnabas runs no Java class"),
     **table(_TOKENS, "there are no delegation tokens yet"),
 }

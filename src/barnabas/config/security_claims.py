@@ -28,7 +28,16 @@ class Claim(NamedTuple):
 
 
 _SASL = "clients log in"
-_LOGIN = Claim(_SASL, _OPEN)
+_OAUTH = "org.apache.kafka.common.security.oauthbearer"
+_OAUTH_LOGIN = (
+    f"{_OAUTH}.OAuthBearerLoginCallbackHandler",
+    f"{_OAUTH}.secured.OAuthBearerLoginCallbackHandler",
+)
+_OAUTH_VALIDATION = (
+    f"{_OAUTH}.OAuthBearerValidatorCallbackHandler",
+    f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler",
+)
+"""What these classes do is done here by the `sasl.oauthbearer` settings."""
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
@@ -37,14 +46,11 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
             _OPEN,
             ("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",),
         ),
-        "sasl.client.callback.handler.class": _LOGIN,
-        "sasl.enabled.mechanisms": _LOGIN,
-        "sasl.jaas.config": _LOGIN,
-        "sasl.login.callback.handler.class": _LOGIN,
-        "sasl.login.class": _LOGIN,
-        "sasl.mechanism.inter.broker.protocol": Claim("brokers log in", _OPEN),
+        "sasl.client.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_LOGIN),
+        "sasl.login.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_LOGIN),
+        "sasl.login.class": Claim(_SASL, _NO_JAVA),
         "sasl.mechanism.controller.protocol": Claim("controllers log in", _OPEN),
-        "sasl.server.callback.handler.class": _LOGIN,
+        "sasl.server.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_VALIDATION),
         "ssl.client.auth": Claim("clients show a certificate", _TLS_TUNNEL, ("none", "requested")),
         "security.providers": Claim("these classes provide Java's security", _NO_JAVA),
         "delegation.token.master.key": Claim("clients log in by tokens", _OPEN),

@@ -72,7 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         pause_when_blocked: bool = False,
     ) -> None:
         self._reader: Reader | None = reader  # None once it was notified of the end
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
+        """May be raised once the peer has shown who it is."""
         self._memory = memory or MemoryPool()
         self._reserved_bytes = 0
         self._pause_when_blocked = pause_when_blocked
@@ -233,7 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
             assert self._buffer is not None
             size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
-            if size < 0 or size > self._max_frame_bytes:
+            if size < 0 or size > self.max_frame_bytes:
                 self._refuse(size)
                 break
             frame_end = self._start + 4 + size
@@ -292,7 +293,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, size: int) -> None:
         host, port = self.peer_address
         error = CorruptData(
-            f"{host}:{port} announced a frame of {size} bytes; at most {self._max_frame_bytes} are "
+            f"{host}:{port} announced a frame of {size} bytes; at most {self.max_frame_bytes} are "
             "accepted (socket.request.max.bytes): not a Kafka client, or a request too large"
         )
         self._buffer = None

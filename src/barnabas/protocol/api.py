@@ -118,6 +118,7 @@ LEAVE_GROUP: Final = Api(13, "LeaveGroup", (0, 5), 4)
 SYNC_GROUP: Final = Api(14, "SyncGroup", (0, 5), 4)
 DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", (0, 5), 5)
 LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3)
+SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", (0, 1), NEVER, reads_logs=False)
 API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
 CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5)
 DELETE_TOPICS: Final = Api(20, "DeleteTopics", (0, 6), 4)
@@ -136,6 +137,7 @@ DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", (0, 4), 4)
 ALTER_CONFIGS: Final = Api(33, "AlterConfigs", (0, 2), 2)
 ALTER_REPLICA_LOG_DIRS: Final = Api(34, "AlterReplicaLogDirs", (0, 2), 2)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
+SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", (0, 2), 2, reads_logs=False)
 CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", (0, 2), 2)
 ELECT_LEADERS: Final = Api(43, "ElectLeaders", (0, 2), 2)
@@ -171,6 +173,7 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             SYNC_GROUP,
             DESCRIBE_GROUPS,
             LIST_GROUPS,
+            SASL_HANDSHAKE,
             API_VERSIONS,
             CREATE_TOPICS,
             DELETE_TOPICS,
@@ -189,6 +192,7 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             ALTER_CONFIGS,
             ALTER_REPLICA_LOG_DIRS,
             DESCRIBE_LOG_DIRS,
+            SASL_AUTHENTICATE,
             CREATE_PARTITIONS,
             DELETE_GROUPS,
             ELECT_LEADERS,

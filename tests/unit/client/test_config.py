@@ -174,7 +174,8 @@ def test_kafkas_options_without_an_effect_are_named_once(caplog: pytest.LogCaptu
     ("name", "value", "problem"),
     [
         ("security.protocol", "SASL_SSL", "'SASL_SSL' is not one of PLAINTEXT"),
-        ("sasl.jaas.config", "secret", r"sasl\.jaas\.config is not supported"),
+        ("sasl.jaas.config", "secret", r"sasl\.jaas\.config is set, and .*: nobody logs in"),
+        ("sasl.login.class", "a.B", r"sasl\.login\.class: 'a.B' is not supported"),
         ("ssl.truststore.location", "/t.jks", "remove the option"),
         ("partitioner.ignore.keys", True, "True is not supported, only false"),
     ],

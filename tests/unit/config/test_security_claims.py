@@ -22,13 +22,19 @@ HONOURED = """
     barnabas.zookeeper.credentials barnabas.zookeeper.credentials.scheme
     listener.security.protocol.map security.inter.broker.protocol zookeeper.set.acl
     zookeeper.ssl.client.enable zookeeper.ssl.endpoint.identification.algorithm
+    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+    sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+    sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    connection.failed.authentication.delay.ms connections.max.reauth.ms
+    sasl.enabled.mechanisms sasl.jaas.config sasl.mechanism.inter.broker.protocol
+    sasl.server.max.receive.size
     zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
     zookeeper.ssl.truststore.location zookeeper.ssl.truststore.type
 """
 """Obeyed, or refused with a message of their own where they cannot be."""
 
 HARMLESS = """
-    connection.failed.authentication.delay.ms connections.max.reauth.ms
     delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
     delegation.token.max.lifetime.ms
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
@@ -39,12 +45,8 @@ HARMLESS = """
     sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
     sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
     sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
-    sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
-    sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-    sasl.oauthbearer.token.endpoint.url sasl.server.max.receive.size
+    sasl.oauthbearer.token.endpoint.url
     ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.enabled.protocols
     ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
     ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
@@ -114,10 +116,8 @@ def test_what_only_refines_is_a_warning_with_its_reason(name: str) -> None:
     "name",
     [
         "listener.name.in.ssl.client.auth",
-        "listener.name.in.sasl.enabled.mechanisms",
         "listener.name.in.principal.builder.class",
-        "listener.name.in.sasl.jaas.config",
-        "listener.name.in.scram-sha-256.sasl.jaas.config",
+        "listener.name.in.sasl.login.class",
         "listener.name.in.plain.sasl.server.callback.handler.class",
     ],
 )
@@ -127,7 +127,7 @@ def test_a_promise_of_one_listener_is_one_too(name: str) -> None:
         BrokerConfig({"log.dirs": "/d", name: "required"})
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 def test_a_secured_listener_is_refused(protocol: str) -> None:
     """SE-6: by its own name, or by what the map makes of it; unused entries of the map are fine."""
     by_name = {"listeners": f"{protocol}://:9093"}

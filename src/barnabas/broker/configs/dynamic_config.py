@@ -95,6 +95,18 @@ class TopicConfigReport(Protocol):
     async def topic_config_changed(self, topic: str) -> None: ...
 
 
+class EntityConfigs(Protocol):
+    """What is kept of the settings of other entities than topics and brokers."""
+
+    async def load(self) -> None:
+        """Read those of all. Raises MetadataError."""
+        ...
+
+    async def changed(self, name: str) -> None:
+        """Read those of one again, by its name in the tree. Raises MetadataError."""
+        ...
+
+
 class DynamicConfig:
     """`start` and `stop` are called once each."""
 
@@ -104,6 +116,7 @@ class DynamicConfig:
         "_controller",
         "_due",
         "_failure",
+        "_followed",
         "_listeners",
         "_logs",
         "_pending",
@@ -131,6 +144,7 @@ class DynamicConfig:
         self._logs = logs
         self._controller = controller
         self._listeners = listeners
+        self._followed: dict[str, EntityConfigs] = {}
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
         self._pending: dict[str, None] = {}  # entities that have changed, in their order
         self._due = asyncio.Event()
@@ -138,12 +152,18 @@ class DynamicConfig:
         self._failure: BarnabasError | None = None
         self._pump_task: asyncio.Task[None] | None = None
 
+    def follow(self, kind: str, configs: EntityConfigs) -> None:
+        """Notify of the settings of entities of a kind (`users`); called before `start`."""
+        self._followed[kind] = configs
+
     async def start(self) -> None:
         """Bring into force what the tree holds for brokers; its topics have been loaded."""
         now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
             self._seen_at_ms[name] = now_ms
         await self._take_up_brokers()
+        for configs in self._followed.values():
+            await configs.load()
         for topic in self._view.image.topics.values():
             _tell_unusable(topic.name, topic.config)
         if self._config.is_set(_LOG_LEVEL):
@@ -346,6 +366,8 @@ class DynamicConfig:
         kind, _, name = entity.partition("/")
         if kind == config_changes.TOPICS:
             await self._take_up_topic(name)
+        elif kind in self._followed:
+            await self._followed[kind].changed(name)
         elif entity in self._own_entities:
             await self._take_up_brokers()
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionLost
+from barnabas.client.security.config import SecurityConfig
+from barnabas.security.protocol import SecurityProtocol
 
 if TYPE_CHECKING:
     from barnabas.clock import Clock, Random
@@ -50,11 +52,23 @@ class Peers:
         config = ClientConfig(
             client_id=f"broker-{self._config.int('broker.id')}-{purpose}",
             request_timeout_ms=timeout_ms,
+            security=self._security(endpoint),
         )
         address = BrokerAddress(broker.broker_id, endpoint.host, endpoint.port)
         channel = Channel(address, config, self._seams, memory)
         await channel.open()
         return channel
+
+    def _security(self, endpoint: Endpoint) -> SecurityConfig:
+        """How to connect to a listener. Raises ConfigError."""
+        if endpoint.security_protocol == SecurityProtocol.PLAINTEXT.value:
+            return SecurityConfig()
+        # Only here, so that brokers that do not log in load nothing for it.
+        from barnabas.broker.security.own_login import own_login
+
+        return own_login(
+            self._config, endpoint.listener, SecurityProtocol(endpoint.security_protocol)
+        )
 
     def _endpoint(self, broker: BrokerImage) -> Endpoint | None:
         name = self._config.str("inter.broker.listener.name")

@@ -8,12 +8,21 @@ from barnabas.security.acl import Principal
 class ClientConnection:
     """Shared by the contexts of all requests of one connection."""
 
-    __slots__ = ("address", "listener", "local_host", "principal", "verified_topics")
+    __slots__ = (
+        "address",
+        "by_token",
+        "listener",
+        "local_host",
+        "principal",
+        "verified_topics",
+    )
 
     def __init__(self, listener: str, principal: Principal, address: str, local_host: str) -> None:
         """`local_host`: the address of this broker by which the client reached it."""
         self.listener = listener
         self.principal = principal
+        self.by_token = False
+        """Whether it logged in by a delegation token, which cannot get others."""
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()

@@ -56,16 +56,16 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
             raise ConfigError(
                 f"listeners: {listener.name} has no entry in listener.security.protocol.map"
             )
-        if protocol is not SecurityProtocol.PLAINTEXT:
+        if protocol.uses_tls:
             raise ConfigError(
-                f"listeners: {listener}: {protocol.value} is not supported yet; use PLAINTEXT, "
-                "within a private network or through a tunnel"
+                f"listeners: {listener}: {protocol.value} is not supported yet; use PLAINTEXT or "
+                "SASL_PLAINTEXT, within a private network or through a tunnel"
             )
         listeners.append(listener._replace(protocol=protocol))
     if not listeners:
         raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
     between = config.str("security.inter.broker.protocol")
-    if between != "PLAINTEXT":
+    if between not in ("PLAINTEXT", "SASL_PLAINTEXT"):
         raise ConfigError(
             f"security.inter.broker.protocol={between} is not supported yet; leave it out, and "
             "keep the brokers' network private"

@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from functools import partial
+from typing import Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
@@ -72,7 +73,7 @@ class _Slot:
         self.is_ready = False
         self.kept_bytes = 0
         self.parts: Sequence[Part] = ()
-        self.later: LaterOutcome | None = None
+        self.later: Coroutine[Any, Any, Any] | None = None
         self.task: asyncio.Task[None] | None = None
 
     def fill(self, answer: Message) -> None:
@@ -81,6 +82,14 @@ class _Slot:
     def fill_encoded(self, parts: Sequence[Part]) -> None:
         self.parts = parts
         self.is_ready = True
+
+
+class Encoded(NamedTuple):
+    """An answer as it is sent."""
+
+    parts: Sequence[Part]
+    is_last: bool = False
+    """Whether the connection is closed after it."""
 
 
 class ResponseQueue:
@@ -168,6 +177,32 @@ class ResponseQueue:
         else:
             self._wait(slot, outcome, held=False)
         self._check_limit()
+
+    def answer_encoded(self, api: Api, answer: Encoded | Coroutine[Any, Any, Encoded]) -> None:
+        """Answer a request of that API, after all those before it; nothing is read meanwhile."""
+        self.run = None
+        slot = _Slot(api, _IN_RUN, 0)
+        self._slots.append(slot)
+        if isinstance(answer, Encoded):
+            self._finish(slot, answer)
+            return
+        self._connection.pause_reading()
+        slot.later = answer
+        slot.task = asyncio.get_running_loop().create_task(self._await_encoded(slot, answer))
+
+    async def _await_encoded(self, slot: _Slot, later: Coroutine[Any, Any, Encoded]) -> None:
+        try:
+            self._finish(slot, await later)
+        except Exception as error:
+            self._give_up(slot, error)
+        if not self._connection.is_closing:
+            self._connection.resume_reading()
+
+    def _finish(self, slot: _Slot, answer: Encoded) -> None:
+        slot.fill_encoded(answer.parts)
+        self._send_ready()
+        if answer.is_last:
+            self._connection.close()
 
     def begin_run(self, api: Api, version: int, run: StagedRun) -> None:
         """Answer the requests that join this run, after all those before them."""
@@ -316,6 +351,6 @@ def _release(encoding: asyncio.Future[list[Part]]) -> None:
                 part.release()
 
 
-def _close(later: LaterOutcome | None, _task: asyncio.Task[None]) -> None:
+def _close(later: Coroutine[Any, Any, Any] | None, _task: asyncio.Task[None]) -> None:
     if later is not None:
         later.close()

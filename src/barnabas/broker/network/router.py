@@ -41,6 +41,8 @@ from barnabas.security.acl import ANONYMOUS
 
 if TYPE_CHECKING:
     from barnabas.broker.network.repeated_produce import RepeatedProduce
+    from barnabas.broker.network.sasl_gate import SaslGate
+    from barnabas.broker.security.sasl_listener import SaslListener
 
 _log = logging.getLogger(__name__)
 
@@ -61,8 +63,14 @@ class Router:
     """All connections of one listener, and the handling of their frames."""
 
     def __init__(
-        self, node: Node, listener: Listener, memory: MemoryPool, connections: Connections
+        self,
+        node: Node,
+        listener: Listener,
+        memory: MemoryPool,
+        connections: Connections,
+        sasl: SaslListener | None = None,
     ) -> None:
+        """`sasl`: how the listener's clients log in; None: they need not."""
         self._node = node
         self._listener = listener
         self._memory = memory
@@ -71,6 +79,8 @@ class Router:
         self._large_requests = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
+        self._sasl = sasl
+        self._gates: dict[ResponseQueue, SaslGate] = {}  # of those whose frames are looked at
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._faults: RequestFaults | None = None
 
@@ -86,7 +96,9 @@ class Router:
         """The protocol for a new connection from this address."""
         connection = Connection(
             self,
-            max_frame_bytes=self._max_frame_bytes,
+            max_frame_bytes=(
+                self._max_frame_bytes if self._sasl is None else self._sasl.max_message_bytes
+            ),
             memory=self._memory,
             pause_when_blocked=True,
         )
@@ -134,6 +146,7 @@ class Router:
         self._connections.closed(self._listener.name, connection.peer_address[0])
         if queue is not None:
             self._repeated.pop(queue, None)
+            self._gates.pop(queue, None)
             queue.cancel()
         if isinstance(error, CorruptData):
             _log.warning("connection closed: %s", error)
@@ -143,6 +156,8 @@ class Router:
         if queue is None:
             queue = self._queues[connection] = self._open(connection)
         try:
+            if self._gates and self._is_for_gate(queue, frame):
+                return
             repeated = self._repeated.get(queue)
             if repeated is None or not repeated.append(queue, frame):
                 self._dispatch(queue, frame)
@@ -171,7 +186,23 @@ class Router:
     def _open(self, connection: Connection) -> ResponseQueue:
         host, local_host = connection.peer_address[0], connection.local_address[0]
         client = ClientConnection(self._listener.name, ANONYMOUS, host, local_host)
-        return ResponseQueue(connection, self._node, client)
+        queue = ResponseQueue(connection, self._node, client)
+        if self._sasl is not None:
+            from barnabas.broker.network.sasl_gate import GateSettings, SaslGate
+
+            settings = GateSettings(self._sasl.failure_delay_ms, self._max_frame_bytes)
+            self._gates[queue] = SaslGate(self._sasl.session(), connection, client, queue, settings)
+        return queue
+
+    def _is_for_gate(self, queue: ResponseQueue, frame: memoryview) -> bool:
+        """Whether the frame was one of a log-in. Raises what closes the connection."""
+        gate = self._gates.get(queue)
+        if gate is None:
+            return False
+        if gate.is_needed:
+            return gate.take(frame)
+        del self._gates[queue]  # logged in, for ever
+        return False
 
     def _dispatch(self, queue: ResponseQueue, frame: memoryview) -> None:
         header = decode_request_header(frame)

@@ -70,6 +70,8 @@ REQUIRED: dict[str, Needs | None] = {
     "offset_fetch": Needs(Operation.DESCRIBE, ResourceType.GROUP),
     "offset_for_leader_epoch": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "produce": Needs(Operation.WRITE, ResourceType.TOPIC),
+    "sasl_authenticate": None,
+    "sasl_handshake": None,
     "stop_replica": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
     "sync_group": Needs(Operation.READ, ResourceType.GROUP),
     "txn_offset_commit": Needs(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),

@@ -25,7 +25,7 @@ from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignment import AssignedPartition, Assignment
 from barnabas.client.consumer.fetched import AbortedTransaction, Chunk
 from barnabas.client.consumer.truncation import Truncation
-from barnabas.client.errors import NoOffsetForPartition, broker_error
+from barnabas.client.errors import LOG_IN_ERRORS, NoOffsetForPartition, broker_error
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.client.trouble import MOMENT_MS, Trouble
 from barnabas.errors import (
@@ -247,6 +247,9 @@ class Fetcher:
             state.fetching = True
         try:
             await ask(node, states)
+        except LOG_IN_ERRORS as error:
+            for state in states:
+                state.error = error
         except BarnabasError as error:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()

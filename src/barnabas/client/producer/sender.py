@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 from barnabas.client.channel import BrokerAddress, Channel
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
-from barnabas.client.errors import ClientClosed, Unreachable, broker_error, check, reason
+from barnabas.client.errors import (
+    LOG_IN_ERRORS,
+    ClientClosed,
+    Unreachable,
+    broker_error,
+    check,
+    reason,
+)
 from barnabas.client.pool import backoff_ms
 from barnabas.client.producer.accumulator import SEQUENCE_ERRORS, Accumulator
 from barnabas.client.producer.batch import ProducerBatch
@@ -251,6 +258,8 @@ class Sender:
         async def connect() -> None:
             try:
                 await self._cluster.pool.channel(node)
+            except LOG_IN_ERRORS as error:
+                self._accumulator.fail_waiting(error)
             except BarnabasError as error:
                 _log.info("%s", error)
                 self._cluster.metadata.request_refresh()

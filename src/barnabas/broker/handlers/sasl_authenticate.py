@@ -1,0 +1,20 @@
+"""SaslAuthenticate (key 36) where nobody logs in: without SASL, or after the log-in.
+
+Those of a log-in go to `network.sasl_gate`.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.context import Context
+from barnabas.errors import IllegalSaslState
+from barnabas.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+
+
+def handle(context: Context, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(
+        error_code=IllegalSaslState.code,
+        error_message="SaslAuthenticate request received after successful authentication",
+    )

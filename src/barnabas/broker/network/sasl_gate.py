@@ -1,0 +1,166 @@
+"""SaslGate: the frames of a connection until its client has logged in, and at each later log-in.
+
+    frame --> ApiVersions                     to its handler
+          |-> SaslHandshake, SaslAuthenticate to the session; a refusal waits a moment, then closes
+          `-> anything else                   closes the connection
+
+A client whose session never ends passes once and is not looked at any more. The delay of a refusal
+keeps this connection alone: others are served meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from barnabas.broker.network.response_queue import Encoded, ResponseQueue
+from barnabas.broker.security.sasl_session import Reply, SaslSession, Stage
+from barnabas.errors import CorruptData, IllegalSaslState, UnsupportedVersion
+from barnabas.protocol.api import API_VERSIONS, APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from barnabas.protocol.codec import decode
+from barnabas.protocol.frame import RequestHeader, decode_request_header, encode_response
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.types import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from barnabas.broker.network.client_connection import ClientConnection
+    from barnabas.net.connection import Connection
+
+_log = logging.getLogger(__name__)
+
+_LENGTH: Final = struct.Struct(">i")
+_KEY: Final = struct.Struct(">h")
+
+Encode = Callable[[Reply], list[Part]]
+
+
+class GateSettings(NamedTuple):
+    """What all gates of a listener share."""
+
+    failure_delay_ms: int
+    max_frame_bytes: int
+    """Of a client that has logged in."""
+
+
+class SaslGate:
+    """One connection's; `take` is called with each of its frames."""
+
+    __slots__ = ("_client", "_connection", "_queue", "_session", "_settings")
+
+    def __init__(
+        self,
+        session: SaslSession,
+        connection: Connection,
+        client: ClientConnection,
+        queue: ResponseQueue,
+        settings: GateSettings,
+    ) -> None:
+        self._session = session
+        self._connection = connection
+        self._client = client
+        self._queue = queue
+        self._settings = settings
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether frames to come have to be looked at."""
+        session = self._session
+        return session.stage is not Stage.OPEN or session.expires_at_ms is not None
+
+    def take(self, frame: memoryview) -> bool:
+        """Whether the frame was one of the log-in; else it is for its handler.
+
+        Raises IllegalSaslState and CorruptData, which close the connection.
+        """
+        session = self._session
+        if session.stage is Stage.OPEN:
+            is_handshake = len(frame) >= 2 and _KEY.unpack_from(frame)[0] == SASL_HANDSHAKE.key
+            if not is_handshake or not session.begins_again():
+                if session.is_over:
+                    raise IllegalSaslState("the session is over, and the client did not log in")
+                return False
+        elif session.takes_raw_messages:
+            self._answer(SASL_AUTHENTICATE, session.authenticate(bytes(frame)), _raw)
+            return True
+        header = decode_request_header(frame)
+        if header.api_key == SASL_HANDSHAKE.key:
+            self._handshake(header)
+        elif header.api_key == SASL_AUTHENTICATE.key:
+            self._authenticate(header)
+        elif header.api_key == API_VERSIONS.key:
+            if header.api_version <= API_VERSIONS.max_version:  # else it is asked for again
+                session.versions_asked()
+            return False
+        else:
+            name = APIS[header.api_key].name if header.api_key in APIS else str(header.api_key)
+            raise IllegalSaslState(f"request {name} before the client has logged in")
+        return True
+
+    def _handshake(self, header: RequestHeader) -> None:
+        request = decode(SaslHandshakeRequest, header.body, _checked(SASL_HANDSHAKE, header))
+        reply = self._session.handshake(request.mechanism, header.api_version)
+        self._answer(SASL_HANDSHAKE, reply, _encoder(SASL_HANDSHAKE, header))
+
+    def _authenticate(self, header: RequestHeader) -> None:
+        body = memoryview(bytes(header.body))
+        request = decode(SaslAuthenticateRequest, body, _checked(SASL_AUTHENTICATE, header))
+        reply = self._session.authenticate(bytes(request.auth_bytes))
+        self._answer(SASL_AUTHENTICATE, reply, _encoder(SASL_AUTHENTICATE, header))
+
+    def _answer(self, api: Api, reply: Reply | Awaitable[Reply], encode: Encode) -> None:
+        if isinstance(reply, Reply) and not reply.refusal:
+            self._enter()
+            self._queue.answer_encoded(api, Encoded(encode(reply)))
+        else:
+            self._queue.answer_encoded(api, self._answered_later(reply, encode))
+
+    async def _answered_later(self, reply: Reply | Awaitable[Reply], encode: Encode) -> Encoded:
+        if not isinstance(reply, Reply):
+            reply = await reply
+        if not reply.refusal:
+            self._enter()
+            return Encoded(encode(reply))
+        host, port = self._connection.peer_address
+        _log.info("failed log-in from %s:%d: %s", host, port, reply.refusal)
+        await asyncio.sleep(self._settings.failure_delay_ms / 1000)
+        return Encoded(encode(reply), is_last=True)
+
+    def _enter(self) -> None:
+        """Note who the client is, once that is known."""
+        identity = self._session.identity
+        if self._session.stage is Stage.OPEN and identity is not None:
+            self._client.principal = identity.principal
+            self._client.by_token = identity.by_token
+            self._connection.max_frame_bytes = self._settings.max_frame_bytes
+
+
+def _checked(api: Api, header: RequestHeader) -> int:
+    """The version of a request. Raises UnsupportedVersion, CorruptData."""
+    version = header.api_version
+    if not api.min_version <= version <= api.max_version:
+        raise UnsupportedVersion(f"{api.name} version {version} is not served")
+    if len(header.body) > api.max_bytes:
+        raise CorruptData(f"{api.name} request of {len(header.body)} bytes")
+    return version
+
+
+def _encoder(api: Api, header: RequestHeader) -> Encode:
+    version, correlation_id = header.api_version, header.correlation_id
+
+    def encode(reply: Reply) -> list[Part]:
+        assert not isinstance(reply.answer, bytes)
+        return encode_response(api, version, correlation_id, reply.answer)
+
+    return encode
+
+
+def _raw(reply: Reply) -> list[Part]:
+    """A message without a header; a refused client gets none."""
+    assert isinstance(reply.answer, bytes)
+    return [] if reply.refusal else [_LENGTH.pack(len(reply.answer)) + reply.answer]

@@ -1,0 +1,49 @@
+"""How this broker itself connects to the others, and logs in there.
+
+listener.name.inner.scram-sha-256.sasl.jaas.config=
+    org.apache.kafka.common.security.scram.ScramLoginModule required
+    username="broker" password="secret";
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.client.security.config import SecurityConfig
+from barnabas.errors import ConfigError
+from barnabas.security.sasl import OAUTHBEARER
+
+if TYPE_CHECKING:
+    from barnabas.config import BrokerConfig
+    from barnabas.security.protocol import SecurityProtocol
+
+_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_JAAS: Final = "sasl.jaas.config"
+
+
+def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> SecurityConfig:
+    """The security options of a connection to this listener of another broker.
+
+    Raises ConfigError if it needs a log-in that is not configured.
+    """
+    if not protocol.uses_sasl:
+        return SecurityConfig(protocol.value)
+    mechanism = str(config.for_listener(listener, _MECHANISM))
+    if mechanism == OAUTHBEARER:
+        raise ConfigError(f"{_MECHANISM}: brokers do not log in by tokens; use SCRAM or PLAIN")
+    jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
+    login = SecurityConfig(protocol.value, sasl_mechanism=mechanism, sasl_jaas_config=jaas)
+    try:
+        return login.checked()
+    except ConfigError as error:
+        raise ConfigError(
+            f"{_MECHANISM}={mechanism}, by which brokers log in at listener {listener}: {error}"
+        ) from None
+
+
+def is_between_brokers(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> bool:
+    """Whether brokers reach each other by this listener."""
+    name = config.str("inter.broker.listener.name").upper()
+    return listener == name or (
+        not name and protocol.value == config.str("security.inter.broker.protocol")
+    )

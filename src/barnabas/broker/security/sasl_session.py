@@ -1,0 +1,229 @@
+"""SaslSession: how far the log-in of one connection is, and what may come next. Pure.
+
+    versions or handshake --ApiVersions--> handshake --SaslHandshake--> authenticate --> open
+    open --SaslHandshake, if sessions end--> authenticate --> open, as the same user (KIP-368)
+
+The rules and texts are those of Kafka's SaslServerAuthenticator. A request that may not come raises
+IllegalSaslState, which closes the connection; a refused log-in is a reply that closes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from barnabas.broker.runtime.watched_clock import WatchedClock
+from barnabas.errors import (
+    IllegalSaslState,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from barnabas.security.acl import Principal
+from barnabas.security.oauthbearer import TokenRefused
+from barnabas.security.sasl import Identity, InvalidCredentials, SaslServer
+
+_MIN_AGAIN_MS: Final = 1000  # between two log-ins on one connection
+_HAS_REQUESTS: Final = 1  # from this version of SaslHandshake on tokens come in SaslAuthenticate
+
+
+class Stage(Enum):
+    """What the connection waits for."""
+
+    VERSIONS_OR_HANDSHAKE = "versions or handshake"
+    HANDSHAKE = "handshake"
+    AUTHENTICATE = "authenticate"
+    OPEN = "open"
+    REFUSED = "refused"
+
+
+class EnabledMechanism(NamedTuple):
+    """A mechanism of a listener: makes the server's end of an exchange."""
+
+    make_server: Callable[[], SaslServer]
+    max_reauth_ms: int
+    """How long a session lasts at most; 0: for ever."""
+
+
+class Reply(NamedTuple):
+    """The answer to a message of the log-in: a response, or bytes without a header."""
+
+    answer: Message | bytes
+    refusal: str = ""
+    """Why the connection is to be closed after the answer, for the log; else empty."""
+
+
+class SaslSession:
+    """One connection's."""
+
+    __slots__ = (
+        "_began_at_ms",
+        "_clock",
+        "_has_requests",
+        "_mechanism",
+        "_mechanisms",
+        "_server",
+        "expires_at_ms",
+        "identity",
+        "stage",
+    )
+
+    def __init__(self, mechanisms: Mapping[str, EnabledMechanism], clock: WatchedClock) -> None:
+        self._mechanisms = mechanisms
+        self._clock = clock
+        self._mechanism = ""
+        self._server: SaslServer | None = None
+        self._has_requests = False
+        self._began_at_ms: int | None = None  # the last log-in after the first
+        self.stage = Stage.VERSIONS_OR_HANDSHAKE
+        self.identity: Identity | None = None
+        self.expires_at_ms: int | None = None
+        """When an open session ends, by the monotonic clock; None: never."""
+
+    # --- what may come ---------------------------------------------------------------------------
+
+    @property
+    def takes_raw_messages(self) -> bool:
+        """Whether the next frame is a message of the mechanism, without a header."""
+        return self.stage is Stage.AUTHENTICATE and not self._has_requests
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the open session has expired: only a new log-in may come."""
+        return self.expires_at_ms is not None and self._clock.monotonic_ms() >= self.expires_at_ms
+
+    def versions_asked(self) -> None:
+        """ApiVersions, once and before the handshake. Raises IllegalSaslState."""
+        if self.stage is not Stage.VERSIONS_OR_HANDSHAKE:
+            raise IllegalSaslState(
+                f"Unexpected ApiVersions request received during SASL authentication state "
+                f"{self.stage.value}"
+            )
+        self.stage = Stage.HANDSHAKE
+
+    def begins_again(self) -> bool:
+        """Whether a SaslHandshake on the open session begins another log-in; else it is answered
+        with an error, as any out of place."""
+        now_ms = self._clock.monotonic_ms()
+        if self.expires_at_ms is None or (
+            self._began_at_ms is not None and now_ms - self._began_at_ms < _MIN_AGAIN_MS
+        ):
+            return False
+        self._began_at_ms = now_ms
+        self.stage = Stage.HANDSHAKE
+        return True
+
+    # --- the exchange ----------------------------------------------------------------------------
+
+    def handshake(self, mechanism: str, version: int) -> Reply:
+        """SaslHandshake. Raises IllegalSaslState."""
+        if self.stage not in (Stage.VERSIONS_OR_HANDSHAKE, Stage.HANDSHAKE):
+            raise IllegalSaslState(
+                "Unexpected Kafka request of type SASL_HANDSHAKE during SASL authentication."
+            )
+        names = list(self._mechanisms)
+        enabled = self._mechanisms.get(mechanism)
+        if enabled is None:
+            self.stage = Stage.REFUSED
+            answer = SaslHandshakeResponse(
+                error_code=UnsupportedSaslMechanism.code, mechanisms=names
+            )
+            return Reply(answer, f"Unsupported SASL mechanism {mechanism[:40]!r}")
+        self.stage = Stage.AUTHENTICATE
+        self._has_requests = version >= _HAS_REQUESTS
+        if self.identity is None or mechanism == self._mechanism:
+            self._mechanism = mechanism
+            self._server = enabled.make_server()
+        else:
+            self._server = _OtherMechanism(mechanism, self._mechanism)
+        return Reply(SaslHandshakeResponse(mechanisms=names))
+
+    def authenticate(self, message: bytes) -> Reply | Awaitable[Reply]:
+        """A message of the mechanism, in a request or without one."""
+        server = self._server
+        if self.stage is not Stage.AUTHENTICATE or server is None:
+            raise IllegalSaslState(
+                "Unexpected Kafka request of type SASL_AUTHENTICATE during SASL handshake."
+            )
+        try:
+            token = server.respond(message)
+        except SaslAuthenticationFailed as error:
+            return self._refused(error)
+        if not isinstance(token, bytes):
+            return self._answered_later(server, token)
+        return self._answered(server, token)
+
+    async def _answered_later(self, server: SaslServer, token: Awaitable[bytes]) -> Reply:
+        try:
+            return self._answered(server, await token)
+        except SaslAuthenticationFailed as error:
+            return self._refused(error)
+
+    def _answered(self, server: SaslServer, token: bytes) -> Reply:
+        lifetime_ms = 0
+        if server.identity is not None:
+            try:
+                lifetime_ms = self._complete(server.identity)
+            except SaslAuthenticationFailed as error:
+                return self._refused(error)
+        if not self._has_requests:
+            return Reply(token)
+        return Reply(SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
+
+    def _complete(self, identity: Identity) -> int:
+        """Open the session; returns how long it lasts, 0 for ever."""
+        before = self.identity
+        if before is not None and before.principal != identity.principal:
+            raise SaslAuthenticationFailed(
+                "Cannot change principals during re-authentication from "
+                f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
+            )
+        lifetimes_ms = []
+        if identity.expires_at_ms is not None:
+            lifetimes_ms.append(max(identity.expires_at_ms - self._clock.wall_ms(), 0))
+        max_reauth_ms = self._mechanisms[self._mechanism].max_reauth_ms
+        if max_reauth_ms > 0:
+            lifetimes_ms.append(max_reauth_ms)
+        self.expires_at_ms = None
+        if lifetimes_ms:
+            self.expires_at_ms = self._clock.monotonic_ms() + min(lifetimes_ms)
+        self.identity, self._server, self.stage = identity, None, Stage.OPEN
+        return min(lifetimes_ms, default=0)
+
+    def _refused(self, error: SaslAuthenticationFailed) -> Reply:
+        self.stage, self._server = Stage.REFUSED, None
+        text = str(error)
+        if isinstance(error, InvalidCredentials):
+            which = "authentication" if self.identity is None else "re-authentication"
+            text = (
+                f"Authentication failed during {which} due to invalid credentials with SASL "
+                f"mechanism {self._mechanism}"
+            )
+        if not self._has_requests:
+            return Reply(b"", str(error))
+        answer = SaslAuthenticateResponse(
+            error_code=SaslAuthenticationFailed.code, error_message=text
+        )
+        return Reply(answer, error.reason if isinstance(error, TokenRefused) else str(error))
+
+
+class _OtherMechanism:
+    """The server's end after a handshake with another mechanism than the first."""
+
+    identity: Identity | None = None
+
+    def __init__(self, wanted: str, first: str) -> None:
+        self._text = (
+            f"SASL mechanism '{wanted}' requested by client is not supported for re-authentication "
+            f"of mechanism '{first}'"
+        )
+
+    def respond(self, message: bytes) -> bytes:
+        raise SaslAuthenticationFailed(self._text)
+
+
+def _dotted(principal: Principal) -> str:
+    return f"{principal.kind}.{principal.name}"

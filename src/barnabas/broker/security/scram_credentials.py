@@ -1,0 +1,154 @@
+"""ScramCredentials: the SCRAM credentials of all users, as the metadata tree has them.
+
+Loaded at the first need, then followed by the notifications of config changes. All are kept, so
+that a log-in takes as long for a user that there is not as for one that there is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import Final
+
+from barnabas.cluster import layout
+from barnabas.cluster.loading import children
+from barnabas.cluster.store import MetadataError, MetadataStore, Znode
+from barnabas.cluster.user_nodes import USER_CONFIGS, decoded_user, user_path
+from barnabas.errors import CorruptData, SaslAuthenticationFailed
+from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, SaslServer
+from barnabas.security.scram import (
+    MIN_ITERATIONS,
+    ScramAccount,
+    ScramCredential,
+    ScramServer,
+    ScramUser,
+    decoy_credential,
+    new_salt,
+    parse_credential,
+    principal_of,
+)
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 500  # nodes in one request
+SCRAM_MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
+
+
+class ScramCredentials:
+    """Those of one broker; shared by its listeners."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._by_user: dict[str, Mapping[str, ScramCredential]] | None = None
+        self._decoy_key = new_salt()
+        self._usual_iterations = MIN_ITERATIONS
+
+    # --- logging in ------------------------------------------------------------------------------
+
+    def server(self, mechanism: str) -> SaslServer:
+        """The server's end of a new exchange."""
+        find = partial(self._find, mechanism)
+        return _LoadedFirst(self, ScramServer(mechanism, find, self._decoy))
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._by_user is not None
+
+    def _find(self, mechanism: str, user: ScramUser) -> ScramAccount | None:
+        assert self._by_user is not None, "not loaded"
+        credential = self._by_user.get(user.name, {}).get(mechanism)
+        if credential is None or user.is_token:
+            return None
+        return ScramAccount(credential, Identity(principal_of(user.name)))
+
+    def _decoy(self, user: ScramUser) -> ScramCredential:
+        """A credential that nothing proves, the same each time that the name is tried."""
+        return decoy_credential(self._decoy_key, user.name, self._usual_iterations)
+
+    # --- following the tree ----------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Read all. Raises MetadataError."""
+        names = await children(self._store, USER_CONFIGS)
+        loaded: dict[str, Mapping[str, ScramCredential]] = {}
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            nodes = await self._store.read_many([f"{USER_CONFIGS}/{name}" for name in some])
+            for name, node in zip(some, nodes, strict=True):
+                user = decoded_user(name)
+                if user is not None and (found := _credentials(user, node)):
+                    loaded[user] = found
+        self._by_user = loaded
+        self._count_iterations()
+
+    async def changed(self, name: str) -> None:
+        """Read one user again. Raises MetadataError."""
+        user = decoded_user(name)
+        if self._by_user is None or user is None or "/" in name:
+            return
+        found = _credentials(user, await self._store.read(user_path(user)))
+        if found:
+            self._by_user[user] = found
+        else:
+            self._by_user.pop(user, None)
+        self._count_iterations()
+
+    def _count_iterations(self) -> None:
+        """A decoy has as many iterations as most credentials."""
+        counted = Counter(
+            credential.iterations
+            for found in (self._by_user or {}).values()
+            for credential in found.values()
+        )
+        for iterations, _ in counted.most_common(1):
+            self._usual_iterations = iterations
+
+
+class _LoadedFirst:
+    """An exchange that waits until the credentials are known."""
+
+    __slots__ = ("_credentials", "_server")
+
+    def __init__(self, credentials: ScramCredentials, server: ScramServer) -> None:
+        self._credentials = credentials
+        self._server = server
+
+    @property
+    def identity(self) -> Identity | None:
+        return self._server.identity
+
+    def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
+        if self._credentials.is_loaded:
+            return self._server.respond(message)
+        return self._respond_once_loaded(message)
+
+    async def _respond_once_loaded(self, message: bytes) -> bytes:
+        try:
+            await self._credentials.load()
+        except MetadataError as error:
+            _log.error("nobody can log in by SCRAM: the metadata store does not answer: %s", error)
+            raise SaslAuthenticationFailed(
+                "the broker cannot read the credentials of users at the moment"
+            ) from error
+        return self._server.respond(message)
+
+
+def _credentials(user: str, node: Znode | None) -> dict[str, ScramCredential]:
+    """The credentials of a user's node; none of it is logged."""
+    if node is None:
+        return {}
+    found: dict[str, ScramCredential] = {}
+    try:
+        config = layout.decode_config(user_path(user), node.data)
+    except CorruptData:
+        _log.error("the settings of user %r cannot be read", user)
+        return {}
+    for mechanism in SCRAM_MECHANISMS:
+        if mechanism in config:
+            try:
+                found[mechanism] = parse_credential(mechanism, config[mechanism])
+            except CorruptData as error:
+                _log.error("user %r: %s", user, error)
+    return found

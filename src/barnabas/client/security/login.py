@@ -1,0 +1,165 @@
+"""Logging in to a broker by SASL: the handshake, the mechanism's messages, the end of the session.
+
+    SaslHandshake 1 --> the mechanisms that the broker has
+    SaslAuthenticate --> a challenge, or the end          ... until the mechanism is complete
+
+A refusal is final: SaslAuthenticationFailed, UnsupportedSaslMechanism or IllegalSaslState, with the
+broker's message. Nothing here shows or logs a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.errors import (
+    ConfigError,
+    IllegalSaslState,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+    error_for_code,
+)
+from barnabas.protocol.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from barnabas.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.security.jaas import LoginModule, check_mechanism, parse_jaas
+from barnabas.security.plain import PlainClient
+from barnabas.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SaslClient
+from barnabas.security.scram import ScramClient
+
+if TYPE_CHECKING:
+    from barnabas.client.security.config import SecurityConfig
+    from barnabas.protocol.codec import Message
+
+Ask = Callable[[Api, "Message", int], Awaitable["Message"]]
+"""Sends a request of an API and version; returns the answer."""
+
+_JAAS: Final = "sasl.jaas.config"
+_HANDSHAKE_VERSION: Final = 1
+
+
+def check_login(config: SecurityConfig) -> None:
+    """Raises ConfigError unless the options say who logs in, and how."""
+    mechanism = config.sasl_mechanism
+    if mechanism not in MECHANISMS:
+        hint = " (Kerberos)" if mechanism == "GSSAPI" else ""
+        raise ConfigError(
+            f"sasl.mechanism: {mechanism!r}{hint} is not supported; set one of "
+            f"{', '.join(MECHANISMS)}"
+        )
+    if mechanism == OAUTHBEARER:
+        _token_provider(config)
+    else:
+        _user(config)
+
+
+async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask: Ask) -> int:
+    """Log in on a new connection, or again on one that is; returns how long the session lasts in
+    milliseconds, 0 for ever.
+
+    `broker`: its name for errors; `authenticate`: the version of SaslAuthenticate. Raises the
+    errors above, and those of `ask`.
+    """
+    mechanism = config.sasl_mechanism
+    exchange = await _exchange(config)
+    hello = await ask(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism), _HANDSHAKE_VERSION)
+    assert isinstance(hello, SaslHandshakeResponse)
+    if hello.error_code == IllegalSaslState.code:
+        raise IllegalSaslState(
+            f"{broker}: nobody logs in at this port of the broker: set security.protocol to "
+            "PLAINTEXT or SSL, or use the port of a SASL listener"
+        )
+    if hello.error_code == UnsupportedSaslMechanism.code:
+        raise UnsupportedSaslMechanism(
+            f"{broker} does not offer {mechanism}; set sasl.mechanism to one of "
+            f"{', '.join(hello.mechanisms)}"
+        )
+    if hello.error_code:
+        raise error_for_code(hello.error_code)(f"{broker} refused the SASL handshake")
+    message: bytes | None = exchange.first()
+    lifetime_ms = 0
+    while message is not None:
+        request = SaslAuthenticateRequest(auth_bytes=message)
+        answer = await ask(SASL_AUTHENTICATE, request, authenticate)
+        assert isinstance(answer, SaslAuthenticateResponse)
+        if answer.error_code:
+            kind = error_for_code(answer.error_code)
+            raise kind(f"{broker}: {answer.error_message or kind.meaning}")
+        lifetime_ms = answer.session_lifetime_ms
+        message = exchange.respond(bytes(answer.auth_bytes))
+    return lifetime_ms
+
+
+async def _exchange(config: SecurityConfig) -> SaslClient:
+    mechanism = config.sasl_mechanism
+    if mechanism == OAUTHBEARER:
+        from barnabas.security.oauthbearer import OAuthBearerClient
+
+        return OAuthBearerClient(await _token(_token_provider(config)))
+    user, password, is_token = _user(config)
+    if mechanism == PLAIN:
+        return PlainClient(user, password)
+    return ScramClient(mechanism, user, password, is_token=is_token)
+
+
+def _user(config: SecurityConfig) -> tuple[str, str, bool]:
+    """User and password, and whether they are a delegation token's id and HMAC."""
+    own = (config.sasl_plain_username, config.sasl_plain_password)
+    module = _module(config)
+    if module is None:
+        if not all(own):
+            raise ConfigError(
+                f"{_JAAS} is missing: {config.sasl_mechanism} needs a user and a password, there "
+                "or as sasl_plain_username and sasl_plain_password"
+            )
+        return (*own, False)
+    if any(own):
+        raise ConfigError(f"{_JAAS} and sasl.plain.username are both given: one is enough")
+    try:
+        user, password = module.options["username"], module.options["password"]
+    except KeyError as error:
+        raise ConfigError(f"{_JAAS}: the option {error} is missing") from None
+    is_token = module.options.get("tokenauth", "").lower() == "true"
+    if is_token and config.sasl_mechanism == PLAIN:
+        raise ConfigError(f"{_JAAS}: tokenauth is for SCRAM, and sasl.mechanism is PLAIN")
+    return user, password, is_token
+
+
+def _module(config: SecurityConfig) -> LoginModule | None:
+    if not config.sasl_jaas_config.strip():
+        return None
+    module = parse_jaas(_JAAS, config.sasl_jaas_config)
+    check_mechanism(_JAAS, module, config.sasl_mechanism)
+    return module
+
+
+def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
+    module = _module(config)
+    if module is not None and any(name.startswith("unsecuredLogin") for name in module.options):
+        raise ConfigError(f"{_JAAS}: tokens that nobody has signed are not supported")
+    given = config.sasl_oauth_token_provider
+    provider = getattr(given, "token", given)
+    if not callable(provider):
+        raise ConfigError(
+            "sasl.oauth.token.provider is missing: OAUTHBEARER needs a callable, or an object "
+            "with a method `token`, that returns a token as text"
+        )
+    return provider  # type: ignore[no-any-return]  # checked to be callable
+
+
+async def _token(provider: Callable[[], Any]) -> str:
+    """A fresh token; a plain function runs in a thread, since it may ask a server."""
+    if inspect.iscoroutinefunction(provider):
+        token = await provider()
+    else:
+        token = await asyncio.get_running_loop().run_in_executor(None, provider)
+    if not isinstance(token, str) or not token:
+        raise SaslAuthenticationFailed(
+            f"sasl.oauth.token.provider returned {type(token).__name__}, not a token as text"
+        )
+    return token

@@ -1,0 +1,20 @@
+"""SaslAuthenticate (key 36): one message of a SASL mechanism, and the answer to it (KIP-152).
+
+Version 1 tells how long the session lasts (KIP-368), 2 is flexible.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BYTES, INT16, INT64, STRING
+
+
+class SaslAuthenticateRequest(Message, flexible="2+"):
+    auth_bytes: bytes = field(BYTES)
+
+
+class SaslAuthenticateResponse(Message, flexible="2+"):
+    error_code: int = field(INT16)
+    error_message: str | None = field(STRING, nullable="0+", default=None)
+    auth_bytes: bytes = field(BYTES)
+    session_lifetime_ms: int = field(INT64, versions="1+", ignorable=True)

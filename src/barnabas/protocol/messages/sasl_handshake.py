@@ -1,0 +1,19 @@
+"""SaslHandshake (key 17): the client chooses a SASL mechanism.
+
+After version 0 the messages of the mechanism follow as frames without a header, after version 1 in
+SaslAuthenticate requests (KIP-152).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT16, STRING, Array
+
+
+class SaslHandshakeRequest(Message):
+    mechanism: str = field(STRING)
+
+
+class SaslHandshakeResponse(Message):
+    error_code: int = field(INT16)
+    mechanisms: list[str] = field(Array(STRING))

@@ -1,0 +1,142 @@
+"""Log-in settings in Java's JAAS form, as Kafka's properties have them.
+
+    org.apache.kafka.common.security.plain.PlainLoginModule required
+        username="broker" password="b-secret"
+        user_alice="a-secret";
+
+One module per setting. Errors name the setting and what is wrong, and never show a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from barnabas.errors import ConfigError
+
+_PACKAGE: Final = "org.apache.kafka.common.security"
+_MODULES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        f"{_PACKAGE}.plain.PlainLoginModule": ("PLAIN",),
+        f"{_PACKAGE}.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
+    }
+)
+_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
+_MOST_CHARACTERS: Final = 1024 * 1024
+_TOKEN: Final = re.compile(
+    r"""\s+ | //[^\n]* | \#[^\n]* | /\*.*?\*/        # ignored
+      | (?P<quoted> "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )
+      | (?P<word> [\w.$-]+ )
+      | (?P<sign> [=;] )""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b"})
+
+
+class LoginModule(NamedTuple):
+    """A module's name, and its options, which may hold secrets."""
+
+    name: str
+    options: Mapping[str, str]
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The SASL mechanisms that it is for."""
+        return _MODULES[self.name]
+
+    @property
+    def users(self) -> dict[str, str]:
+        """The passwords of `user_<name>` options, by user."""
+        prefix = "user_"
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.options.items()
+            if name.startswith(prefix)
+        }
+
+    def __repr__(self) -> str:
+        return f"LoginModule({self.name}, {len(self.options)} options, hidden)"
+
+
+def parse_jaas(setting: str, text: str) -> LoginModule:
+    """The module of a `sasl.jaas.config`; `setting` is its full name, for errors.
+
+    Raises ConfigError for another syntax, a module that there is not, and several modules.
+    """
+    if len(text) > _MOST_CHARACTERS:
+        raise ConfigError(f"{setting}: longer than {_MOST_CHARACTERS} characters")
+    tokens = _tokens(setting, text)
+    if len(tokens) < 2:
+        raise _malformed(setting, "it has no login module")
+    name, flag = tokens[0][1], tokens[1][1]
+    if name not in _MODULES:
+        raise ConfigError(
+            f"{setting}: login module {_named(name)} is not supported; there are "
+            f"{', '.join(_MODULES)}"
+        )
+    if flag.lower() not in _FLAGS:
+        raise _malformed(setting, f"the word behind {name} is none of {', '.join(_FLAGS)}")
+    options, at = _options(setting, tokens, 2)
+    if at != len(tokens):
+        raise _malformed(setting, "there is more behind the first semicolon; one module is allowed")
+    return LoginModule(name, MappingProxyType(options))
+
+
+def check_mechanism(setting: str, module: LoginModule, mechanism: str) -> None:
+    """Raises ConfigError if the module is for another mechanism."""
+    if mechanism not in module.mechanisms:
+        raise ConfigError(
+            f"{setting}: {module.name} is for {' and '.join(module.mechanisms)}, "
+            f"and the mechanism is {mechanism}"
+        )
+
+
+def _options(setting: str, tokens: list[tuple[str, str]], at: int) -> tuple[dict[str, str], int]:
+    """The options from this token to the semicolon, and the position behind it."""
+    options: dict[str, str] = {}
+    while at < len(tokens):
+        kind, name = tokens[at]
+        if (kind, name) == ("sign", ";"):
+            return options, at + 1
+        if kind == "sign":
+            raise _malformed(setting, "an option has no name")
+        rest = tokens[at + 1 : at + 3]
+        if len(rest) < 2 or rest[0] != ("sign", "=") or rest[1][0] == "sign":
+            raise _malformed(setting, f"option {len(options) + 1} has no value")
+        if name in options:
+            raise _malformed(setting, f"option {len(options) + 1} repeats a name")
+        options[name] = rest[1][1]
+        at += 3
+    raise _malformed(setting, "the semicolon at its end is missing")
+
+
+def _tokens(setting: str, text: str) -> list[tuple[str, str]]:
+    tokens, at = [], 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise _malformed(setting, f"character {at + 1} is not understood; quote values")
+        at = found.end()
+        kind = found.lastgroup
+        if kind is not None:
+            word = found.group()
+            tokens.append((kind, _unquoted(word[1:-1]) if kind == "quoted" else word))
+    return tokens
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text, flags=re.DOTALL)
+
+
+def _named(name: str) -> str:
+    """A module's name for an error; a text of another kind may be a secret."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name) else "of that name"
+
+
+def _malformed(setting: str, reason: str) -> ConfigError:
+    return ConfigError(
+        f'{setting}: {reason}; it is written MODULE required name="value" ... ; with the semicolon'
+    )

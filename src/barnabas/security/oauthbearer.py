@@ -1,0 +1,92 @@
+"""SASL OAUTHBEARER (RFC 7628, KIP-255): a signed token instead of a password.
+
+    n,,\\x01auth=Bearer <token>\\x01\\x01  -->
+                                      <--  empty, or {"status":"invalid_token"}
+    \\x01 (the error was understood)   -->
+                                      <--  refused
+
+Extensions (`traceId=...`) are accepted, as in Kafka, and decide nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from barnabas.errors import SaslAuthenticationFailed
+from barnabas.security.sasl import Identity, InvalidCredentials
+
+_SEPARATOR: Final = "\x01"
+_UNDERSTOOD: Final = b"\x01"
+_NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_FIRST: Final = re.compile(
+    rf"n,(?:a=(?P<authzid>{_NAME}))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]+=[\x20-\x7e\t\r\n]+\x01)*)\x01"
+)
+_AUTH: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[-_.a-zA-Z0-9]+)")
+_INVALID: Final = '{"status":"invalid_token"}'
+
+Verify = Callable[[str], Awaitable[Identity]]
+"""Whom a token proves; raises InvalidCredentials with a reason for the log."""
+
+
+class TokenRefused(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
+    """The text is for the client, the reason for the log."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class OAuthBearerServer:
+    """The server's end of one exchange."""
+
+    def __init__(self, verify: Verify) -> None:
+        self._verify = verify
+        self._error = ""  # what the client has been told
+        self._reason = ""  # what it has not
+        self.identity: Identity | None = None
+
+    def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
+        if self._error:
+            if message == _UNDERSTOOD:
+                raise TokenRefused(self._error, self._reason)
+            raise InvalidCredentials("an OAUTHBEARER exchange that has failed goes on")
+        found = _FIRST.fullmatch(message.decode("latin-1"))
+        if found is None:
+            raise InvalidCredentials("Invalid OAUTHBEARER client first message")
+        pairs = [pair.partition("=")[::2] for pair in found["pairs"].split(_SEPARATOR) if pair]
+        values = dict(pairs)
+        auth = _AUTH.fullmatch(values.get("auth", ""))
+        if auth is None or len(values) < len(pairs):
+            raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth'")
+        return self._judge(auth["token"], found["authzid"] or "")
+
+    async def _judge(self, token: str, authorization_id: str) -> bytes:
+        try:
+            identity = await self._verify(token)
+        except InvalidCredentials as error:
+            self._error, self._reason = _INVALID, str(error)
+            return _INVALID.encode()
+        if authorization_id not in ("", identity.principal.name):
+            raise SaslAuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different "
+                "from the token's principal name"
+            )
+        self.identity = identity
+        return b""
+
+
+class OAuthBearerClient:
+    """The client's end of one exchange."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def first(self) -> bytes:
+        return f"n,,\x01auth=Bearer {self._token}\x01\x01".encode()
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        """An error of the broker is acknowledged; then it refuses with a text."""
+        return _UNDERSTOOD if challenge else None

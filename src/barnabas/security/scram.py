@@ -1,0 +1,311 @@
+"""SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677), without channel binding, as Kafka uses them.
+
+    n,,n=alice,r=<client>                               -->
+                         <--   r=<client><server>,s=<salt>,i=4096
+    c=biws,r=<client><server>,p=<proof>                 -->
+                         <--   v=<signature of the server>
+
+Passwords are taken as UTF-8 without SASLprep, which Kafka does not apply either: a user whom
+Kafka's tools created must be able to log in here, and the reverse. The same exchange proves a
+delegation token, by the extension `tokenauth=true` (KIP-48): its id is the user, its HMAC the
+password.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from hashlib import new as new_hash
+from hashlib import pbkdf2_hmac
+from hmac import compare_digest
+from hmac import digest as hmac_digest
+from typing import Final, NamedTuple
+
+from barnabas.errors import CorruptData, SaslAuthenticationFailed
+from barnabas.security.acl import Principal
+from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, InvalidCredentials
+
+MIN_ITERATIONS: Final = 4096
+MAX_ITERATIONS: Final = 16_384
+"""Of credentials that are made, as in Kafka: a client has to compute them at each log-in."""
+
+_MOST_CLIENT_ITERATIONS: Final = 1_000_000  # a second of work: no server may ask for more
+_SALT_BYTES: Final = 26  # as long as Kafka's own
+_HASHES: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
+_TYPES: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
+
+_NAME: Final = r"(?:[^=,\0]|=2C|=3D)+"
+_FIRST: Final = re.compile(
+    rf"n,(?:a=(?P<authzid>{_NAME}))?,"
+    rf"(?P<bare>(?:m=[^,]*,)?n=(?P<user>{_NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
+    r"(?P<extensions>(?:,[A-Za-z]+=[^,\0]+)*))"
+)
+_FINAL: Final = re.compile(
+    r"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
+    r"(?:,[A-Za-z]+=[^,\0]+)*),p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+_CHALLENGE: Final = re.compile(
+    r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[A-Za-z0-9+/=]+),i=(?P<iterations>[0-9]{1,10})"
+    r"(?:,[A-Za-z]+=[^,\0]+)*"
+)
+
+
+class ScramCredential(NamedTuple):
+    """What a server keeps of a password: it can verify it, and prove that it can."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return f"ScramCredential({self.iterations} iterations, hidden)"
+
+    def text(self) -> str:
+        """Kafka's form in the metadata tree."""
+        return (
+            f"salt={_base64(self.salt)},stored_key={_base64(self.stored_key)},"
+            f"server_key={_base64(self.server_key)},iterations={self.iterations}"
+        )
+
+
+class ScramUser(NamedTuple):
+    """Whom a server looks up: a user by name, or a delegation token by its id."""
+
+    name: str
+    is_token: bool
+
+
+class ScramAccount(NamedTuple):
+    """What is known of a user: the credential, and whom it proves."""
+
+    credential: ScramCredential
+    identity: Identity
+
+
+def mechanism_of(kind: int) -> str | None:
+    """The mechanism of a number on the wire; None if there is none."""
+    return _TYPES.get(kind)
+
+
+def kind_of(mechanism: str) -> int:
+    """The number on the wire of a mechanism."""
+    return next(kind for kind, name in _TYPES.items() if name == mechanism)
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """PBKDF2 of a password: milliseconds of work."""
+    return pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
+
+
+def credential_from_salted(
+    mechanism: str, salted: bytes, salt: bytes, iterations: int
+) -> ScramCredential:
+    """The credential of a salted password, as an AlterUserScramCredentials request has it."""
+    name = _HASHES[mechanism]
+    stored = _hash(name, hmac_digest(salted, b"Client Key", name))
+    return ScramCredential(salt, stored, hmac_digest(salted, b"Server Key", name), iterations)
+
+
+def new_credential(
+    mechanism: str, password: str, iterations: int = MIN_ITERATIONS
+) -> ScramCredential:
+    """A credential for a password, with a new salt."""
+    salt = new_salt()
+    salted = salted_password(mechanism, password, salt, iterations)
+    return credential_from_salted(mechanism, salted, salt, iterations)
+
+
+def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
+    """A credential that nothing proves, for a name that nobody has: always the same salt, which
+    follows from a secret key, so that asking twice does not show it."""
+    salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
+    return ScramCredential(salt, bytes(32), bytes(32), iterations)
+
+
+def new_salt() -> bytes:
+    return secrets.token_bytes(_SALT_BYTES)
+
+
+def parse_credential(mechanism: str, text: str) -> ScramCredential:
+    """A credential in Kafka's form. Raises CorruptData, which does not show it."""
+    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    try:
+        salt, stored, server = (
+            b64decode(parts[name], validate=True) for name in ("salt", "stored_key", "server_key")
+        )
+        iterations = int(parts["iterations"])
+    except (KeyError, ValueError):
+        raise CorruptData(f"a {mechanism} credential cannot be read") from None
+    size = len(_hash(_HASHES[mechanism], b""))
+    if len(stored) != size or len(server) != size or not salt or iterations < MIN_ITERATIONS:
+        raise CorruptData(
+            f"a {mechanism} credential has keys of {len(stored)} and {len(server)} bytes and "
+            f"{iterations} iterations; it needs {size} and at least {MIN_ITERATIONS}"
+        )
+    return ScramCredential(salt, stored, server, iterations)
+
+
+class ScramServer:
+    """The server's end of one exchange.
+
+    A user that there is not goes through the same exchange as a wrong password, with the same
+    answers: `decoy` makes a credential for the name that nothing can prove.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        find: Callable[[ScramUser], ScramAccount | None],
+        decoy: Callable[[ScramUser], ScramCredential],
+    ) -> None:
+        self._hash_name = _HASHES[mechanism]
+        self._find = find
+        self._decoy = decoy
+        self._nonce = ""
+        self._signed = ""  # the first two messages
+        self._credential: ScramCredential | None = None
+        self._found: Identity | None = None
+        self._is_over = False
+        self.identity: Identity | None = None
+
+    def respond(self, message: bytes) -> bytes:
+        if self._is_over:
+            raise InvalidCredentials("a SCRAM exchange that is over goes on")
+        try:
+            text = message.decode()
+        except UnicodeDecodeError:
+            raise InvalidCredentials("a SCRAM message that is not UTF-8") from None
+        if self._credential is None:
+            return self._first(text).encode()
+        self._is_over = True
+        return self._final(text, self._credential).encode()
+
+    def _first(self, text: str) -> str:
+        found = _FIRST.fullmatch(text)
+        if found is None:
+            # Also a channel binding (p=) or one that the client misses (y): neither is offered.
+            raise InvalidCredentials("Invalid SCRAM client first message format")
+        user = unescaped(found["user"])
+        authorization_id = unescaped(found["authzid"] or "")
+        if authorization_id not in ("", user):
+            raise SaslAuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different "
+                "from username"
+            )
+        extensions = dict(
+            part.partition("=")[::2] for part in found["extensions"].split(",") if part
+        )
+        if found["bare"].startswith("m="):
+            raise InvalidCredentials("a SCRAM message with a mandatory extension, which is unknown")
+        wanted = ScramUser(user, extensions.get("tokenauth", "").lower() == "true")
+        account = self._find(wanted)
+        decoy = self._decoy(wanted)  # also for a known user: it costs the same time
+        self._credential = credential = decoy if account is None else account.credential
+        self._found = None if account is None else account.identity
+        self._nonce = found["nonce"] + new_nonce()
+        challenge = f"r={self._nonce},s={_base64(credential.salt)},i={credential.iterations}"
+        self._signed = f"{found['bare']},{challenge}"
+        return challenge
+
+    def _final(self, text: str, credential: ScramCredential) -> str:
+        found = _FINAL.fullmatch(text)
+        if found is None:
+            raise InvalidCredentials("Invalid SCRAM client final message format")
+        if not compare_digest(found["nonce"], self._nonce):
+            raise InvalidCredentials("Invalid client nonce in the final client message")
+        if _unbase64(found["binding"])[:2] != b"n,":
+            raise InvalidCredentials("the channel binding is not that of the first message")
+        signed = f"{self._signed},{found['unproved']}".encode()
+        signature = hmac_digest(credential.stored_key, signed, self._hash_name)
+        client_key = _xor(_unbase64(found["proof"]), signature)
+        is_right = compare_digest(_hash(self._hash_name, client_key), credential.stored_key)
+        if self._found is None or not is_right:
+            raise InvalidCredentials("Invalid client credentials")
+        self.identity = self._found
+        return f"v={_base64(hmac_digest(credential.server_key, signed, self._hash_name))}"
+
+
+class ScramClient:
+    """The client's end of one exchange; verifies the server's signature as well."""
+
+    def __init__(self, mechanism: str, user: str, password: str, *, is_token: bool = False) -> None:
+        self._mechanism = mechanism
+        self._password = password
+        self._nonce = new_nonce()
+        extensions = ",tokenauth=true" if is_token else ""
+        self._bare = f"n={escaped(user)},r={self._nonce}{extensions}"
+        self._signature: bytes | None = None
+
+    def first(self) -> bytes:
+        return f"n,,{self._bare}".encode()
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        text = challenge.decode("utf-8", "replace")
+        if self._signature is not None:
+            is_right = compare_digest(challenge, b"v=" + b64encode(self._signature))
+            if not is_right:
+                raise InvalidCredentials("the broker does not know the password: is it genuine?")
+            return None
+        found = _CHALLENGE.fullmatch(text)
+        if found is None:
+            raise InvalidCredentials("the broker's SCRAM challenge is malformed")
+        nonce, iterations = found["nonce"], int(found["iterations"])
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise InvalidCredentials("the broker's SCRAM challenge is for another exchange")
+        if not MIN_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
+            raise InvalidCredentials(
+                f"the broker demands {iterations} iterations; from {MIN_ITERATIONS} to "
+                f"{_MOST_CLIENT_ITERATIONS} are accepted"
+            )
+        salted = salted_password(
+            self._mechanism, self._password, _unbase64(found["salt"]), iterations
+        )
+        name = _HASHES[self._mechanism]
+        unproved = f"c=biws,r={nonce}"
+        signed = f"{self._bare},{text},{unproved}".encode()
+        client_key = hmac_digest(salted, b"Client Key", name)
+        proof = _xor(client_key, hmac_digest(_hash(name, client_key), signed, name))
+        self._signature = hmac_digest(hmac_digest(salted, b"Server Key", name), signed, name)
+        return f"{unproved},p={_base64(proof)}".encode()
+
+
+def new_nonce() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def escaped(name: str) -> str:
+    """A user's name as SCRAM writes it."""
+    return name.replace("=", "=3D").replace(",", "=2C")
+
+
+def unescaped(name: str) -> str:
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def principal_of(user: str) -> Principal:
+    return Principal("User", user)
+
+
+def _hash(name: str, data: bytes) -> bytes:
+    return new_hash(name, data).digest()
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    if len(one) != len(other):
+        raise InvalidCredentials("a proof of another length than the hash")
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def _unbase64(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except Base64Error:
+        raise InvalidCredentials("a SCRAM message with bad base64") from None

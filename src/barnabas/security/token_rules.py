@@ -1,0 +1,141 @@
+"""Whether a JSON web token proves somebody: signature, issuer, audience, times, scope. Pure.
+
+Only signatures by a private key count: `none` proves nothing, and HS256 with a public key as its
+secret would let everybody sign. Reasons are for the broker's log, and show nothing of the token.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from barnabas.errors import ConfigError
+from barnabas.security.acl import Principal
+from barnabas.security.sasl import Identity, InvalidCredentials
+
+ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+_PUBLIC_KINDS: Final = ("RSA", "EC", "OKP")
+_MOST_BYTES: Final = 64 * 1024
+_MISSING_LIBRARY: Final = (
+    "sasl.enabled.mechanisms: OAUTHBEARER needs joserfc: pip install 'barnabas[security]'"
+)
+
+
+class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED"):
+    """The token is signed by a key that is not among those known: new ones may have come."""
+
+
+class TokenRules(NamedTuple):
+    """What a token has to say."""
+
+    audiences: Sequence[str] = ()  # one of them; none: any token
+    issuer: str = ""  # "": any
+    clock_skew_ms: int = 30_000
+    subject_claim: str = "sub"
+    scope_claim: str = "scope"
+
+
+def check_library() -> None:
+    """Raises ConfigError without the library that verifies signatures."""
+    try:
+        import joserfc  # noqa: F401  (an optional dependency, loaded by those who need it)
+    except ImportError:
+        raise ConfigError(_MISSING_LIBRARY) from None
+
+
+def parse_keys(text: bytes) -> list[Any]:
+    """The public keys of a JWKS document. Raises ValueError."""
+    from joserfc.jwk import JWKRegistry
+
+    document = json.loads(text)
+    rows = document["keys"] if isinstance(document, dict) and "keys" in document else None
+    if not isinstance(rows, list):
+        raise ValueError("it has no list `keys`")
+    public = [row for row in rows if isinstance(row, dict) and row.get("kty") in _PUBLIC_KINDS]
+    for_signatures = [row for row in public if row.get("use", "sig") == "sig"]
+    if not for_signatures:
+        raise ValueError("it has no public key for signatures")
+    return [JWKRegistry.import_key(row) for row in for_signatures]
+
+
+def verify_token(token: str, keys: Sequence[Any], rules: TokenRules, now_ms: int) -> Identity:
+    """Whom the token proves. Raises InvalidCredentials, UnknownKey."""
+    if len(token) > _MOST_BYTES:
+        raise InvalidCredentials(f"a token of more than {_MOST_BYTES} bytes")
+    return _identity(_claims(token, keys), rules, now_ms)
+
+
+def _claims(token: str, keys: Sequence[Any]) -> Mapping[str, Any]:
+    from joserfc import jwt
+    from joserfc.errors import JoseError
+
+    header = _header(token)
+    if header.get("alg") not in ALGORITHMS:
+        raise InvalidCredentials("a token that is not signed by a private key's algorithm")
+    wanted = header.get("kid")
+    found = [key for key in keys if wanted is None or key.kid in (None, wanted)]
+    for key in found:
+        try:
+            return dict(jwt.decode(token, key, algorithms=list(ALGORITHMS)).claims)
+        except (JoseError, ValueError, TypeError, KeyError):
+            continue  # of another kind, or not its signature
+    if wanted is not None and not found:
+        raise UnknownKey("a token signed by a key that is not known")
+    raise InvalidCredentials("a token whose signature is not valid")
+
+
+def _header(token: str) -> Mapping[str, Any]:
+    """What a token says of itself, before anything of it is believed."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise InvalidCredentials("a token that is no signed JSON web token")
+    try:
+        padded = parts[0] + "=" * (-len(parts[0]) % 4)
+        header = json.loads(base64.urlsafe_b64decode(padded))
+    except (ValueError, RecursionError):
+        raise InvalidCredentials("a token whose header cannot be read") from None
+    if not isinstance(header, dict):
+        raise InvalidCredentials("a token whose header is no object")
+    return header
+
+
+def _identity(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Identity:
+    skew_ms = rules.clock_skew_ms
+    expires_ms = _time_ms(claims, "exp")
+    issued_ms = _time_ms(claims, "iat")
+    if expires_ms is None or issued_ms is None:
+        raise InvalidCredentials("a token without the times exp and iat")
+    if expires_ms + skew_ms <= now_ms:
+        raise InvalidCredentials("a token that has expired")
+    begins_ms = max(issued_ms, _time_ms(claims, "nbf") or issued_ms)
+    if begins_ms - skew_ms > now_ms:
+        raise InvalidCredentials("a token of the future")
+    if rules.issuer and claims.get("iss") != rules.issuer:
+        raise InvalidCredentials("a token of another issuer")
+    audience = claims.get("aud")
+    audiences = audience if isinstance(audience, list) else [audience]
+    if rules.audiences and not any(one in rules.audiences for one in audiences):
+        raise InvalidCredentials("a token for another audience")
+    scope = claims.get(rules.scope_claim, "")
+    if not isinstance(scope, str) and not (
+        isinstance(scope, list) and all(isinstance(each, str) for each in scope)
+    ):
+        raise InvalidCredentials("a token whose scope is neither text nor a list of texts")
+    subject = claims.get(rules.subject_claim)
+    if not isinstance(subject, str) or not subject.strip():
+        raise InvalidCredentials("a token without a subject")
+    return Identity(Principal("User", subject.strip()), expires_at_ms=expires_ms)
+
+
+def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**40:
+        raise InvalidCredentials(f"a token whose {name} is no time")
+    return int(value * 1000)

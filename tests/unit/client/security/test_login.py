@@ -1,0 +1,96 @@
+"""Our client at a listener with SASL: in, refused at once, and logged in again in time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barnabas import Broker
+from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer
+from barnabas.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from barnabas.types import TopicPartition
+
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_alice="planted-secret-4";'
+)
+SETTINGS = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
+    "connections.max.reauth.ms": "1200",
+}
+ALICE: dict[str, Any] = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": "alice",
+    "sasl_plain_password": "planted-secret-4",
+}
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Broker]:
+    with Broker(config=SETTINGS) as broker:
+        yield broker
+
+
+def test_se_3_producer_consumer_and_admin_log_in_again_and_again(secured: Broker) -> None:
+    """KIP-368: requests are held back meanwhile, and none is lost or doubled."""
+    servers, until = secured.bootstrap_servers, time.monotonic() + 2.5
+    count = 0
+    with SyncProducer(servers, **ALICE, linger_ms=1) as producer:
+        while time.monotonic() < until:
+            producer.send("renewed", b"%d" % count)
+            count += 1
+            time.sleep(0.002)
+        producer.flush()
+    with SyncConsumer(servers, auto_offset_reset="earliest", **ALICE) as consumer:
+        consumer.assign([TopicPartition("renewed", 0)])
+        values: list[bytes | None] = []
+        while len(values) < count:
+            values += [record.value for record in consumer.poll(1000)]
+    assert values == [b"%d" % number for number in range(count)]
+    with SyncAdmin(servers, **ALICE) as admin:
+        assert "renewed" in admin.list_topics()
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "text"),
+    [
+        (
+            {"sasl_plain_password": "planted-secret-5"},
+            SaslAuthenticationFailed,
+            "Authentication failed: Invalid username or password",
+        ),
+        (
+            {"sasl_mechanism": "SCRAM-SHA-256"},
+            SaslAuthenticationFailed,
+            "invalid credentials with SASL mechanism SCRAM-SHA-256",
+        ),
+        (
+            {"sasl_mechanism": "SCRAM-SHA-512"},
+            UnsupportedSaslMechanism,
+            "does not offer SCRAM-SHA-512; set sasl.mechanism to one of PLAIN, SCRAM-SHA-256",
+        ),
+    ],
+)
+def test_se_3_a_refusal_is_final_and_has_the_brokers_words(
+    secured: Broker,
+    changed: dict[str, str],
+    error: type[Exception],
+    text: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(error, match=text) as raised:
+        SyncProducer(secured.bootstrap_servers, **{**ALICE, **changed}).send("t", b"x")
+    assert "planted-secret" not in f"{raised.value!r} {caplog.text}"
+
+
+def test_se_3_who_logs_in_where_nobody_does_is_told_what_to_do() -> None:
+    with Broker() as open_to_all, pytest.raises(IllegalSaslState, match=r"set security\.protocol"):
+        SyncProducer(open_to_all.bootstrap_servers, **ALICE).send("t", b"x")

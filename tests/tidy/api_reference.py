@@ -85,6 +85,7 @@ PAGES = (
             _admin("group_admin", "GroupAdmin", "Groups and their offsets"),
             _admin("partition_admin", "PartitionAdmin", "Elections and reassignments"),
             _admin("replica_admin", "ReplicaAdmin", "Replicas"),
+            _admin("scram_admin", "ScramAdmin", "Credentials of users"),
             _admin("transaction_admin", "TransactionAdmin", "Transactions"),
             *(
                 Item("client/admin/admin.py", name)
@@ -119,6 +120,8 @@ PAGES = (
             ),
             Item("client/admin/partition_admin.py", "Reassignment"),
             Item("client/admin/replica_admin.py", "ReplicaEnd"),
+            Item("client/admin/scram_admin.py", "UserScramCredentialUpsertion"),
+            Item("client/admin/scram_admin.py", "UserScramCredentialDeletion"),
             Item("client/admin/transaction_admin.py", "TransactionListing"),
             Item("client/admin/transaction_admin.py", "TransactionDescription"),
             Item("client/admin/transaction_admin.py", "ProducerState"),
@@ -129,6 +132,7 @@ PAGES = (
             ("client/arguments.py", "Partitions"),
             ("client/admin/admin_arguments.py", "ConfigText"),
             ("client/admin/admin_arguments.py", "ConfigOperations"),
+            ("client/admin/scram_admin.py", "ScramAlteration"),
         ),
     ),
     Page(

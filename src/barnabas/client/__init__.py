@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from barnabas.client.admin.admin import Admin, ConfigOperation, ConfigResource, NewTopic
+    from barnabas.client.admin.scram_admin import (
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )
     from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
     from barnabas.client.consumer.consumer import Consumer
     from barnabas.client.consumer.fetched import ConsumerRecord
@@ -45,6 +49,8 @@ __all__ = [
     "SyncConsumer",
     "SyncProducer",
     "TopicPartition",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
 ]
 
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
@@ -68,6 +74,8 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "SyncConsumer": "barnabas.client.sync.producer",
         "SyncProducer": "barnabas.client.sync.producer",
         "TopicPartition": "barnabas.types",
+        "UserScramCredentialDeletion": "barnabas.client.admin.scram_admin",
+        "UserScramCredentialUpsertion": "barnabas.client.admin.scram_admin",
     }
 )
 

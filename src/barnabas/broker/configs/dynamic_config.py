@@ -46,6 +46,7 @@ from barnabas.cluster.store import (
     Set,
     Znode,
 )
+from barnabas.cluster.user_nodes import encoded_user
 from barnabas.config import BrokerConfig, topic_keys, topic_warnings
 from barnabas.errors import (
     BarnabasError,
@@ -227,6 +228,18 @@ class DynamicConfig:
             return wanted
 
         await self._alter(entity, decide, None, validate_only)
+
+    async def alter_user(self, user: str, edit: Edit) -> None:
+        """Change a user's credentials or quotas; returns when this broker knows. Its settings are
+        secrets, so none is shown in an error.
+
+        Raises InvalidConfig if what is there cannot be read, and whatever `edit` raises.
+        """
+        entity = config_changes.entity(config_changes.USERS, encoded_user(user))
+        try:
+            await self._alter(entity, edit, None, validate_only=False)
+        except CorruptData:
+            raise InvalidConfig(f"the settings of user {user!r} cannot be read") from None
 
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
         """Raises ConfigError if the broker, or one of its topics, could not live with it."""

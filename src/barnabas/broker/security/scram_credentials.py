@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from barnabas.cluster import layout
 from barnabas.cluster.loading import children
 from barnabas.cluster.store import MetadataError, MetadataStore, Znode
 from barnabas.cluster.user_nodes import USER_CONFIGS, decoded_user, user_path
-from barnabas.errors import CorruptData, SaslAuthenticationFailed
+from barnabas.errors import BrokerNotAvailable, CorruptData
 from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, SaslServer
 from barnabas.security.scram import (
     MIN_ITERATIONS,
@@ -36,12 +36,16 @@ _AT_ONCE: Final = 500  # nodes in one request
 SCRAM_MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
 
 
+Users = dict[str, Mapping[str, ScramCredential]]
+"""Credentials by user and mechanism."""
+
+
 class ScramCredentials:
     """Those of one broker; shared by its listeners."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
-        self._by_user: dict[str, Mapping[str, ScramCredential]] | None = None
+        self._by_user: Users | None = None
         self._decoy_key = new_salt()
         self._usual_iterations = MIN_ITERATIONS
 
@@ -71,16 +75,7 @@ class ScramCredentials:
 
     async def load(self) -> None:
         """Read all. Raises MetadataError."""
-        names = await children(self._store, USER_CONFIGS)
-        loaded: dict[str, Mapping[str, ScramCredential]] = {}
-        for start in range(0, len(names), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            nodes = await self._store.read_many([f"{USER_CONFIGS}/{name}" for name in some])
-            for name, node in zip(some, nodes, strict=True):
-                user = decoded_user(name)
-                if user is not None and (found := _credentials(user, node)):
-                    loaded[user] = found
-        self._by_user = loaded
+        self._by_user = await load_credentials(self._store)
         self._count_iterations()
 
     async def changed(self, name: str) -> None:
@@ -128,11 +123,24 @@ class _LoadedFirst:
         try:
             await self._credentials.load()
         except MetadataError as error:
-            _log.error("nobody can log in by SCRAM: the metadata store does not answer: %s", error)
-            raise SaslAuthenticationFailed(
-                "the broker cannot read the credentials of users at the moment"
-            ) from error
+            # No answer: a refusal would be final for the client.
+            raise BrokerNotAvailable(f"the credentials of users cannot be read: {error}") from error
         return self._server.respond(message)
+
+
+async def load_credentials(store: MetadataStore, users: Sequence[str] | None = None) -> Users:
+    """The credentials of these users (None: of all) that have any. Raises MetadataError."""
+    if users is None:
+        names = map(decoded_user, await children(store, USER_CONFIGS))
+        users = [user for user in names if user is not None]
+    loaded: Users = {}
+    for start in range(0, len(users), _AT_ONCE):
+        some = users[start : start + _AT_ONCE]
+        nodes = await store.read_many([user_path(user) for user in some])
+        for user, node in zip(some, nodes, strict=True):
+            if found := _credentials(user, node):
+                loaded[user] = found
+    return loaded
 
 
 def _credentials(user: str, node: Znode | None) -> dict[str, ScramCredential]:

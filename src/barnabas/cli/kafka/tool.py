@@ -71,6 +71,9 @@ def at_servers(given: Given) -> Line:
     return ["--bootstrap-server", servers(given)]
 
 
+"""Options of security are never left out: the client has them, or refuses them."""
+
+
 def file_configs(given: Given, option: str) -> dict[str, str]:
     """The properties in a file of client configs; none without the option.
 

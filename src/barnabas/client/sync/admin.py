@@ -19,6 +19,7 @@ from barnabas.client.admin.admin_arguments import ConfigOperations, Names
 from barnabas.client.admin.group_admin import GroupDescription, GroupListing
 from barnabas.client.admin.partition_admin import Reassignment
 from barnabas.client.admin.replica_admin import ReplicaEnd
+from barnabas.client.admin.scram_admin import ScramAlteration
 from barnabas.client.admin.transaction_admin import (
     ProducerState,
     TransactionDescription,
@@ -211,6 +212,18 @@ class SyncAdmin(BlockingClient[Admin]):
 
     def delete_group_offsets(self, group_id: str, partitions: Partitions) -> None:
         self._thread.run(self._client.delete_group_offsets(group_id, partitions))
+
+    # ---- credentials ----
+
+    def describe_user_scram_credentials(
+        self, users: Names | None = None
+    ) -> dict[str, dict[str, int]]:
+        return self._thread.run(self._client.describe_user_scram_credentials(users))
+
+    def alter_user_scram_credentials(
+        self, alterations: ScramAlteration | Iterable[ScramAlteration]
+    ) -> None:
+        self._thread.run(self._client.alter_user_scram_credentials(alterations))
 
     # ---- transactions ----
 

@@ -1,0 +1,101 @@
+"""What an AlterUserScramCredentials request wants of each user, and what of it cannot be. Pure.
+
+A user's changes are made together or not at all, and a user's error does not stop the others. The
+rules and texts are Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.errors import (
+    DuplicateResource,
+    KafkaError,
+    ResourceNotFound,
+    UnacceptableCredential,
+    UnsupportedSaslMechanism,
+)
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from barnabas.security.scram import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    credential_from_salted,
+    mechanism_of,
+)
+
+NO_NAME = "Username must not be empty"
+
+
+class ScramChange(NamedTuple):
+    """What becomes of one user's credentials, by mechanism: the new text, or None to delete it."""
+
+    texts: Mapping[str, str | None]
+
+    def edit(self, current: Mapping[str, str]) -> dict[str, str]:
+        """The user's settings after it. Raises ResourceNotFound."""
+        wanted = dict(current)
+        for mechanism, text in self.texts.items():
+            if text is not None:
+                wanted[mechanism] = text
+            elif wanted.pop(mechanism, None) is None:
+                raise ResourceNotFound("Attempt to delete a user credential that does not exist")
+        return wanted
+
+    def __repr__(self) -> str:
+        return f"ScramChange({', '.join(self.texts)})"
+
+
+def changes_of(
+    request: AlterUserScramCredentialsRequest,
+) -> tuple[dict[str, ScramChange], dict[str, KafkaError]]:
+    """The changes by user, and the errors of the others."""
+    wanted: dict[str, dict[str, str | None]] = {}
+    errors: dict[str, KafkaError] = {}
+    duplicates: dict[str, KafkaError] = {}
+
+    def note(user: str, mechanism: str, text: str | None) -> None:
+        of_user = wanted.setdefault(user, {})
+        if mechanism in of_user:
+            duplicates[user] = DuplicateResource(
+                "A user credential cannot be altered twice in the same request"
+            )
+        of_user[mechanism] = text
+
+    for deletion in request.deletions:
+        try:
+            note(deletion.name, _mechanism(deletion.name, deletion.mechanism), None)
+        except KafkaError as error:
+            errors[deletion.name] = error
+    for upsertion in request.upsertions:
+        try:
+            mechanism = _mechanism(upsertion.name, upsertion.mechanism)
+            note(upsertion.name, mechanism, _text(mechanism, upsertion))
+        except KafkaError as error:
+            errors[upsertion.name] = error
+    errors = {**duplicates, **errors}
+    return {user: ScramChange(wanted[user]) for user in wanted if user not in errors}, errors
+
+
+def _mechanism(user: str, kind: int) -> str:
+    if not user:
+        raise UnacceptableCredential(NO_NAME)
+    mechanism = mechanism_of(kind)
+    if mechanism is None:
+        raise UnsupportedSaslMechanism("Unknown SCRAM mechanism")
+    return mechanism
+
+
+def _text(mechanism: str, upsertion: ScramCredentialUpsertion) -> str:
+    iterations = upsertion.iterations
+    if iterations < MIN_ITERATIONS:
+        raise UnacceptableCredential("Too few iterations")
+    if iterations > MAX_ITERATIONS:
+        raise UnacceptableCredential("Too many iterations")
+    salt, salted = bytes(upsertion.salt), bytes(upsertion.salted_password)
+    if not salt or not salted:
+        raise UnacceptableCredential("Salt and salted password must not be empty")
+    return credential_from_salted(mechanism, salted, salt, iterations).text()

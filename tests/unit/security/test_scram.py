@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hmac
 from collections.abc import Callable
 
 import pytest
@@ -179,6 +180,22 @@ def test_se_3_a_changed_final_message_is_refused(account: Account, attack: str) 
     with pytest.raises(InvalidCredentials):
         server.respond(ATTACKS[attack](final.decode()).encode())
     assert server.identity is None
+
+
+def test_se_3_an_old_librdkafka_that_repeats_its_nonce_gets_in(account: Account) -> None:
+    """As in Kafka 3.9, which compares the nonce's end; it is signed as it is sent."""
+    mechanism, credential = account
+    name = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}[mechanism]
+    server = server_of(account)
+    challenge = server.respond(b"n,,n=alice,r=own").decode()
+    final = f"c=biws,r=own{challenge.split(',')[0][2:]}"
+    salted = salted_password(mechanism, PASSWORD, credential.salt, credential.iterations)
+    client_key = hmac.digest(salted, b"Client Key", name)
+    signed = f"n=alice,r=own,{challenge},{final}".encode()
+    signature = hmac.digest(credential.stored_key, signed, name)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    server.respond(f"{final},p={base64.b64encode(proof).decode()}".encode())
+    assert server.identity is not None
 
 
 def test_se_3_a_replayed_or_reordered_exchange_is_refused(account: Account) -> None:

@@ -11,7 +11,6 @@ import asyncio
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import NONE, ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -19,6 +18,7 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from barnabas.security.acl import CLUSTER_NAME
 from barnabas.types import TopicPartition
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.directory_moves import DirectoryMoves
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.partitions.throttles import Throttles
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
     from barnabas.broker.runtime.watched_clock import WatchedClock
     from barnabas.broker.security.authorization import Authorizer
     from barnabas.clock import Random
@@ -56,6 +57,7 @@ class Node(NamedTuple):
     internal_topics: InternalTopics
     controller: ControllerRunner
     dynamic_config: DynamicConfig
+    quotas: ClientQuotas
 
     @property
     def broker_id(self) -> int:

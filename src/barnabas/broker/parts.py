@@ -61,6 +61,8 @@ from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.partitions.role_changes import RoleChanges
 from barnabas.broker.partitions.throttles import Throttles
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.quotas.stored_quotas import StoredQuotas
 from barnabas.broker.replication.alter_partition import (
     AlterPartition,
     ControllerApproval,
@@ -242,10 +244,16 @@ class NetworkParts:
             control.controller,
             _obey_config(partitions, control, self.connections),
         )
+        quotas = ClientQuotas(config.value, clock)
+        stored_quotas = StoredQuotas(store, quotas)
+        for kind in stored_quotas.kinds:
+            self.dynamic_config.follow(kind, stored_quotas)
         self.endpoints, auto_advertised = advertised_endpoints(
             config.value, [each.listener for each in bound]
         )
-        self.node = _make_node(ground, partitions, control, self.dynamic_config, auto_advertised)
+        self.node = _make_node(
+            ground, partitions, control, (self.dynamic_config, quotas), auto_advertised
+        )
         memory = MemoryPool(config.int("queued.max.request.bytes"))
         log_ins = _log_ins(ground, config.value, self.dynamic_config, bound)
         self.routers = [
@@ -308,9 +316,10 @@ def _make_node(
     ground: Ground,
     partitions: PartitionParts,
     control: ControllerParts,
-    dynamic_config: DynamicConfig,
+    configured: tuple[DynamicConfig, ClientQuotas],
     auto_advertised: frozenset[str],
 ) -> Node:
+    dynamic_config, quotas = configured
     seams, view, store = ground.seams, ground.view, ground.store
     config = partitions.replicas.config
     replicas, coordinators, others = (
@@ -344,6 +353,7 @@ def _make_node(
         internal_topics=InternalTopics(control.controller.auto_create_topics),
         controller=control.controller,
         dynamic_config=dynamic_config,
+        quotas=quotas,
     )
 
 

@@ -14,6 +14,7 @@ from barnabas.config.coordinator_keys import COORDINATOR_KEYS
 from barnabas.config.key import ConfigKey, table, unknown_key
 from barnabas.config.log_keys import LOG_KEYS
 from barnabas.config.network_keys import NETWORK_KEYS, PER_LISTENER
+from barnabas.config.quota_keys import QUOTA_KEYS
 from barnabas.config.replication_keys import REPLICATION_KEYS
 from barnabas.config.zookeeper_keys import ZOOKEEPER_KEYS
 
@@ -51,6 +52,7 @@ _EFFECTIVE: Mapping[str, ConfigKey] = {
     **NETWORK_KEYS,
     **LOG_KEYS,
     **COORDINATOR_KEYS,
+    **QUOTA_KEYS,
     **REPLICATION_KEYS,
     **ZOOKEEPER_KEYS,
 }

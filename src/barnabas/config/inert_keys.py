@@ -140,11 +140,6 @@ _NETWORK = (
     ("socket.connection.setup.timeout.ms", "long", 10000, "",
      "Time to set up a connection to another broker."),
     ("client.quota.callback.class", "class", None, "", "Java class that sets quotas."),
-    ("controller.quota.window.num", "int", 11, "[1,...]",
-     "Windows over which topic changes are measured."),
-    ("controller.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
-    ("quota.window.num", "int", 11, "[1,...]", "Windows over which clients are measured."),
-    ("quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
     ("telemetry.max.bytes", "int", 1048576, "[1,...]", "Largest report of a client's metrics."),
 )  # fmt: skip
 

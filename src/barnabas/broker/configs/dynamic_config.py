@@ -18,6 +18,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -103,8 +104,8 @@ class EntityConfigs(Protocol):
         """Read those of all. Raises MetadataError."""
         ...
 
-    async def changed(self, name: str) -> None:
-        """Read those of one again, by its name in the tree. Raises MetadataError."""
+    async def changed(self, path: str) -> None:
+        """Read those of one again, by its path below `/config`. Raises MetadataError."""
         ...
 
 
@@ -145,7 +146,7 @@ class DynamicConfig:
         self._logs = logs
         self._controller = controller
         self._listeners = listeners
-        self._followed: dict[str, EntityConfigs] = {}
+        self._followed: dict[str, list[EntityConfigs]] = {}  # by kind
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
         self._pending: dict[str, None] = {}  # entities that have changed, in their order
         self._due = asyncio.Event()
@@ -155,7 +156,7 @@ class DynamicConfig:
 
     def follow(self, kind: str, configs: EntityConfigs) -> None:
         """Notify of the settings of entities of a kind (`users`); called before `start`."""
-        self._followed[kind] = configs
+        self._followed.setdefault(kind, []).append(configs)
 
     async def start(self) -> None:
         """Bring into force what the tree holds for brokers; its topics have been loaded."""
@@ -163,7 +164,8 @@ class DynamicConfig:
         for name in await children(self._store, config_changes.CHANGES):
             self._seen_at_ms[name] = now_ms
         await self._take_up_brokers()
-        for configs in self._followed.values():
+        keepers = chain.from_iterable(self._followed.values())
+        for configs in {id(each): each for each in keepers}.values():
             await configs.load()
         for topic in self._view.image.topics.values():
             _tell_unusable(topic.name, topic.config)
@@ -379,10 +381,10 @@ class DynamicConfig:
         kind, _, name = entity.partition("/")
         if kind == config_changes.TOPICS:
             await self._take_up_topic(name)
-        elif kind in self._followed:
-            await self._followed[kind].changed(name)
         elif entity in self._own_entities:
             await self._take_up_brokers()
+        for configs in self._followed.get(kind, ()):
+            await configs.changed(entity)
 
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:

@@ -18,6 +18,7 @@ from typing import Any, cast
 from barnabas.broker.context import Context
 from barnabas.broker.fetching.consumer_readers import ConsumerReader, RackReader
 from barnabas.broker.fetching.fetch_pass import TOPIC_IDS, FetchPass
+from barnabas.broker.fetching.fetch_quota import most_bytes, throttle_ms
 from barnabas.broker.fetching.fetch_reader import CONSUMER, END_PROBE, FetchReader
 from barnabas.broker.fetching.parked_fetch import ParkedFetch
 from barnabas.broker.fetching.read_budget import ReadBudget
@@ -82,6 +83,7 @@ class _Fetch:
     __slots__ = (
         "_context",
         "_epoch",
+        "_has_quota",
         "_max_bytes",
         "_min_bytes",
         "_replica_id",
@@ -95,6 +97,9 @@ class _Fetch:
         self._request = request
         self._replica_id = _replica_id(context, request)
         self._max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
+        self._has_quota = context.node.quotas.is_active and self._replica_id < 0
+        if self._has_quota:
+            self._max_bytes = most_bytes(context, self._max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
         self._epoch = request.session_epoch
@@ -218,6 +223,10 @@ class _Fetch:
             return FetchResponse(
                 error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
             )
+        if self._has_quota and (wait_ms := throttle_ms(self._context, found.rows)):
+            found.release()
+            session_id = 0 if session is None else session.session_id
+            return FetchResponse(throttle_time_ms=wait_ms, session_id=session_id)
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
         has_records = found.budget.taken_bytes > 0

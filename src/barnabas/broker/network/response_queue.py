@@ -101,6 +101,7 @@ class ResponseQueue:
         "_context",
         "_is_full",
         "_kept_bytes",
+        "_muted",
         "_node",
         "_slots",
         "_staged",
@@ -115,6 +116,7 @@ class ResponseQueue:
         self._slots: deque[_Slot] = deque()
         self._staged: list[_Slot] = []
         self._is_full = False
+        self._muted: asyncio.TimerHandle | None = None  # until it is over
         self._kept_bytes = 0
         self.run: StagedRun | None = None
         """The one that the last request began or joined, if it waits for the end of this wake-up:
@@ -316,8 +318,28 @@ class ResponseQueue:
             self._is_full = False
             self._connection.resume_reading()
 
+    def mute(self, time_ms: int) -> None:
+        """Read no request for that time; answers leave as ever."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + time_ms / 1000
+        if self._muted is None:
+            self._connection.pause_reading()
+        elif until <= self._muted.when():
+            return
+        else:
+            self._muted.cancel()
+        self._muted = loop.call_at(until, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        if not self._connection.is_closing:
+            self._connection.resume_reading()
+
     def cancel(self) -> None:
         """Give up all answers: the connection is closed."""
+        if self._muted is not None:
+            self._muted.cancel()
+            self._muted = None
         for slot in self._slots:
             if slot.task is not None and not slot.is_ready:
                 slot.task.cancel()

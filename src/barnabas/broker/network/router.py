@@ -42,6 +42,7 @@ from barnabas.security.acl import ANONYMOUS
 if TYPE_CHECKING:
     from barnabas.broker.network.repeated_produce import RepeatedProduce
     from barnabas.broker.network.sasl_gate import SaslGate
+    from barnabas.broker.quotas.counted_request import CountedRequest
     from barnabas.broker.security.sasl_listener import SaslListener
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ _log = logging.getLogger(__name__)
 _LARGE_AT_ONCE = 4
 
 Handler = Callable[[Context, Any], Outcome]
+Begin = Callable[["Route", Context, Message], Outcome]
 
 
 class Route(NamedTuple):
@@ -83,6 +85,8 @@ class Router:
         self._gates: dict[ResponseQueue, SaslGate] = {}  # of those whose frames are looked at
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._faults: RequestFaults | None = None
+        # Who has a quota from now on had none when its requests began to be repeated.
+        node.quotas.when_changed(self._repeated.clear)
 
     def inject(self, faults: RequestFaults | None) -> None:
         """Ask `faults` about every request from here on, on open connections too; None: about none.
@@ -222,21 +226,46 @@ class Router:
         size = len(frame)
         if size > api.max_bytes:
             raise CorruptData(f"{api.name} request of {size} bytes: the limit is {api.max_bytes}")
-        begin = self._begin if self._faults is None else self._begin_under_faults
+        begin: Begin = self._begin if self._faults is None else self._begin_under_faults
+        quotas, counted = self._node.quotas, None
+        if quotas.is_active:
+            counted = self._counted(queue, context, size)
+            if counted is not None:
+                begin = partial(self._begin_counted, counted)
         if api.keeps_buffer:
             request, _ = route.decode(body)
             outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome)
-            if self._faults is None:
+            if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request)
-            return
-        body = memoryview(bytes(body))
-        if size > LARGE_BYTES:
-            outcome = Hold(self._begin_large(route, context, body))
         else:
-            request, _ = route.decode(body)
-            outcome = begin(route, context, request)
-        queue.answer(api, header.correlation_id, version, outcome, size)
+            body = memoryview(bytes(body))
+            if size > LARGE_BYTES:
+                outcome = Hold(self._begin_large(route, context, body, counted))
+            else:
+                request, _ = route.decode(body)
+                outcome = begin(route, context, request)
+            queue.answer(api, header.correlation_id, version, outcome, size)
+        if counted is not None:
+            counted.end()
+
+    def _counted(
+        self, queue: ResponseQueue, context: Context, size_bytes: int
+    ) -> CountedRequest | None:
+        """The count of a request whose client has a quota."""
+        limits = self._node.quotas.of(context.client.principal.name, context.client_id)
+        if limits is None:
+            return None
+        from barnabas.broker.quotas.counted_request import CountedRequest  # few brokers need it
+
+        return CountedRequest(limits, size_bytes, self._node.clock.monotonic_ms, queue.mute)
+
+    def _begin_counted(
+        self, counted: CountedRequest, route: Route, context: Context, request: Message
+    ) -> Outcome:
+        return counted.begin(
+            context, request, partial(self._begin_under_faults, route, context, request)
+        )
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
         """Stage one of a request."""
@@ -250,14 +279,17 @@ class Router:
         return self._faults.handle(context, request, partial(self._begin, route))
 
     async def _begin_large(
-        self, route: Route, context: Context, body: memoryview
+        self, route: Route, context: Context, body: memoryview, counted: CountedRequest | None
     ) -> Message | Staged | Later | None:
         """Stage one of a long request: to decode it may be a second of work. A thread gives way to
         the loop every few milliseconds; a few are decoded at a time, for they unpack to much."""
         async with self._large_requests:
             loop = asyncio.get_running_loop()
             request, _ = await loop.run_in_executor(None, route.decode, body)
-            outcome = self._begin_under_faults(route, context, request)
+            if counted is None:
+                outcome = self._begin_under_faults(route, context, request)
+            else:
+                outcome = self._begin_counted(counted, route, context, request)
             return await outcome.until if isinstance(outcome, Hold) else outcome
 
     def _learn(

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from barnabas.cluster import layout
+from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.loading import children
 from barnabas.cluster.store import MetadataError, MetadataStore, Znode
 from barnabas.cluster.user_nodes import USER_CONFIGS, decoded_user, user_path
@@ -78,8 +79,9 @@ class ScramCredentials:
         self._by_user = await load_credentials(self._store)
         self._count_iterations()
 
-    async def changed(self, name: str) -> None:
+    async def changed(self, path: str) -> None:
         """Read one user again. Raises MetadataError."""
+        name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
         if self._by_user is None or user is None or "/" in name:
             return

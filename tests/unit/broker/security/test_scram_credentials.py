@@ -81,13 +81,13 @@ def test_se_3_changes_count_from_their_notification_on() -> None:
         await tree.credentials.load()
         await tree.put("alice", **{SCRAM_SHA_256: STORED})
         assert not await tree.logs_in("alice")
-        await tree.credentials.changed("alice")
+        await tree.credentials.changed("users/alice")
         assert await tree.logs_in("alice")
         await tree.store.commit([Delete(user_path("alice"))])
-        await tree.credentials.changed("alice")
+        await tree.credentials.changed("users/alice")
         assert not await tree.logs_in("alice")
-        await tree.credentials.changed("alice/clients/c")  # quotas
-        await tree.credentials.changed("<default>")
+        await tree.credentials.changed("users/alice/clients/c")  # quotas
+        await tree.credentials.changed("users/<default>")
 
     play(scenario)
 

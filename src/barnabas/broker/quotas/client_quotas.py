@@ -1,0 +1,214 @@
+"""The quotas of clients: what each may do, what it has done, and how long it has to wait (SE-5).
+
+    limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
+
+As long as nobody has a quota, nothing is measured, and a request pays for one look at `is_active`.
+Then only those are measured who have one. A meter lasts an hour after its last use; there is a
+most, above which those looked up first are forgotten: an invented client id must not cost memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.broker.quotas.entity import Entity, encoded
+from barnabas.broker.quotas.limits import Limits
+from barnabas.broker.quotas.rate import Rate, Windows
+from barnabas.broker.quotas.token_bucket import TokenBucket
+
+if TYPE_CHECKING:
+    from barnabas.clock import Clock
+    from barnabas.config import BrokerConfig
+
+PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
+REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
+KINDS = (PRODUCE, FETCH, REQUEST, MUTATION)
+
+_INACTIVE_MS = 60 * 60 * 1_000
+_MOST_CLIENTS = 20_000  # looked up, and meters: some 2 KB each
+_PERCENT_PER_NS = 100 / 1e9
+
+
+class RateMeter:
+    """What those who share a limit have done."""
+
+    __slots__ = ("_most_ms", "_rate", "_windows", "last_used_ms", "limit")
+
+    def __init__(self, windows: Windows, most_ms: int | None = None) -> None:
+        """`most_ms`: the longest throttle time; None: as long as it takes."""
+        self._rate = Rate(windows)
+        self._windows = windows
+        self._most_ms = most_ms
+        self.limit = 0.0
+        self.last_used_ms = 0
+
+    @property
+    def most_at_once(self) -> int:
+        """What an idle client may have without being throttled."""
+        return int(min(max(0.0, self.limit) * self._windows.sure_s, 2**31 - 1))
+
+    def record(self, value: float, now_ms: int) -> int:
+        """Count a value; returns the throttle time, in ms."""
+        self.count(value, now_ms)
+        return self.throttle_ms(now_ms)
+
+    def count(self, value: float, now_ms: int) -> None:
+        """Count a value, or take back what was counted."""
+        self.last_used_ms = now_ms
+        self._rate.record(value, now_ms)
+
+    def throttle_ms(self, now_ms: int) -> int:
+        """How long nothing more must come."""
+        throttle_ms = self._rate.throttle_ms(self.limit, now_ms)
+        return throttle_ms if self._most_ms is None else min(throttle_ms, self._most_ms)
+
+    def record_ns(self, spent_ns: int, now_ms: int) -> int:
+        """Count time, of which the limit is a percentage; returns the throttle time, in ms."""
+        return self.record(spent_ns * _PERCENT_PER_NS, now_ms)
+
+    def count_ns(self, spent_ns: int, now_ms: int) -> None:
+        self.count(spent_ns * _PERCENT_PER_NS, now_ms)
+
+
+class MutationMeter:
+    """The partitions that those who share a limit have created or deleted."""
+
+    __slots__ = ("_bucket", "last_used_ms", "limit")
+
+    def __init__(self, windows: Windows) -> None:
+        self._bucket = TokenBucket(windows)
+        self.limit = 0.0
+        self.last_used_ms = 0
+
+    def take(self, count: int, now_ms: int) -> None:
+        self.last_used_ms = now_ms
+        self._bucket.take(count, self.limit, now_ms)
+
+    def throttle_ms(self, now_ms: int) -> int:
+        """The time until partitions may be created or deleted again."""
+        return self._bucket.throttle_ms(self.limit, now_ms)
+
+
+class ClientLimits:
+    """The meters of a client; None where it has no quota."""
+
+    __slots__ = ("fetch", "mutation", "produce", "request")
+
+    def __init__(
+        self,
+        produce: RateMeter | None,
+        fetch: RateMeter | None,
+        request: RateMeter | None,
+        mutation: MutationMeter | None,
+    ) -> None:
+        self.produce = produce
+        self.fetch = fetch
+        self.request = request
+        self.mutation = mutation
+
+
+class ClientQuotas:
+    """The limits of users and client ids, and the meters of those that have one."""
+
+    __slots__ = (
+        "_clock",
+        "_known",
+        "_limits",
+        "_listeners",
+        "_meters",
+        "_mutation_windows",
+        "_sweep_at_ms",
+        "_windows",
+        "is_active",
+    )
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
+        self._windows = Windows(
+            config.int("quota.window.num"), 1_000 * config.int("quota.window.size.seconds")
+        )
+        self._mutation_windows = Windows(
+            config.int("controller.quota.window.num"),
+            1_000 * config.int("controller.quota.window.size.seconds"),
+        )
+        self._limits = {kind: Limits() for kind in KINDS}
+        self._known: dict[tuple[str, str | None], ClientLimits | None] = {}
+        self._meters: dict[tuple[str, Entity], RateMeter | MutationMeter] = {}
+        self._sweep_at_ms = 0
+        self._listeners: list[Callable[[], None]] = []
+        self.is_active = False
+        """Whether anybody has a quota."""
+
+    def when_changed(self, callback: Callable[[], None]) -> None:
+        """Register a callback for each time that the limits change."""
+        self._listeners.append(callback)
+
+    def set(self, entity: Entity, limits: Mapping[str, float]) -> None:
+        """Replace the limits of an entity, by kind."""
+        for kind, table in self._limits.items():
+            table.set(entity, limits.get(kind))
+        self.is_active = any(self._limits.values())
+        self._known.clear()
+        if not self.is_active:
+            self._meters.clear()
+        for callback in self._listeners:
+            callback()
+
+    def has(self, entity: Entity) -> bool:
+        """Whether an entity has a limit of its own."""
+        return any(entity in table for table in self._limits.values())
+
+    def of(self, user: str, client_id: str | None) -> ClientLimits | None:
+        """The meters of a client; None if it has no quota. For use at once: they may be replaced
+        by the next request."""
+        key = user, client_id
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._sweep_at_ms:
+            self._forget_inactive(now_ms)
+        try:
+            return self._known[key]
+        except KeyError:
+            if len(self._known) >= _MOST_CLIENTS:
+                del self._known[next(iter(self._known))]
+            found = self._known[key] = self._look_up(encoded(user), encoded(client_id or ""))
+            return found
+
+    def _look_up(self, user: str, client_id: str) -> ClientLimits | None:
+        found = [self._meter(kind, user, client_id) for kind in KINDS]
+        if not any(found):
+            return None
+        produce, fetch, request, mutation = found
+        assert not isinstance(produce, MutationMeter)
+        assert not isinstance(fetch, MutationMeter)
+        assert not isinstance(request, MutationMeter)
+        assert not isinstance(mutation, RateMeter)
+        return ClientLimits(produce, fetch, request, mutation)
+
+    def _meter(self, kind: str, user: str, client_id: str) -> RateMeter | MutationMeter | None:
+        found = self._limits[kind].of(user, client_id)
+        if found is None:
+            return None
+        sharing, limit = found
+        key = kind, sharing
+        meter = self._meters.get(key)
+        if meter is None:
+            if len(self._meters) >= _MOST_CLIENTS:
+                del self._meters[next(iter(self._meters))]
+            meter = self._meters[key] = self._new_meter(kind)
+            meter.last_used_ms = self._clock.monotonic_ms()
+        meter.limit = limit
+        return meter
+
+    def _new_meter(self, kind: str) -> RateMeter | MutationMeter:
+        if kind == MUTATION:
+            return MutationMeter(self._mutation_windows)
+        return RateMeter(self._windows, self._windows.length_ms if kind == REQUEST else None)
+
+    def _forget_inactive(self, now_ms: int) -> None:
+        self._sweep_at_ms = now_ms + _INACTIVE_MS // 4
+        before_ms = now_ms - _INACTIVE_MS
+        for key, meter in list(self._meters.items()):
+            if meter.last_used_ms <= before_ms:
+                del self._meters[key]
+        self._known.clear()  # the meters of those that are still here are found again

@@ -1,0 +1,186 @@
+"""One request of a client that has a quota, from its arrival to its answer.
+
+    arrival --> bytes of Produce are counted, and its connection is muted if they are too many
+            --> stage one, and each step of what waits for it: their time is counted
+            --> the answer gets the longest throttle time, and the connection is muted for as long
+
+The answer is never held back: a client that obeys it waits by itself, and any other finds that its
+next request is not read (KIP-219). The time counted is that of the event loop: stage one, the steps
+of coroutines, and the encoding of an answer that is there at once. What a thread does (decoding and
+encoding long messages, reading the disk) is not.
+
+Requests between brokers are exempt, as in Kafka: those that need CLUSTER_ACTION, and the fetches of
+followers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.broker.outcome import Hold, Later, LaterOutcome, Outcome, Staged
+from barnabas.broker.security.authorization import REQUIRED
+from barnabas.protocol.api import FETCH, PRODUCE
+from barnabas.protocol.codec import Message
+from barnabas.security.acl import Operation
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
+    from barnabas.broker.quotas.client_quotas import ClientLimits
+
+_LOGIN = ("sasl_handshake", "sasl_authenticate")
+_REPLICA_STATE = 15  # the first Fetch with the replica id in a structure of its own
+
+Settled = Message | Staged | Later | None
+
+
+def is_exempt(context: Context, request: Any) -> bool:
+    """Whether no quota holds for a request."""
+    api = context.api
+    if api is FETCH:
+        if context.version >= _REPLICA_STATE:
+            return bool(request.replica_state.replica_id >= 0)
+        return bool(request.replica_id >= 0)
+    if api.stem in _LOGIN:
+        return True
+    needs = REQUIRED[api.stem]
+    return needs is not None and needs.operation is Operation.CLUSTER_ACTION
+
+
+class CountedRequest:
+    """What a request took so far, and how long its client has to wait for it."""
+
+    __slots__ = (
+        "_answered_ns",
+        "_clock_ms",
+        "_limits",
+        "_mute",
+        "_size_bytes",
+        "_spent_ns",
+        "_throttle_ms",
+    )
+
+    def __init__(
+        self,
+        limits: ClientLimits,
+        size_bytes: int,
+        clock_ms: Callable[[], int],
+        mute: Callable[[int], None],
+    ) -> None:
+        """`mute`: read nothing more from the connection for so many milliseconds."""
+        self._limits = limits
+        self._size_bytes = size_bytes
+        self._clock_ms = clock_ms
+        self._mute = mute
+        self._spent_ns = 0
+        self._answered_ns = 0  # when the answer was complete
+        self._throttle_ms = 0
+
+    def begin(self, context: Context, request: Any, stage_one: Callable[[], Outcome]) -> Outcome:
+        """Stage one of a request, and its outcome with all that follows counted."""
+        if is_exempt(context, request):
+            return stage_one()
+        if context.api is PRODUCE and self._limits.produce is not None:
+            # At its arrival: what the client has sent behind it is not read before its time.
+            self._throttle(self._limits.produce.record(self._size_bytes, self._clock_ms()))
+        began_ns = perf_counter_ns()
+        outcome = stage_one()
+        self.spend_since(began_ns)
+        if isinstance(outcome, Hold):
+            return Hold(CountedLater(self, outcome.until))
+        return cast(Outcome, self.settle(outcome))
+
+    def spend_since(self, began_ns: int) -> None:
+        self._spent_ns += perf_counter_ns() - began_ns
+
+    def settle(self, outcome: Settled) -> Settled:
+        """The outcome of a step: an answer is completed, what leads to it goes on being counted."""
+        if isinstance(outcome, Message):
+            self._complete(outcome)
+            return outcome
+        if isinstance(outcome, Staged):
+            return CountedStaged(self, outcome)
+        if outcome is None:
+            self._count_time()  # there is no answer: the time counts, but nobody waits for it
+            return None
+        return CountedLater(self, cast(LaterOutcome, outcome))
+
+    def _complete(self, answer: Any) -> None:
+        own_ms = getattr(answer, "throttle_time_ms", 0)  # a handler's: of a fetch, or mutations
+        throttle_ms = max(own_ms, self._throttle_ms, self._count_time())
+        if throttle_ms:
+            if own_ms < throttle_ms and hasattr(answer, "throttle_time_ms"):
+                answer.throttle_time_ms = throttle_ms
+            self._throttle(throttle_ms)
+        self._answered_ns = perf_counter_ns()
+
+    def _count_time(self) -> int:
+        spent_ns, self._spent_ns = self._spent_ns, 0
+        if self._limits.request is None:
+            return 0
+        return self._limits.request.record_ns(spent_ns, self._clock_ms())
+
+    def end(self) -> None:
+        """The arrival is over: if the answer was complete, it has been encoded meanwhile."""
+        if self._answered_ns and self._limits.request is not None:
+            self._limits.request.count_ns(perf_counter_ns() - self._answered_ns, self._clock_ms())
+
+    def _throttle(self, throttle_ms: int) -> None:
+        if throttle_ms:
+            self._throttle_ms = throttle_ms
+            self._mute(throttle_ms)
+
+
+class CountedStaged(Staged):
+    """A staged request whose answer is counted."""
+
+    __slots__ = ("_request", "_staged")
+
+    def __init__(self, request: CountedRequest, staged: Staged) -> None:
+        self._request = request
+        self._staged = staged
+
+    def answer(self) -> Message | Later | None:
+        began_ns = perf_counter_ns()
+        answer = self._staged.answer()
+        self._request.spend_since(began_ns)
+        return cast("Message | Later | None", self._request.settle(answer))
+
+
+class CountedLater(Coroutine[Any, Any, Any]):
+    """A coroutine each step of which is counted, and its result."""
+
+    __slots__ = ("_later", "_request")
+
+    def __init__(self, request: CountedRequest, later: LaterOutcome) -> None:
+        self._request = request
+        self._later = later
+
+    def send(self, value: Any) -> Any:
+        return self._step(self._later.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._step(self._later.throw, *error)
+
+    def close(self) -> None:
+        self._later.close()
+
+    def __await__(self) -> CountedLater:
+        return self
+
+    def __iter__(self) -> CountedLater:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def _step(self, step: Callable[..., Any], *value: Any) -> Any:
+        began_ns = perf_counter_ns()
+        try:
+            waits_for = step(*value)
+        except StopIteration as end:
+            self._request.spend_since(began_ns)
+            raise StopIteration(self._request.settle(end.value)) from None
+        self._request.spend_since(began_ns)
+        return waits_for

@@ -1,0 +1,58 @@
+"""Whom a quota is for, and how the metadata tree names them.
+
+    users/<user>/clients/<client-id>     a user's client
+    users/<user>                         a user
+    clients/<client-id>                  a client id, whoever uses it
+    ips/<address>                        an address
+
+Names are URL-encoded, as Kafka encodes them; `<default>`, which no encoded name can be, stands for
+all users, client ids or addresses without an entry of their own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import quote, unquote_plus
+
+from barnabas.cluster.config_changes import DEFAULT
+
+USERS, CLIENTS, IPS = "users", "clients", "ips"
+KINDS = (USERS, CLIENTS, IPS)
+
+
+class Entity(NamedTuple):
+    """A user, a client id or both, by their encoded names; "" for what it does not say."""
+
+    user: str = ""
+    client_id: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its place below `/config`."""
+        if not self.user:
+            return f"{CLIENTS}/{self.client_id}"
+        if not self.client_id:
+            return f"{USERS}/{self.user}"
+        return f"{USERS}/{self.user}/{CLIENTS}/{self.client_id}"
+
+
+def entity_of(path: str) -> Entity | None:
+    """The entity of a place below `/config`; None if a user or client id has no such place."""
+    match path.split("/"):
+        case ["users", user] if user:
+            return Entity(user)
+        case ["users", user, "clients", client_id] if user and client_id:
+            return Entity(user, client_id)
+        case ["clients", client_id] if client_id:
+            return Entity("", client_id)
+    return None
+
+
+def encoded(name: str | None) -> str:
+    """The name as the tree has it: all but letters, digits and `.-_` encoded. None: the default."""
+    return DEFAULT if name is None else quote(name, safe="").replace("~", "%7E")
+
+
+def decoded(name: str) -> str | None:
+    """The reverse; None for the default."""
+    return None if name == DEFAULT else unquote_plus(name)

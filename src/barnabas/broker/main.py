@@ -12,8 +12,9 @@ import logging
 import signal
 import sys
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from barnabas.broker.network.listeners import exposures
 from barnabas.broker.runtime.descriptors import allow_many
 from barnabas.broker.seams import interposed_seams, system_seams
 from barnabas.broker.server import Server
@@ -21,6 +22,9 @@ from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
 from barnabas.net.loop import new_event_loop
 from barnabas.storage.loading import LoadingStopped
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.secure_setup import SecureSetup
 
 _log = logging.getLogger("barnabas.broker")
 
@@ -54,10 +58,12 @@ def run(
     config: BrokerConfig,
     started_at_s: float | None = None,
     companion: Companion | None = None,
+    setup: SecureSetup | None = None,
 ) -> int:
     """Serve until a signal comes. Returns the exit code.
 
     `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
+    `setup`: what `config` was secured with; its users get their credentials.
     """
     allow_many()
     handler = logging.StreamHandler(sys.stderr)
@@ -66,10 +72,32 @@ def run(
     began_at_s = time.monotonic() if started_at_s is None else started_at_s
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(config, began_at_s, companion))
+            return runner.run(_serve(config, began_at_s, companion, setup))
     except (BarnabasError, OSError) as error:
         sys.stderr.write(f"barnabas: {error}\n")
         return 1
+
+
+def _ready_line(server: Server, ready_ms: int) -> str:
+    listener = server.listeners[0]
+    is_exposed = bool(exposures(server.listeners))
+    return (
+        f"barnabas ready on {listener.host or 'localhost'}:{listener.port} "
+        f"(broker {server.broker_id}, {','.join(map(str, server.log_dirs))}, {ready_ms} ms"
+        f"{'; no authentication, listening on all addresses' if is_exposed else ''})\n"
+    )
+
+
+def _introduce(setup: SecureSetup, server: Server) -> None:
+    """Write how `admin` connects, and print what to do next."""
+    listener = server.listeners[0]
+    setup.write_client_files(f"{listener.host or 'localhost'}:{listener.port}")
+    option = f"--command-config {setup.client_file}"
+    sys.stdout.write(
+        f"  barnabas topics create test {option}\n"
+        f"  barnabas users add alice --file alice.properties {option}\n"
+        f"  barnabas acls add --user alice --producer --topic test {option}\n"
+    )
 
 
 def _keep_objects() -> None:
@@ -95,12 +123,16 @@ async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
 
 
 async def _serve(
-    config: BrokerConfig, began_at_s: float, companion: Companion | None = None
+    config: BrokerConfig,
+    began_at_s: float,
+    companion: Companion | None,
+    setup: SecureSetup | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     seams = system_seams() if companion is None else interposed_seams()
-    server = Server(config, seams._replace(keep_objects=_keep_objects))
+    users = None if setup is None else setup.passwords
+    server = Server(config, seams._replace(keep_objects=_keep_objects), first_users=users)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
         # The loop does not run while logs are recovered, so it would handle the signal too late.
@@ -122,12 +154,9 @@ async def _serve(
     # A request makes some thirty objects, so at the default threshold the collector would run after
     # every twenty requests, and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
-    listener = server.listeners[0]
-    ready_ms = round((time.monotonic() - began_at_s) * 1000)
-    sys.stdout.write(
-        f"barnabas ready on {listener.host or 'localhost'}:{listener.port} "
-        f"(broker {server.broker_id}, {','.join(map(str, server.log_dirs))}, {ready_ms} ms)\n"
-    )
+    sys.stdout.write(_ready_line(server, round((time.monotonic() - began_at_s) * 1000)))
+    if setup is not None:
+        _introduce(setup, server)
     sys.stdout.flush()
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,9 +54,15 @@ class Server:
         config: BrokerConfig,
         seams: Seams | None = None,
         store: MetadataStore | None = None,
+        *,
+        first_users: Mapping[str, str] | None = None,
     ) -> None:
         """`store`: what this broker shares with others; closed when the broker stops. Else it is
-        the ZooKeeper of the configuration, or a store of its own where that names none."""
+        the ZooKeeper of the configuration, or a store of its own where that names none.
+
+        `first_users`: passwords by user; a user that the store does not have so gets its
+        credential before anybody logs in.
+        """
         writes_isrs(config.str(INTER_BROKER_VERSION))  # refuses a version that is none
         self.config = config
         self._seams = seams or system_seams()
@@ -74,6 +80,7 @@ class Server:
         )
         self._loading = Loading(self.clock)
         self._store = store
+        self._first_users = first_users
         self._authorizer: Authorizer = AllowAll()
         self._metrics: MetricsListener | None = None
         self._parts: Parts | None = None
@@ -114,6 +121,8 @@ class Server:
                 self.log_dirs, self.config.log_config(), self.clock.wall_ms(), self._loading
             )
             self._store = self._store or await self._open_store()
+            if self._first_users:
+                await self._ensure_users(self._store, self._first_users)
             self._authorizer = await open_authorizer(
                 self.config, self._store, self.clock, self._seams.random
             )
@@ -169,6 +178,13 @@ class Server:
         from barnabas.cluster.zookeeper_settings import settings_from
 
         return await ZooKeeperStore.open(settings_from(self.config))
+
+    async def _ensure_users(self, store: MetadataStore, passwords: Mapping[str, str]) -> None:
+        from barnabas.broker.security.first_users import ensure_users  # by few brokers
+        from barnabas.broker.security.secure_setup import MECHANISM
+
+        for user in await ensure_users(store, MECHANISM, passwords):
+            _log.info("user %s has a new password", user)
 
     def _make_parts(self, store: MetadataStore, failure: asyncio.Future[str]) -> Parts:
         ground = Ground(

@@ -119,6 +119,14 @@ def new_credential(
     return credential_from_salted(mechanism, salted, salt, iterations)
 
 
+def is_of_password(mechanism: str, credential: ScramCredential, password: str) -> bool:
+    """Whether it was made of this password."""
+    salted = salted_password(mechanism, password, credential.salt, credential.iterations)
+    return credential == credential_from_salted(
+        mechanism, salted, credential.salt, credential.iterations
+    )
+
+
 def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
     """A credential that nothing proves, for a name that nobody has: always the same salt, which
     follows from a secret key, so that asking twice does not show it."""

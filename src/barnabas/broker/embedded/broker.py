@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
 from barnabas.broker.embedded.pause import Paused, ProcessPause, ThreadPause
+from barnabas.broker.embedded.secured import listener
 from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
 from barnabas.broker.server import Server
 from barnabas.errors import ConfigError
@@ -165,12 +166,13 @@ class Broker(EmbeddedLife):
     async def _start(self) -> None:
         properties = {
             "broker.id": "0",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            **listener(self._secured, self._port),
             "log.dirs": str(self.data_dir),
             **({} if self._production_defaults else defaults_for_tests(1)),
             **self._config,
         }
-        server = Server(self._config_of(properties), self._seams())
+        users = None if self._secured is None else self._secured.setup.passwords
+        server = Server(self._config_of(properties), self._seams(), first_users=users)
         await server.start()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()

@@ -26,11 +26,15 @@ _REQUEST_MS: Final = 1000
 class ClientThread:
     """Opens at the first use, and again at the first one after `close`.
 
-    `bootstrap_servers` is asked whenever a client is made: a cluster's list changes.
+    `bootstrap_servers` and `options` (of every client) are asked whenever a client is made: a
+    cluster's list changes.
     """
 
-    def __init__(self, bootstrap_servers: Callable[[], str]) -> None:
+    def __init__(
+        self, bootstrap_servers: Callable[[], str], options: Callable[[], dict[str, Any]]
+    ) -> None:
         self.bootstrap_servers = bootstrap_servers
+        self.options = options
         self._lock = threading.Lock()
         self._thread: LoopThread | None = None
         self._admin: Admin | None = None
@@ -89,6 +93,7 @@ class ClientThread:
             if self._admin is None:
                 admin = Admin(
                     self.bootstrap_servers(),
+                    **self.options(),
                     client_id=_CLIENT_ID,
                     # Who waits tries again, and can then say what went wrong.
                     default_api_timeout_ms=_ATTEMPT_MS,
@@ -103,7 +108,10 @@ class ClientThread:
         async with self._starting:
             if self._producer is None:
                 producer = Producer(
-                    self.bootstrap_servers(), client_id=_CLIENT_ID, request_timeout_ms=_REQUEST_MS
+                    self.bootstrap_servers(),
+                    **self.options(),
+                    client_id=_CLIENT_ID,
+                    request_timeout_ms=_REQUEST_MS,
                 )
                 await producer.start()
                 self._producer = producer

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
 from barnabas.broker.embedded.own_threads import OwnThreads
 from barnabas.broker.embedded.pause import Paused
+from barnabas.broker.embedded.secured import listener
 from barnabas.broker.embedded.settings import Setting, defaults_for_tests, texts
 from barnabas.broker.server import Server
 from barnabas.cluster.distant_session import DistantSession
@@ -230,10 +231,7 @@ class Cluster(EmbeddedLife):
         return SnapshotKind("cluster", len(self.broker_ids))
 
     def _arguments(self) -> dict[str, Any]:
-        own = {
-            broker_id: {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
-            for broker_id, port in self._ports.items()
-        }
+        own = {broker_id: listener(self._secured, port) for broker_id, port in self._ports.items()}
         for broker_id, config in self._broker_config.items():
             own[broker_id] = {**own.get(broker_id, {}), **config}
         return {
@@ -275,7 +273,8 @@ class Cluster(EmbeddedLife):
         store: MetadataStore = session
         if self._threads is not None:
             store = DistantSession(session, self._threads.begin(broker_id))
-        server = Server(config, self._seams(), store)
+        users = None if self._secured is None else self._secured.setup.passwords
+        server = Server(config, self._seams(), store, first_users=users)
         try:
             await self._on_loop(broker_id, server.start())
         except BaseException:
@@ -330,7 +329,7 @@ class Cluster(EmbeddedLife):
         size = len(self.broker_ids)
         return {
             "broker.id": str(broker_id),
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
+            **listener(self._secured, self._ports.get(broker_id, 0)),
             "log.dirs": str(self.data_dir / f"broker-{broker_id}"),
             "offsets.topic.replication.factor": str(min(3, size)),
             "transaction.state.log.replication.factor": str(min(3, size)),

@@ -14,7 +14,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from barnabas.broker.embedded.settings import TIMEOUT_S
 from barnabas.errors import BarnabasError
@@ -49,6 +49,10 @@ class BrokerHandle(ABC):
     @abstractmethod
     def bootstrap_servers(self) -> str:
         """`HOST:PORT,...` for any Kafka client."""
+
+    def _client_options(self) -> dict[str, Any]:
+        """What every client needs beside the addresses."""
+        return {}
 
     # ---- in a line ----
 
@@ -93,7 +97,9 @@ class BrokerHandle(ABC):
         """A producer of this broker; close it, or the broker's `close` does."""
         from barnabas.client.sync.producer import SyncProducer
 
-        return self._noted(SyncProducer(self.bootstrap_servers, **options))
+        return self._noted(
+            SyncProducer(self.bootstrap_servers, **{**self._client_options(), **options})
+        )
 
     def consumer(self, *topics: str, **options: Unpack[ConsumerOptions]) -> SyncConsumer:
         """A consumer of these topics, from their first record unless `auto_offset_reset` is given.
@@ -110,7 +116,9 @@ class BrokerHandle(ABC):
             options["auto_offset_reset"] = "earliest"
         if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
             options["heartbeat_interval_ms"] = _HEARTBEAT_MS
-        consumer = self._noted(SyncConsumer(self.bootstrap_servers, **options))
+        consumer = self._noted(
+            SyncConsumer(self.bootstrap_servers, **{**self._client_options(), **options})
+        )
         if not topics:
             return consumer
         try:
@@ -131,7 +139,9 @@ class BrokerHandle(ABC):
         """An admin of this broker; close it, or the broker's `close` does."""
         from barnabas.client.sync.producer import SyncAdmin
 
-        return self._noted(SyncAdmin(self.bootstrap_servers, **options))
+        return self._noted(
+            SyncAdmin(self.bootstrap_servers, **{**self._client_options(), **options})
+        )
 
     # ---- waiting ----
 
@@ -196,7 +206,9 @@ class BrokerHandle(ABC):
             if self._client_thread is None:
                 from barnabas.broker.embedded.client_thread import ClientThread
 
-                self._client_thread = ClientThread(lambda: self.bootstrap_servers)
+                self._client_thread = ClientThread(
+                    lambda: self.bootstrap_servers, self._client_options
+                )
             return self._client_thread
 
     def _hang_up(self) -> None:

@@ -26,8 +26,10 @@ from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.broker.embedded.handle import BrokerHandle
 from barnabas.broker.embedded.pause import Pause
 from barnabas.broker.embedded.quiet import QuietLog
+from barnabas.broker.embedded.secured import Secured, client_settings
 from barnabas.broker.embedded.unsynced_files import UnsyncedFiles
 from barnabas.broker.seams import Seams, interposed_seams
+from barnabas.client.config import of_every_client
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
@@ -49,11 +51,14 @@ class LifeOptions(TypedDict, total=False):
     `production_defaults`: Kafka's defaults and the whole log, instead of what suits tests.
     `process`: in a process of its own, which ends with this one.
     `snapshot`: begin with a copy of this state, or of the one at a path.
+    `secure`: TLS, log-ins and ACLs; a path is a directory in which certificates and passwords are
+    kept, or made. `client_settings` says how a client connects.
     """
 
     production_defaults: bool
     process: bool
     snapshot: Snapshot | str | os.PathLike[str] | None
+    secure: bool | str | os.PathLike[str]
 
 
 class EmbeddedLife(BrokerHandle):
@@ -72,6 +77,8 @@ class EmbeddedLife(BrokerHandle):
         self._production_defaults = options.get("production_defaults", False)
         self._is_process = options.get("process", False)
         self._first_state = options.get("snapshot")
+        where = options.get("secure", False)
+        self._secured = None if where is False else Secured(where)
         self._life = threading.RLock()
         self._quiet = QuietLog()
         self._is_closing = False  # so what is temporary need not be kept
@@ -132,6 +139,8 @@ class EmbeddedLife(BrokerHandle):
             finally:
                 self._is_closing = False
                 self._directory.remove()
+                if self._secured is not None:
+                    self._secured.remove()
 
     def kill(self) -> None:
         """End its process as `kill -9` does; a start recovers what was written.
@@ -208,6 +217,22 @@ class EmbeddedLife(BrokerHandle):
             self._while_stopped(lambda: source.restore_to(target, self._kind))
 
     # ---- while it runs ----
+
+    def client_settings(self, library: str = "barnabas") -> dict[str, Any]:
+        """How a client connects, as `admin` where this is secured.
+
+        `library`: whose names the settings have: "barnabas", "java", "confluent-kafka",
+        "kafka-python", "aiokafka".
+
+            confluent_kafka.Producer(broker.client_settings("confluent-kafka"))
+            aiokafka.AIOKafkaProducer(**broker.client_settings("aiokafka"))
+        """
+        return dict(client_settings(self._secured, self.bootstrap_servers, library))
+
+    def _client_options(self) -> dict[str, Any]:
+        if self._secured is None:
+            return {}
+        return of_every_client(self._secured.setup.client_settings())
 
     @property
     def is_running(self) -> bool:
@@ -291,6 +316,8 @@ class EmbeddedLife(BrokerHandle):
         from barnabas.broker.embedded.child_process import ChildProcess
 
         arguments = {**self._arguments(), "production_defaults": self._production_defaults}
+        if self._secured is not None:
+            arguments["secure"] = str(self._secured.setup.directory)
         self._child = ChildProcess(type(self).__name__, arguments, _PATIENCE_S)
         self._take_ports(self._child.call("start"))
         if self._distant is not None:

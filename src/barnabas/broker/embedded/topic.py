@@ -222,7 +222,9 @@ class Topic:
         unread = {name: end for name, end in ends.items() if end > begins[name]}
         found: list[ConsumerRecord] = []
         async with Consumer(
-            self._clients.bootstrap_servers(), isolation_level=isolation_level
+            self._clients.bootstrap_servers(),
+            **self._clients.options(),
+            isolation_level=isolation_level,
         ) as consumer:
             consumer.assign(unread)
             for name in unread:

@@ -16,11 +16,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import ssl
 import tempfile
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from barnabas.errors import ConfigError
 
@@ -87,6 +88,25 @@ class SecureSetup(NamedTuple):
             "sasl.mechanism": MECHANISM,
             "sasl.username": user,
             "sasl.password": password or self.passwords[user],
+        }
+
+    def settings_for(self, library: str) -> dict[str, Any]:
+        """How `admin` connects with a client of this library, in its names."""
+        if library == "confluent-kafka":
+            return dict(self.librdkafka_settings())
+        if library not in ("kafka-python", "aiokafka"):
+            return dict(self.client_settings())
+        authority = str(self.directory / "ca.pem")
+        return {
+            "security_protocol": PROTOCOL,
+            "sasl_mechanism": MECHANISM,
+            "sasl_plain_username": ADMIN,
+            "sasl_plain_password": self.passwords[ADMIN],
+            **(
+                {"ssl_cafile": authority}
+                if library == "kafka-python"
+                else {"ssl_context": ssl.create_default_context(cafile=authority)}
+            ),
         }
 
     def write_client_files(self, bootstrap_servers: str) -> None:

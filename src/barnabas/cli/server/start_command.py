@@ -29,6 +29,8 @@ Options:
   --port PORT           listen on this port of all interfaces (0: any free one)
   --data-dir DIR        keep the log here (log.dirs)
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
+  --secure              TLS, log-ins and ACLs: makes certificates and an administrator
+  --secure-dir DIR      where these are kept; default: the first log directory's name and -secure
   --profile kafka-2.3   the defaults of that version, below all other settings
   --test-control PORT   take faults over HTTP on 127.0.0.1:PORT (0: any free one), for tests of
                         applications: docs/testing-faults.md; never where data matters
@@ -49,12 +51,15 @@ Examples:
   barnabas server start --data-dir /srv/log --override num.partitions=3 \\
       --override log.retention.hours=24
   KAFKA_NUM_PARTITIONS=3 barnabas server start --data-dir /srv/log
+  barnabas server start --data-dir ~/barnabas --secure
+      prints how its administrator connects, from ~/barnabas-secure
 """
 
 
 _DAEMON = "-daemon"
 _TEST_CONTROL = "--test-control"
-_WITH_VALUE = ("--port", "--data-dir", "--override", "--profile", _TEST_CONTROL)
+_SECURE, _SECURE_DIR = "--secure", "--secure-dir"
+_WITH_VALUE = ("--port", "--data-dir", "--override", "--profile", _TEST_CONTROL, _SECURE_DIR)
 
 
 class UsageError(Exception):
@@ -68,6 +73,8 @@ class StartArguments(NamedTuple):
     as_daemon: bool = False
     profile: str | None = None  # a name of `config.profiles`
     test_control_port: int | None = None
+    is_secure: bool = False
+    secure_dir: str | None = None
 
 
 def start(words: Sequence[str]) -> int:
@@ -95,6 +102,11 @@ def start(words: Sequence[str]) -> int:
             properties.update(load_properties(arguments.properties_file))
         properties.update(from_environment(os.environ))
         properties.update(arguments.settings)
+        setup = None
+        if arguments.is_secure:
+            from barnabas.cli.server.secured import secured  # rarely used
+
+            setup, properties = secured(properties, arguments.secure_dir)
         config = BrokerConfig(properties)
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
@@ -104,7 +116,7 @@ def start(words: Sequence[str]) -> int:
         return _start_daemon(words, first_directory)
     is_ours = claim(first_directory, config.str("listeners"))
     try:
-        return run(config, began_at_s, _companion(arguments.test_control_port))
+        return run(config, began_at_s, _companion(arguments.test_control_port), setup)
     finally:
         if is_ours:
             release(first_directory)
@@ -136,6 +148,8 @@ def parse(words: Sequence[str]) -> StartArguments:
     as_daemon = False
     profile: str | None = None
     test_control_port: int | None = None
+    is_secure = False
+    secure_dir: str | None = None
     left = list(words)
     while left:
         word = left.pop(0)
@@ -143,6 +157,9 @@ def parse(words: Sequence[str]) -> StartArguments:
             return StartArguments(None, {}, True)
         if word == _DAEMON:
             as_daemon = True
+            continue
+        if word == _SECURE:
+            is_secure = True
             continue
         if not word.startswith("-"):
             if file is not None:
@@ -160,9 +177,13 @@ def parse(words: Sequence[str]) -> StartArguments:
             profile = value
         elif option == _TEST_CONTROL:
             test_control_port = _port(option, value)
+        elif option == _SECURE_DIR:
+            is_secure, secure_dir = True, value
         else:
             settings.update([_setting(option, value)])
-    return StartArguments(file, settings, False, as_daemon, profile, test_control_port)
+    return StartArguments(
+        file, settings, False, as_daemon, profile, test_control_port, is_secure, secure_dir
+    )
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.server.start_command import UsageError, parse, start
+from barnabas.cli.server.start_command import StartArguments, UsageError, parse, start
 
 
 def test_arguments_in_any_order_and_the_later_wins() -> None:
@@ -27,7 +27,7 @@ def test_arguments_in_any_order_and_the_later_wins() -> None:
 
 
 def test_nothing_at_all_is_a_broker_with_defaults() -> None:
-    assert parse([]) == (None, {}, False, False, None, None)
+    assert parse([]) == StartArguments(None, {}, False)
 
 
 def test_tk_4_faults_over_http_are_off_unless_asked_for() -> None:
@@ -39,13 +39,8 @@ def test_tk_4_faults_over_http_are_off_unless_asked_for() -> None:
 
 def test_daemon_stands_where_kafka_has_it() -> None:
     """UX-5: `kafka-server-start.sh -daemon server.properties`."""
-    assert parse(["-daemon", "server.properties"]) == (
-        "server.properties",
-        {},
-        False,
-        True,
-        None,
-        None,
+    assert parse(["-daemon", "server.properties"]) == StartArguments(
+        "server.properties", {}, False, as_daemon=True
     )
 
 
@@ -130,9 +125,9 @@ def test_a_broker_that_could_not_keep_a_promise_does_not_start(
 ) -> None:
     """SE-6: one line, exit 1, and nothing on disk."""
     data = tmp_path / "data"
-    setting = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
+    setting = "create.topic.policy.class.name=com.example.Policy"
     assert start(["--data-dir", str(data), "--override", setting]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert "authorizer.class.name promises that access is controlled" in err
+    assert "create.topic.policy.class.name promises that a policy checks new topics" in err
     assert not data.exists()

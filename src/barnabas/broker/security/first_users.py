@@ -1,0 +1,69 @@
+"""Users that have to be there before anybody can log in: the brokers', and an administrator's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from barnabas.cluster import config_changes, layout
+from barnabas.cluster.store import BadVersion, Create, MetadataStore, NodeExists, NoNode, Set
+from barnabas.cluster.user_nodes import USER_CONFIGS, encoded_user, user_path
+from barnabas.errors import CorruptData
+from barnabas.security.scram import is_of_password, new_credential, parse_credential
+
+_PARENTS: Final = ("/config", USER_CONFIGS, config_changes.CHANGES)
+
+
+async def ensure_users(
+    store: MetadataStore, mechanism: str, passwords: Mapping[str, str]
+) -> list[str]:
+    """Give each user a SCRAM credential of its password, unless it has one; those that were given
+    one.
+
+    What else the tree has of a user stays. Raises MetadataError, CorruptData.
+    """
+    given = []
+    for user, password in passwords.items():
+        while not await _has(store, user, mechanism, password):
+            if await _gave(store, user, mechanism, password):
+                given.append(user)
+                break
+    return given
+
+
+async def _has(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:
+    path = user_path(user)
+    node = await store.read(path)
+    text = None if node is None else layout.decode_config(path, node.data).get(mechanism)
+    if text is None:
+        return False
+    try:
+        return is_of_password(mechanism, parse_credential(mechanism, text), password)
+    except CorruptData:
+        return False  # nobody can log in with it
+
+
+async def _gave(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:
+    """Whether it is written; else another broker has written meanwhile."""
+    path = user_path(user)
+    node = await store.read(path)
+    settings = {} if node is None else layout.decode_config(path, node.data)
+    settings[mechanism] = new_credential(mechanism, password).text()
+    data = layout.encode_config(settings)
+    missing = [Create(parent) for parent in _PARENTS if await store.read(parent) is None]
+    entity = config_changes.entity(config_changes.USERS, encoded_user(user))
+    try:
+        await store.commit(
+            [
+                *missing,
+                Create(path, data) if node is None else Set(path, data, node.version),
+                Create(
+                    config_changes.CHANGE_PREFIX,
+                    config_changes.encode_change(entity),
+                    sequential=True,
+                ),
+            ]
+        )
+    except (NodeExists, BadVersion, NoNode):
+        return False
+    return True

@@ -1,0 +1,50 @@
+"""`--secure`: the same listeners with TLS, log-ins and ACLs."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from barnabas.broker.network.listeners import parse_listeners
+from barnabas.broker.security.secure_setup import PROTOCOL, SecureSetup, prepare
+from barnabas.config import BrokerConfig
+from barnabas.errors import ConfigError
+
+_PLAIN: Final = "PLAINTEXT"
+_DEFAULT: Final = "PLAINTEXT://:9092"
+_EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
+_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+_LISTENERS: Final = ("listeners", "advertised.listeners")
+_HINT: Final = (
+    "--secure secures one PLAINTEXT listener: for others set up their security by configs"
+)
+
+
+def secured(
+    properties: Mapping[str, str], directory: str | None
+) -> tuple[SecureSetup, dict[str, str]]:
+    """What secures a broker of these configs, and the configs with it.
+
+    `directory`: where certificates and passwords are kept; None: beside the first log directory.
+    Raises ConfigError, OSError.
+    """
+    given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
+    given.setdefault("listeners", _DEFAULT)
+    hosts = {*_LOCAL, socket.gethostname(), socket.getfqdn()}
+    listeners = {}
+    for name, text in given.items():
+        parsed = parse_listeners(name, text)
+        if len(parsed) != 1 or parsed[0].name not in (_PLAIN, PROTOCOL):
+            raise ConfigError(f"{name}={text}: {_HINT}")
+        listeners[name] = str(parsed[0]._replace(name=PROTOCOL))
+        if parsed[0].host not in _EVERY_ADDRESS:
+            hosts.add(parsed[0].host)
+    if directory is None:
+        logs = Path(BrokerConfig(properties).log_directories()[0]).absolute()
+        where = logs.with_name(f"{logs.name}-secure")
+    else:
+        where = Path(directory).absolute()
+    setup = prepare(where, hosts)
+    return setup, {**properties, **setup.broker_settings(), **listeners}

@@ -209,6 +209,15 @@ class Intake:
             await asyncio.sleep(0)
         return delivery
 
+    def accept_checked(self, record: CheckedRecord) -> Delivery | None:
+        """As `send_checked`, but None where that would wait."""
+        try:
+            self._check_open()
+            return self._accept(record)
+        except BarnabasError as error:
+            self.refused(error, record)
+            raise
+
     def knows_topic(self, topic: str) -> bool:
         """Whether the topic's metadata is known; in any thread."""
         return topic in self._cluster.metadata.view.topics

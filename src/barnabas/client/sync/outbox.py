@@ -24,6 +24,7 @@ from barnabas.errors import BarnabasError
 
 _MOST_BYTES = 1_048_576  # that may wait in the outbox, and in one line, before `put` blocks
 _MOST_LINES = 10_000
+_MOST_AT_ONCE = 100  # records that are passed on without a turn for the sender
 
 
 class Loop(Protocol):
@@ -141,16 +142,46 @@ class Outbox:
         return count
 
     def _start_drain(self) -> None:
-        if self._drain is None:
+        if self._drain is None and not self._passes_now():
             self._passed = asyncio.get_running_loop().create_future()
             self._drain = self._producer.tasks.start("the outbox", self._drain_all())
+
+    def _passes_now(self) -> bool:
+        """Whether the outbox is empty: few records that need no wait are passed on at once.
+
+        A task of its own would take three turns of the loop for each record of a slow sender, and
+        in each of them the other threads get Python's lock.
+        """
+        left = self._passing
+        left.extend(self._take())
+        if len(left) > _MOST_AT_ONCE:
+            return False
+        while left:
+            delivery = left.popleft()
+            if not self._joins(delivery) and not self._is_accepted(delivery):
+                left.appendleft(delivery)
+                return False
+        left.extend(self._take())
+        return not left
+
+    def _is_accepted(self, delivery: SyncDelivery) -> bool:
+        """Whether the record has its batch, or an error, without a wait."""
+        if delivery.record.topic in self._serving:
+            return False
+        try:
+            accepted = self._producer.accept_checked(delivery.record)
+        except Exception as error:  # any error is the record's outcome
+            delivery.settle(None, error)
+            return True
+        if accepted is not None:
+            delivery.settle(accepted, None)
+        return accepted is not None
 
     async def _drain_all(self) -> None:
         """Pass records on until the outbox is empty; in order, as fast as the producer accepts."""
         left = self._passing
         try:
-            while deliveries := self._take():
-                left.extend(deliveries)
+            while left or self._has_taken():
                 while left:
                     delivery = left.popleft()
                     if not self._joins(delivery):
@@ -164,6 +195,10 @@ class Outbox:
             _settle_all(left, ClientClosed("the producer was closed before that"))
             self._passed.set_result(None)
             self._drain = None
+
+    def _has_taken(self) -> bool:
+        self._passing.extend(self._take())
+        return bool(self._passing)
 
     def _take(self) -> list[SyncDelivery]:
         with self._changed:

@@ -17,8 +17,13 @@ from barnabas.types import TopicPartition
 _FEWEST = 32
 _FEWEST_KEYED = 1_000  # for which it is worth while to import numpy
 _RECORD_OVERHEAD_BYTES = 100
-_PER_RECORD = frozenset({"partitioner", "partitioner_class", "max_request_size"})
-"""Options that say how records are put together in batches."""
+_PER_RECORD = frozenset(
+    {
+        *("partitioner", "partitioner_class", "max_request_size"),
+        *("key_serializer", "value_serializer", "interceptor_classes"),
+    }
+)
+"""Options that say how records are put together in batches, or want to see each of them."""
 
 
 def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:

@@ -29,6 +29,8 @@ from simulation.whole.strike import Strike
 
 PORT: Final = 9092
 DATA: Final = Path("/data")
+SECOND_DATA: Final = Path("/data2")
+"""Another log directory, where `log.dirs` names it."""
 
 _QUICK: Final[Mapping[str, str]] = MappingProxyType(
     {

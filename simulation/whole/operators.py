@@ -14,7 +14,7 @@ from barnabas.types import TopicPartition
 from simulation.options import Fault
 from simulation.whole.environment import RETENTION_MS, SHIFTING
 from simulation.whole.history import OK
-from simulation.whole.plan import ADD_PARTITIONS, DELETE_RECORDS, TOPIC_CONFIG
+from simulation.whole.plan import ADD_PARTITIONS, DELETE_RECORDS, MOVE_LOG_DIR, TOPIC_CONFIG
 from simulation.whole.seams import client_seams
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Operators:
             DELETE_RECORDS: self._delete_records,
             ADD_PARTITIONS: self._add_partitions,
             TOPIC_CONFIG: self._configure,
+            MOVE_LOG_DIR: self._move,
         }
 
     async def operate(self, fault: Fault) -> None:
@@ -104,3 +105,17 @@ class Operators:
         await admin.alter_configs(
             ConfigResource(TOPIC, SHIFTING), [ConfigOperation(setting, value=value)]
         )
+
+    async def _move(self, admin: Admin, fault: Fault) -> None:
+        """A replica of a broker's from one log directory to the other; or back, if it moves."""
+        directories = (await admin.describe_log_dirs()).get(fault.first, ())
+        there = [
+            (name, each.path)
+            for each in directories
+            for name, replica in sorted(each.replicas.items())
+            if not replica.is_future
+        ]
+        if there and len(directories) > 1:
+            name, path = there[fault.for_ms % len(there)]
+            (other, *_) = (each.path for each in directories if each.path != path)
+            await admin.alter_replica_log_dirs(fault.first, {name: other})

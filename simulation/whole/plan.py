@@ -53,8 +53,12 @@ DELETE_RECORDS, ADD_PARTITIONS, TOPIC_CONFIG = OPERATIONS = (
 )
 """What operators do to a topic that forgets."""
 
+MOVE_LOG_DIR = "move log dir"
+"""What operators do to a replica on a broker with two log directories."""
+
 _ALWAYS = ("kill", "power", "pause", "isolate")
 _BEGIN_MS = 1500
+_HAVE_TWO_LOG_DIRS = 0.3
 
 
 class Plan(NamedTuple):
@@ -74,6 +78,7 @@ class Plan(NamedTuple):
     has_fleeting: bool = False
     has_hasty: bool = False
     has_odd: bool = False
+    has_two_log_dirs: bool = False
     faults_end_at_ms: int = 15_000
     faults: tuple[Fault, ...] = ()
 
@@ -87,6 +92,7 @@ class Plan(NamedTuple):
             f"segments of {self.segment_bytes} bytes, {self.group_members} in the group; "
             f"cleaner {'on' if self.is_cleaning else 'off'}, beside what keeps everything: "
             f"{', '.join(self._others()) or 'nothing'}"
+            f"{'; two log directories each' if self.has_two_log_dirs else ''}"
         )
 
     def _others(self) -> list[str]:
@@ -121,7 +127,8 @@ def draw(seed: int) -> Plan:
         faults=_draw_faults(random, brokers, kinds, end_ms),
     )
     plan = _with_strikes(plan, Random(f"strikes {seed}"))
-    return _widened(plan, Random(f"wider {seed}"))
+    plan = _widened(plan, Random(f"wider {seed}"))
+    return _with_log_dirs(plan, Random(f"log dirs {seed}"))
 
 
 def _with_strikes(plan: Plan, random: Random) -> Plan:
@@ -161,6 +168,18 @@ def _widened(plan: Plan, random: Random) -> Plan:
     if plan.has_fleeting:
         faults += [_at_a_deletion(plan, random) for _ in range(random.choice((1, 2, 3)))]
     return plan._replace(faults=tuple(sorted(faults)), has_odd=has_odd)
+
+
+def _with_log_dirs(plan: Plan, random: Random) -> Plan:
+    """By dice of their own; many moves, for most are over before anything befalls them."""
+    if random.random() >= _HAVE_TWO_LOG_DIRS:
+        return plan
+    faults = list(plan.faults)
+    for _ in range(random.choice((5, 10, 20))):
+        at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms)
+        broker = random.randint(1, plan.brokers)
+        faults.append(Fault(at_ms, MOVE_LOG_DIR, broker, 1, random.randrange(1000)))
+    return plan._replace(has_two_log_dirs=True, faults=tuple(sorted(faults)))
 
 
 def _at_a_deletion(plan: Plan, random: Random) -> Fault:

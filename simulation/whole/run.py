@@ -16,7 +16,7 @@ from typing import NamedTuple
 from barnabas.broker.server import Server
 from barnabas.cluster.store import SessionState
 from simulation.story import words
-from simulation.whole.brokers import Brokers, MachineRoom
+from simulation.whole.brokers import DATA, SECOND_DATA, Brokers, MachineRoom
 from simulation.whole.clients import Clients
 from simulation.whole.environment import Options
 from simulation.whole.hearing import Hearing
@@ -79,6 +79,8 @@ class _Stage:
             "log.cleaner.enable": str(plan.is_cleaning).lower(),
             **_EACH_SECOND,
         }
+        if plan.has_two_log_dirs:
+            config["log.dirs"] = f"{DATA},{SECOND_DATA}"
         self.brokers = Brokers(self.room, range(1, plan.brokers + 1), config)
         self.life: Life = self.room.network.process("clients")
         loop = self.room.loop

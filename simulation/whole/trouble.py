@@ -30,6 +30,7 @@ from simulation.whole.plan import (
     DESCRIPTORS,
     DISK_SLOW,
     MACHINE_FAULTS,
+    MOVE_LOG_DIR,
     OPERATIONS,
     POWER_IN_A_TURN,
     STRIKES,
@@ -106,7 +107,7 @@ class Trouble:
             self._spoil_disk(fault)
         elif kind in MACHINE_FAULTS:
             self._befall(fault, self._brokers[fault.first])
-        elif kind in ("preferred", "reassign", *OPERATIONS):
+        elif kind in ("preferred", "reassign", MOVE_LOG_DIR, *OPERATIONS):
             self._tell(fault, "an operator asks for it")
             self._start(self._operators.operate(fault))
         else:

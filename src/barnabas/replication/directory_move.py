@@ -53,7 +53,8 @@ class Flush(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """Flush it, and write the checkpoints of its directory; then call `prepared`."""
+    """Flush it, and write the checkpoints of its directory; then call `prepared`, or only `flushed`
+    to have that done again."""
 
 
 class Switch(NamedTuple):

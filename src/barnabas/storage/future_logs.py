@@ -221,7 +221,7 @@ class FutureLogs:
         """Begin the move of a log to what was laid out. OSError."""
         start = Start(is_clean=True, log_start_offset=new.begin_offset)
         future = open_log(self._files, new.path, new.name, log.config, start)
-        future.first_dirty_offset = log.first_dirty_offset
+        future.first_dirty_offset = max(log.first_dirty_offset, 0)  # never one from its directory
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
@@ -263,7 +263,7 @@ class FutureLogs:
 
     def completed(self, name: TopicPartition, target: LogDirectory) -> None:
         """The replaced replica is renamed durably. Suits a thread; DirectoryError."""
-        self._note(target, self._moves[target] - {name})
+        self._note(target, self._moves.get(target, set()) - {name})
 
     def drop(self, name: TopicPartition) -> None:
         """Give a move up, if there is one: its future replica is deleted. DirectoryError."""
@@ -316,8 +316,8 @@ class FutureLogs:
         """Have a directory's file name these; without any there is no file. DirectoryError."""
         path = directory.path / MOVES
         with self._noting:
-            if names == self._moves[directory]:
-                return
+            if names == self._moves.get(directory, set()):
+                return  # or its directory has failed
             try:
                 if names:
                     entries = ((name.topic, name.partition) for name in sorted(names))

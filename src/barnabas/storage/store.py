@@ -138,6 +138,8 @@ class LogStore:
                 try:
                     self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
+                    if isinstance(cause, OSError) and is_out_of_descriptors(cause):
+                        raise unusable(directory.path, cause) from cause  # it is no disk's fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
                 self.futures.began(self._logs, is_complete=not self._failed)
@@ -478,14 +480,11 @@ class LogStore:
                 cut.has_become_durable()
         return failed
 
-    # --- between directories (`future_logs`) -----------------------------------------------------
-
     def prefer(self, name: TopicPartition, path: Path) -> None:
         """Create the log in this directory, should it be created."""
         self._places.prefer(name, self._directory(path))
 
     def place_future(self, name: TopicPartition, path: Path, unique: bytes) -> NewFuture:
-        """Where the future replica of a log will be; `unique`: 16 random bytes."""
         return self.futures.place(self._logs[name], self._directory(path), unique)
 
     def lay_out_future(self, new: NewFuture) -> None:
@@ -501,8 +500,8 @@ class LogStore:
         self.futures.cut(name, offset, self._checkpoints.lower)
 
     def promote(self, name: TopicPartition) -> Log:
-        """Replace a log by its future replica, which has all of it; returns that. From now on the
-        replaced one is abandoned. DirectoryError: nothing was replaced, and the future one is lost.
+        """Replace a log by its future replica, which has all of it; returns that. DirectoryError:
+        nothing was replaced.
 
         Once its new name is durable, `futures.leave` and then `moved` have to be called.
         """
@@ -516,11 +515,12 @@ class LogStore:
 
     def moved(self, name: TopicPartition, source: Path) -> None:
         """Make a move's end durable; suits a thread. DirectoryError; OSError: one is offline."""
-        left, home = self._directory(source), self._directory(self.directory_of(name))
+        left, home = self._directory(source), self._homes.get(name)
         left.sync()
         self._checkpoints.write_in(left, *ALL)
-        self._checkpoints.write_in(home, *ALL)
-        self.futures.completed(name, home)
+        if home is not None:  # not deleted in the meantime
+            self._checkpoints.write_in(home, *ALL)
+            self.futures.completed(name, home)
 
     def checkpoint_directory(self, path: Path) -> None:
         """Write all checkpoints of one directory; suits a thread. DirectoryError."""

@@ -310,7 +310,7 @@ def settled(
         if replica.log.is_failed:
             _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
         elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or (
-            replica.flush and acks != ACKS_NONE
+            replica.waits_for_disk and acks != ACKS_NONE
         ):
             waiting.append(each)
     return _wait(response, waiting, acks, timeout_ms) if waiting else response

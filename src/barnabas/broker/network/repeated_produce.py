@@ -98,7 +98,7 @@ class _Run(StagedRun):
         for packed, replica, end_offset, head in self._entries:
             if (
                 (replica.partition.high_watermark < end_offset and head.acks == ACKS_ALL)
-                or replica.flush is not None
+                or replica.waits_for_disk
                 or replica.log.is_failed
             ):
                 return [self._separate(entry) for entry in self._entries]

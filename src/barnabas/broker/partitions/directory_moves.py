@@ -34,6 +34,7 @@ from barnabas.errors import (
     OffsetOutOfRange,
     ReplicaNotAvailable,
 )
+from barnabas.records.batch import read_header
 from barnabas.replication.directory_move import (
     TURN_BYTES,
     Bounds,
@@ -194,10 +195,13 @@ class DirectoryMoves(ReplicaListener):
         home = self._store.futures.home(name)
         if home is None:
             return
+        last: Replica | None = None
         try:
             await self._align(name, future)
             move = DirectoryMove()
             while (replica := self._current(name, future)) is not None:
+                last = replica
+                await self._settle(future)
                 current = Bounds(replica.log.log_start_offset, replica.log.log_end_offset)
                 there = Bounds(future.log_start_offset, future.log_end_offset)
                 await self._carry_out(move.next_step(current, there), move, replica, future)
@@ -208,6 +212,15 @@ class DirectoryMoves(ReplicaListener):
         except (_GivenUp, CorruptData) as reason:
             _log.error("%s stays in its log directory: %s", name, reason)
             self._drop(name)
+        finally:
+            self._release(last)
+
+    def _release(self, replica: Replica | None) -> None:
+        """Let everything be acknowledged that waits for a flush of the future replica."""
+        if replica is not None and replica.successor is not None:
+            replica.successor = None
+            replica.sync_ended()
+            self._replicas.start_flush(replica)
 
     async def _failed(self, name: TopicPartition, target: Path, error: OSError) -> None:
         """The target's disk refused: it goes offline, unless descriptors are short."""
@@ -245,7 +258,8 @@ class DirectoryMoves(ReplicaListener):
             if cut.before_writes is not None:
                 await self._in_lane(cut.before_writes)
             cut.has_become_durable()
-            future.settle()
+            if future.unsettled is cut:
+                future.settle()
 
     async def _carry_out(
         self, step: Step, move: DirectoryMove, replica: Replica, future: Log
@@ -263,11 +277,7 @@ class DirectoryMoves(ReplicaListener):
             await self._in_lane(future.take_flush())
             move.flushed()
         elif type(step) is Prepare:
-            await self._in_lane(future.take_flush())
-            home = self._store.futures.home(replica.topic_partition)
-            if home is not None:
-                await self._in_lane(partial(self._store.checkpoint_directory, home.path))
-            move.prepared()
+            await self._prepare(move, replica, future)
         elif replica.log.unsettled is not None:
             await self._pause(_CUT_SETTLES_WITHIN_S)
         else:
@@ -275,10 +285,30 @@ class DirectoryMoves(ReplicaListener):
             if source is not None:
                 await self._leave(replica.topic_partition, source, future)
 
+    async def _prepare(self, move: DirectoryMove, replica: Replica, future: Log) -> None:
+        """Flush it, and name it in the checkpoints.
+
+        Where records are acknowledged when they are on disk, they have to be there from now on, so
+        that the switch need not wait for it; and those from before as well.
+        """
+        config, acknowledged_to = replica.log.config, 0
+        if min(config.flush_messages, config.flush_ms) < LONG_MAX and replica.successor is None:
+            replica.successor = future
+            acknowledged_to = replica.log.log_end_offset
+        await self._in_lane(future.take_flush())
+        replica.sync_ended()
+        home = self._store.futures.home(replica.topic_partition)
+        if home is not None:
+            await self._in_lane(partial(self._store.checkpoint_directory, home.path))
+        if future.recovery_point < acknowledged_to:
+            move.flushed()  # once more, from there on
+        else:
+            move.prepared()
+
     async def _copy(self, offset: int, move: DirectoryMove, replica: Replica, future: Log) -> None:
         throttle, clock = self._throttles.moves, self._replicas.clock
         wait_ms = throttle.wait_ms(clock.monotonic_ms())
-        if wait_ms > 0:
+        if wait_ms > 0 and replica.successor is None:  # else acknowledgements would wait, too
             await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the rate may change
             return
         log, truncations = replica.log, replica.log.truncations
@@ -305,9 +335,19 @@ class DirectoryMoves(ReplicaListener):
         elif failure is not None:
             raise failure
         else:
-            self._append(records, future)
-            throttle.record(len(records), clock.monotonic_ms())
-            move.copied(len(records), reached_end=future.log_end_offset >= end_offset)
+            await self._begin_within(records, future)
+            if log.truncations == truncations:
+                self._append(records, future)
+                throttle.record(len(records), clock.monotonic_ms())
+                move.copied(len(records), reached_end=future.log_end_offset >= end_offset)
+
+    async def _begin_within(self, records: bytes, future: Log) -> None:
+        """If records of the first batch are deleted, the log has to begin in front of it, and then
+        to start behind: `RaiseStart`."""
+        is_empty = future.log_start_offset == future.log_end_offset
+        if records and is_empty and read_header(records).base_offset < future.log_end_offset:
+            future.start_at(read_header(records).base_offset, settles=False)
+            await self._settle(future)
 
     async def _read(self, log: Log, offset: int) -> bytes:
         """The batches of one turn."""
@@ -339,13 +379,11 @@ class DirectoryMoves(ReplicaListener):
         if future.log_end_offset < log.log_end_offset:
             move.copied(len(records), reached_end=False)
             return None
-        config = log.config
-        if min(config.flush_messages, config.flush_ms) < LONG_MAX:
-            future.flush()  # what was acknowledged is on disk, and has to be there, too
         source = self._store.directory_of(name)
         begin_offset = log.log_start_offset
-        future.config = config
+        future.config = log.config
         replica.log = self._store.promote(name)
+        self._release(replica)
         for listener in self._listeners:
             listener.moved(replica)
         if future.log_start_offset != begin_offset:

@@ -71,6 +71,7 @@ class Replica:
         "flush",
         "log",
         "partition",
+        "successor",
     )
 
     def __init__(self, log: Log, partition: Partition, host: ReplicaHost) -> None:
@@ -93,6 +94,9 @@ class Replica:
         """The one under way, which may take several syncs: what is appended during one counts
         after the next."""
         self._synced: asyncio.Future[None] | None = None
+        self.successor: Log | None = None
+        """The log in another directory that is about to replace this one, where records have to be
+        on disk before they are acknowledged: then in both."""
         self.adding: tuple[int, ...] = ()
         """As the leader: on which brokers replicas are still being made (KIP-455)."""
 
@@ -153,15 +157,26 @@ class Replica:
 
     def counted(self, now_ms: int, end_offset: int) -> None:
         """What is below counts for the high watermark: written, and flushed where that is asked."""
+        if self.successor is not None:
+            end_offset = min(end_offset, self.successor.recovery_point)
+            if end_offset < self.partition.log_end_offset:
+                return
         if self._followers:
             self.carry_out(self.partition.kept_up(self._followers.requested_at_ms, now_ms))
         effects = self.partition.appended(end_offset, now_ms)
         if effects:
             self.carry_out(effects)
 
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether what was appended has to be flushed before it is acknowledged."""
+        return self.flush is not None or self.successor is not None
+
     async def flushed(self, offset: int) -> None:
         """Return when everything below `offset` is on disk, as far as a flush was asked for."""
-        while self.flush is not None and self.log.recovery_point < offset:
+        while self.waits_for_disk and offset > min(
+            each.recovery_point for each in (self.log, self.successor) if each is not None
+        ):
             if self._synced is None:
                 self._synced = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._synced)

@@ -221,7 +221,7 @@ class Fetcher:
             records = answered.data.records
             if records:
                 taken_bytes += len(records)
-                if followed.replica.flush is not None:
+                if followed.replica.waits_for_disk:
                     flushing.append(followed.replica)
                 if taken_bytes >= _BYTES_PER_TURN:
                     taken_bytes = 0

@@ -159,15 +159,13 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas reassign --execute --reassignment-json-file plan.json
       barnabas reassign --execute --reassignment-json-file plan.json --throttle 50000000
       barnabas reassign --verify --reassignment-json-file plan.json
-      barnabas reassign --cancel --reassignment-json-file plan.json
       barnabas reassign --list
     """
     actions = context.meta.get(_ACTIONS, [])
     if len(actions) != 1:
         raise click.UsageError("choose one of --generate, --execute, --verify, --cancel and --list")
     action = actions[0]
-    rates = Rates(bytes_per_s, log_dir_bytes_per_s)
-    _check_rates(rates, action)
+    rates = _rates(action, bytes_per_s, log_dir_bytes_per_s)
     if preserve_throttles and action not in ("verify", "cancel"):
         raise click.UsageError("--preserve-throttles goes with --verify or --cancel")
     if action == "list":
@@ -188,11 +186,12 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     return run_client(_cancel(servers, plan, preserve_throttles))
 
 
-def _check_rates(rates: Rates, action: str) -> None:
+def _rates(action: str, *given: int | None) -> Rates:
     options = ("--throttle", "--replica-alter-log-dirs-throttle")
-    for option, rate in zip(options, rates, strict=True):
+    for option, rate in zip(options, given, strict=True):
         if rate is not None and action != "execute":
             raise click.UsageError(f"{option} goes with --execute")
+    return Rates(*given)
 
 
 async def _list(servers: str) -> int:

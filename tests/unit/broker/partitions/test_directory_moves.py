@@ -282,6 +282,39 @@ def test_the_replaced_log_stays_until_the_new_name_is_durable(tmp_path: Path) ->
     hosted.store.close()
 
 
+def test_st_10_what_is_acknowledged_from_disk_is_on_both(tmp_path: Path) -> None:
+    """`flush.messages`: or a power cut after the switch would take what was acknowledged."""
+    files = HeldFiles()
+    hosted = Moving(tmp_path, files)
+
+    async def hold() -> None:
+        replica = hosted.host("t", flush_messages="1", **SMALL)
+        fill(hosted, replica)
+        await hosted.flushed(replica)
+        target = hosted.other
+        files.is_held = lambda path: target in path.parents and path.suffix == ".log"
+        await hosted.moves.alter(NAME, str(target))
+        await until(lambda: files.arrived == 1)
+        end = hosted.append(replica)
+        await until(lambda: replica.log.recovery_point == end)
+        waiting = asyncio.ensure_future(replica.flushed(end))
+        await asyncio.sleep(0.05)
+        assert replica.high_watermark == 40
+        assert not waiting.done()
+        files.let_go()
+        await hosted.moved(target)
+        await waiting
+        await hosted.flushed(replica)
+        assert replica.high_watermark == end
+        assert replica.log.recovery_point == end
+        assert hosted.append(replica) == end + 1
+        await hosted.flushed(replica)
+        assert replica.high_watermark == end + 1
+
+    asyncio.run(hold())
+    hosted.store.close()
+
+
 def test_st_10_the_process_dies_at_any_step(tmp_path: Path) -> None:
     """The replica is found once, with all that it had, and the move comes to its end."""
     total = _move_and_die(tmp_path / "counted", 1 << 30)

@@ -107,6 +107,19 @@ def test_an_answer_without_records_brings_the_watermark() -> None:
     assert follower.appended(got) == []
 
 
+def test_a_log_that_has_moved_is_followed_on() -> None:
+    """What was asked for with the one before is appended to the one that has replaced it."""
+    follower = _follower(EpochLog(7, 7))
+    sent = follower.fetch_from()
+    moved = EpochLog(7, 7)
+    follower.moved(moved)
+    got = _got(high_watermark=3, size_bytes=70)
+    assert _is(follower.answered(sent, got), Append())
+    moved.append(7)
+    assert follower.appended(got) == [Advance(3)]
+    assert follower.fetch_from() == FetchFrom(3, 7, 7, 0)
+
+
 def test_an_answer_to_another_epoch_is_ignored() -> None:
     """Faults 3, rule 2: what a deposed leader says must not be appended, nor cut anything."""
     follower = _follower(EpochLog(0, 0))

@@ -88,6 +88,7 @@ class LogDirectory:
 
     __slots__ = (
         "_files",
+        "_future_names",
         "_lock",
         "_written",
         "checkpointing",
@@ -105,6 +106,7 @@ class LogDirectory:
         self.path = path
         self._files = files
         self._written: dict[str, Mapping[TopicPartition, int]] = {}
+        self._future_names: list[str] = []
         self.checkpointing = {
             name: threading.Lock() for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
         }
@@ -254,13 +256,14 @@ class LogDirectory:
     def partitions(self) -> list[TopicPartition]:
         """The replicas in it; ConfigError for a directory that is not one."""
         found = []
+        self._future_names = []
         for entry in self._files.list(self.path):
-            if (
-                entry.is_directory
-                and entry.name not in _NOT_OURS
-                and not entry.name.endswith(_OTHER_SUFFIXES)
-            ):
+            if not entry.is_directory or entry.name in _NOT_OURS:
+                continue
+            if not entry.name.endswith(_OTHER_SUFFIXES):
                 found.append(self._parse(entry.name))
+            elif entry.name.endswith(_FUTURE_SUFFIX):
+                self._future_names.append(entry.name)
         return found
 
     def _parse(self, name: str) -> TopicPartition:
@@ -276,13 +279,11 @@ class LogDirectory:
         return self.path / str(topic_partition)
 
     def futures(self) -> list[tuple[TopicPartition, Path]]:
-        """The replicas that are being moved here; ConfigError for a directory that is none."""
-        found = []
-        for entry in self._files.list(self.path):
-            if entry.is_directory and entry.name.endswith(_FUTURE_SUFFIX):
-                name = self._parse(entry.name.removesuffix(_FUTURE_SUFFIX).rpartition(".")[0])
-                found.append((name, self.path / entry.name))
-        return found
+        """The replicas that are being moved here, as `partitions` has seen them; ConfigError for a
+        directory that is none."""
+        return [
+            (self._parse(name.rpartition(".")[0]), self.path / name) for name in self._future_names
+        ]
 
     def future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
         """Kafka's name for a replica that is being moved here, which may be too long for a file

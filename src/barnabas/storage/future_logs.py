@@ -261,6 +261,10 @@ class FutureLogs:
             path = leaving.source.path_of(name)
             self._set_aside(leaving.source, name, path, DELETED_SUFFIX, leaving.topic_id)
 
+    def is_leaving(self, name: TopicPartition) -> bool:
+        """Whether a replica that was replaced still has the plain name."""
+        return name in self._leaving
+
     def completed(self, name: TopicPartition, target: LogDirectory) -> None:
         """The replaced replica is renamed durably. Suits a thread; DirectoryError."""
         self._note(target, self._moves.get(target, set()) - {name})

@@ -65,6 +65,7 @@ T = TypeVar("T")
 
 _AGAIN_AFTER_S = 0.5
 _CUT_SETTLES_WITHIN_S = 0.05
+_LEFT_WITHIN_S = 10.0
 
 
 class _GivenUp(Exception):
@@ -88,6 +89,7 @@ class DirectoryMoves(ReplicaListener):
         self._throttles = throttles
         self._random = random
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._leaving: set[TopicPartition] = set()  # have switched, which is not on disk yet
         self._stopping = asyncio.Event()
         self._turns = asyncio.Semaphore(max(1, len(self._store.online_directories)))
 
@@ -130,6 +132,7 @@ class DirectoryMoves(ReplicaListener):
         if store.futures.get(name) is None:
             if store.failed_directories:
                 raise KafkaStorageError("no replica is moved while a log directory is offline")
+            await self._has_left(name)
             await self._begin(replica, path)
         self._go_on(name)
 
@@ -143,11 +146,21 @@ class DirectoryMoves(ReplicaListener):
             raise KafkaStorageError(f"the log directory {log_dir} is offline")
         raise LogDirNotFound(f"{log_dir} is not in log.dirs of this broker")
 
+    async def _has_left(self, name: TopicPartition) -> None:
+        """Return when the end of a move before is on disk: no other may begin, or a crash would
+        leave it unclear which directory counts. KafkaStorageError if that takes too long."""
+        if name in self._leaving:
+            await asyncio.wait([self._tasks[name]], timeout=_LEFT_WITHIN_S)
+        if name in self._leaving or self._store.futures.is_leaving(name):
+            raise KafkaStorageError(f"{name} has just been moved, which is not on disk yet")
+
     async def _begin(self, replica: Replica, path: Path) -> None:
         name, store = replica.topic_partition, self._store
         unique = self._random.below(1 << 128).to_bytes(16)
-        new = store.place_future(name, path, unique)
         try:
+            if not self._replicas.hosts(replica):
+                raise KafkaStorageError(f"the log directory of {name} has just failed")
+            new = store.place_future(name, path, unique)
             await self._in_lane(partial(store.lay_out_future, new))
             log = store.logs.get(name)
             if log is None or path not in store.online_directories:
@@ -281,9 +294,13 @@ class DirectoryMoves(ReplicaListener):
         elif replica.log.unsettled is not None:
             await self._pause(_CUT_SETTLES_WITHIN_S)
         else:
-            source = self._switch(move, replica, future)
+            name, source = replica.topic_partition, self._switch(move, replica, future)
             if source is not None:
-                await self._leave(replica.topic_partition, source, future)
+                self._leaving.add(name)
+                try:
+                    await self._leave(name, source, future)
+                finally:
+                    self._leaving.discard(name)
 
     async def _prepare(self, move: DirectoryMove, replica: Replica, future: Log) -> None:
         """Flush it, and name it in the checkpoints.

@@ -307,9 +307,14 @@ def test_the_replaced_log_stays_until_the_new_name_is_durable(tmp_path: Path) ->
         assert (source / "t-0").exists()
         assert (target / "t-0").exists()
         hosted.append(replica)
+        back = asyncio.ensure_future(hosted.moves.alter(NAME, str(source)))
+        await asyncio.sleep(0.05)
+        assert not list(source.glob("*-future")), "of two moves none would count after a crash"
         files.let_go()
-        await hosted.moved(target)
-        assert not (source / "t-0").exists()
+        await back
+        await hosted.moved(source)
+        assert not (target / "t-0").exists()
+        assert replica.log.log_end_offset == 41
 
     asyncio.run(hold())
     hosted.store.close()

@@ -330,4 +330,4 @@ def test_kafka_python_moves_a_replica(
         wait_until(lambda: places(admin, name.topic)[name] == {False: other})
     finally:
         client.close()
-    assert not list(Path(home).glob(f"{name}"))
+    wait_until(lambda: not (Path(home) / str(name)).exists())  # once the other is on disk

@@ -7,6 +7,7 @@ now and then. The machine is held against a model of the answers that each clien
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 from hypothesis import settings
@@ -101,8 +102,13 @@ class GroupMachine(RuleBasedStateMachine):
         forgets: bool,
     ) -> None:
         client = self.clients[number]
-        if forgets:
-            client.member_id = ""  # it has been restarted
+        if forgets:  # it has been restarted; what its earlier life is owed comes to nobody
+            before = copy(client)
+            self.owed = {
+                ticket: (kind, before if owner is client else owner)
+                for ticket, (kind, owner) in self.owed.items()
+            }
+            client.member_id = ""
         if client.instance_id is not None:
             version = max(version, 5)
         request = JoinGroupRequest(

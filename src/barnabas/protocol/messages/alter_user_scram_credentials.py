@@ -30,7 +30,7 @@ class AlterUserScramCredentialsRequest(Message, flexible="0+"):
 class AlterUserScramCredentialsResult(Message):
     user: str = field(STRING)
     error_code: int = field(INT16)
-    error_message: str | None = field(STRING, nullable="0+", default=None)
+    error_message: str | None = field(STRING, nullable="0+")
 
 
 class AlterUserScramCredentialsResponse(Message, flexible="0+"):

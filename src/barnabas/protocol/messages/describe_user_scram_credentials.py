@@ -23,14 +23,14 @@ class CredentialInfo(Message):
 class DescribeUserScramCredentialsResult(Message):
     user: str = field(STRING)
     error_code: int = field(INT16)
-    error_message: str | None = field(STRING, nullable="0+", default=None)
+    error_message: str | None = field(STRING, nullable="0+")
     credential_infos: list[CredentialInfo] = field(Array(CredentialInfo))
 
 
 class DescribeUserScramCredentialsResponse(Message, flexible="0+"):
     throttle_time_ms: int = field(INT32)
     error_code: int = field(INT16)
-    error_message: str | None = field(STRING, nullable="0+", default=None)
+    error_message: str | None = field(STRING, nullable="0+")
     results: list[DescribeUserScramCredentialsResult] = field(
         Array(DescribeUserScramCredentialsResult)
     )

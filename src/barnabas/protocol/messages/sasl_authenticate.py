@@ -15,6 +15,6 @@ class SaslAuthenticateRequest(Message, flexible="2+"):
 
 class SaslAuthenticateResponse(Message, flexible="2+"):
     error_code: int = field(INT16)
-    error_message: str | None = field(STRING, nullable="0+", default=None)
+    error_message: str | None = field(STRING, nullable="0+")
     auth_bytes: bytes = field(BYTES)
     session_lifetime_ms: int = field(INT64, versions="1+", ignorable=True)

@@ -173,6 +173,23 @@ def test_log_levels_of_a_broker(barnabas: InProcess) -> None:
         _, stderr = barnabas("configs alter --broker-loggers 0 --add barnabas.no=INFO", code=1)
         assert "Logger barnabas.no does not exist!" in stderr
         _, stderr = barnabas("configs alter --broker-loggers 0 --topic t --add a=INFO", code=2)
-        assert "choose one of --topic, --broker, --broker-defaults and --broker-loggers" in stderr
+        assert "choose one of --topic, --broker, --broker-defaults, --broker-loggers" in stderr
     finally:
         logger.setLevel(before)
+
+
+def test_se_3_credentials_of_a_user_are_set_shown_and_taken_back(barnabas: InProcess) -> None:
+    change = "configs alter --user alice --add SCRAM-SHA-512=[iterations=8192,password=hush]"
+    assert barnabas(change) == ("Completed updating config for user alice.\n", "")
+    described = "configs describe --user alice"
+    assert barnabas(described)[0] == (
+        "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-512=iterations=8192\n"
+    )
+    assert json.loads(barnabas(f"{described} --json")[0]) == {"alice": {"SCRAM-SHA-512": 8192}}
+    barnabas("configs alter --user alice --delete SCRAM-SHA-512")
+    assert barnabas(described) == ("", "")
+    _, errors = barnabas("configs alter --user alice --delete SCRAM-SHA-512", code=1)
+    assert "delete a user credential that does not exist" in errors
+    for wrong in ("--topic t --add x=y", "--append x=y", "--add password=hush", "--validate-only"):
+        _, errors = barnabas(f"configs alter --user alice {wrong}", code=2)
+        assert "hush" not in errors

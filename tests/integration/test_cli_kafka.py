@@ -224,3 +224,22 @@ def test_ux_6_other_commands_do_not_load_kafkas() -> None:
     )
     words = [sys.executable, "-c", script]
     assert subprocess.run(words, capture_output=True, timeout=TIMEOUT_S).returncode == 0
+
+
+def test_se_3_credentials_of_users_are_changed_and_shown(kafka: InProcess) -> None:
+    """`--entity-type users` and `--user` are the same."""
+    add = "--add-config SCRAM-SHA-256=[iterations=8192,password=hush]"
+    for whose in ("--entity-type users --entity-name bob", "--user carol"):
+        changed, _ = kafka(f"kafka-configs.sh --alter {whose} {add}")
+        assert changed.startswith("Completed updating config for user ")
+    lines = [
+        f"SCRAM credential configs for user-principal '{user}' are SCRAM-SHA-256=iterations=8192\n"
+        for user in ("bob", "carol")
+    ]
+    assert kafka("kafka-configs --describe --entity-type users")[0] == "".join(lines)
+    kafka("kafka-configs --alter --user carol --delete-config SCRAM-SHA-256")
+    assert kafka("kafka-configs --describe --user carol")[0] == ""
+    assert kafka("kafka-configs --describe --user bob")[0] == lines[0]
+    _, errors = kafka("kafka-configs --alter --user bob --add-config hush=hush", code=1)
+    assert "hush" not in errors
+    kafka("kafka-configs --describe --entity-type users --entity-default", code=1)

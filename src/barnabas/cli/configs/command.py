@@ -1,4 +1,4 @@
-"""`barnabas configs`: like `kafka-configs.sh`, for topics and brokers."""
+"""`barnabas configs`: like `kafka-configs.sh`, for topics, brokers and users."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LISTS = "KEY=VALUE[,...]"
 
 
 def _whose(command: F) -> F:
-    """The options that name a topic, a broker or all brokers."""
+    """The options that name a topic, a broker, all brokers or a user."""
     topic = click.option(
         "--topic", metavar="NAME", shell_complete=topic_names, help="The configs of this topic."
     )
@@ -58,7 +58,10 @@ def _whose(command: F) -> F:
         metavar="ID",
         help="The log levels of this broker, until it stops.",
     )
-    return topic(broker(defaults(loggers(command))))
+    user = click.option(
+        "--user", metavar="NAME", help="The SCRAM credentials of this user, which are no secrets."
+    )
+    return topic(broker(defaults(loggers(user(command)))))
 
 
 @click.group()
@@ -87,6 +90,7 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
     broker: int | None,
     broker_defaults: bool,
     broker_loggers: int | None,
+    user: str | None,
     everything: bool,
     explain: str | None,
     as_json: bool,
@@ -107,6 +111,10 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
     """
     if explain is not None:
         click.echo(explain_text(explain), nl=False)
+        return
+    if user is not None:
+        _refuse_others(topic, broker, broker_defaults, broker_loggers)
+        _describe_user(user, servers, as_json=as_json)
         return
     resource = _resource(topic, broker, broker_defaults, broker_loggers)
 
@@ -147,6 +155,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     broker: int | None,
     broker_defaults: bool,
     broker_loggers: int | None,
+    user: str | None,
     add: tuple[str, ...],
     delete: tuple[str, ...],
     append: tuple[str, ...],
@@ -166,7 +175,14 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas configs alter --topic test --delete retention.ms
       barnabas configs alter --broker 0 --add log.cleaner.threads=2
       barnabas configs alter --broker-loggers 0 --add barnabas.broker=DEBUG
+      barnabas configs alter --user alice --add 'SCRAM-SHA-512=[password=secret]'
     """
+    if user is not None:
+        _refuse_others(topic, broker, broker_defaults, broker_loggers)
+        if append or subtract or validate_only:
+            raise click.UsageError("--user: credentials are set by --add and taken by --delete")
+        _alter_user(user, add, delete, servers)
+        return
     resource = _resource(topic, broker, broker_defaults, broker_loggers)
     try:
         changes = operations(add, delete, append, subtract)
@@ -191,6 +207,44 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         warn("barnabas configs alter", warning)
 
 
+def _refuse_others(*given: object) -> None:
+    """Raises UsageError if something else is named than a user."""
+    if any(each is not None and each is not False for each in given):
+        raise click.UsageError("--user stands alone")
+
+
+def _describe_user(user: str, servers: str, *, as_json: bool) -> None:
+    from barnabas.cli.configs.users import describe_user_text, described_users
+
+    async def work() -> dict[str, dict[str, int]]:
+        async with Admin(servers, **client_options()) as admin:
+            return await described_users(admin, [user])
+
+    found = run_client(work())
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    elif user in found:
+        click.echo(describe_user_text(user, found[user]))
+
+
+def _alter_user(user: str, add: Iterable[str], delete: Iterable[str], servers: str) -> None:
+    from barnabas.cli.configs.users import scram_alterations
+
+    try:
+        changes = scram_alterations(user, add, delete)
+    except BadChange as error:
+        raise click.UsageError(str(error)) from error
+    if not changes:
+        raise click.UsageError("say what to change: --add or --delete")
+
+    async def work() -> None:
+        async with Admin(servers, **client_options()) as admin:
+            await admin.alter_user_scram_credentials(changes)
+
+    run_client(work())
+    click.echo(f"Completed updating config for user {user}.")
+
+
 def _resource(
     topic: str | None, broker: int | None, broker_defaults: bool, broker_loggers: int | None
 ) -> ConfigResource:
@@ -198,7 +252,7 @@ def _resource(
     given = [each for each in (topic, broker, broker_loggers) if each is not None]
     if len(given) + broker_defaults != 1:
         raise click.UsageError(
-            "choose one of --topic, --broker, --broker-defaults and --broker-loggers"
+            "choose one of --topic, --broker, --broker-defaults, --broker-loggers and --user"
         )
     if broker_loggers is not None:
         return ConfigResource(BROKER_LOGGER, str(broker_loggers))

@@ -1,4 +1,4 @@
-"""`kafka-configs.sh`, for topics, brokers and the loggers of brokers."""
+"""`kafka-configs.sh`, for topics, brokers, the loggers of brokers, and users."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from barnabas.cli.configs.changes import BadChange, operations
 from barnabas.cli.configs.text import KINDS, describe_configs_text, shown_entries
+from barnabas.cli.kafka import user_configs
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
@@ -43,12 +44,10 @@ _TYPES: Final = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LO
 _SHORT: Final = {"topic": "topics", "broker": "brokers", "broker-logger": "broker-loggers"}
 _MISSING: Final = {
     "clients": "quotas",
-    "users": "quotas and SCRAM credentials",
     "ips": "quotas",
     "client-metrics": "subscriptions to clients' metrics",
     "groups": "configs of groups",
     "client": "quotas",
-    "user": "quotas and SCRAM credentials",
     "ip": "quotas",
     "client-defaults": "quotas",
     "user-defaults": "quotas",
@@ -139,8 +138,10 @@ def _of_file(given: Given) -> Mapping[str, str]:
 def explain(given: Given) -> list[Line]:
     """Our commands for the line."""
     action = _check(given)
-    kind, names = _resources(given)
     no_client_configs(given)
+    if user_configs.is_about_users(given):
+        return user_configs.explain(given, action)
+    kind, names = _resources(given)
     if names is None:
         raise NotCovered(
             f"our command shows one {KINDS[kind]} at a time: add its name by --entity-name"
@@ -166,9 +167,12 @@ def _whose(kind: int, name: str) -> Line:
 def run(given: Given) -> int:
     """Do it, with Kafka's lines."""
     action = _check(given)
-    kind, names = _resources(given)
     try:
-        run_client((_describe if action == "describe" else _alter)(given, kind, names))
+        if user_configs.is_about_users(given):
+            of_users = user_configs.describe if action == "describe" else user_configs.alter
+            run_client(of_users(given))
+        else:
+            run_client((_describe if action == "describe" else _alter)(given, *_resources(given)))
     except KafkaError as error:
         click.echo(f"Error while executing config command: {java_text(error)}", err=True)
         return EXIT_FAILURE

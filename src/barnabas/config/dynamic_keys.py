@@ -3,7 +3,8 @@
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka also changes listeners while it runs; in Barnabas they are read-only.
+Kafka also changes listeners, and how clients log in, while it runs; in Barnabas they are
+read-only.
 """
 
 from __future__ import annotations
@@ -101,6 +102,13 @@ def scope_of(name: str) -> Scope:
         base = name.split(".", 3)[-1]
         return Scope.CLUSTER_WIDE if base in PER_LISTENER else Scope.PER_BROKER
     return DYNAMIC_KEYS.get(name, Scope.READ_ONLY)
+
+
+def is_read_at_start(name: str) -> bool:
+    """Whether a setting that Kafka changes while it runs is obeyed here after a restart alone: how
+    clients and brokers log in."""
+    base = name.split(".", 3)[-1] if name.startswith("listener.name.") else name
+    return ".sasl." in f".{base}" or base.endswith("connections.max.reauth.ms")
 
 
 def refusal(name: str, is_for_all: bool) -> str | None:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Container, Mapping
 
 from barnabas.config import BrokerConfig, inert_warning, key_of
-from barnabas.config.dynamic_keys import refusal
+from barnabas.config.dynamic_keys import is_read_at_start, refusal
 from barnabas.errors import BarnabasError, ConfigError, InvalidConfig, InvalidRequest
 
 _log = logging.getLogger(__name__)
@@ -37,6 +37,11 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
         broken = broken_promise(name, text)
         if broken is not None:
             raise InvalidConfig(broken)
+    elif is_read_at_start(name):
+        raise InvalidRequest(
+            f"{name} is read when the broker starts: set it in the properties file and restart the "
+            "broker"
+        )
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:

@@ -198,6 +198,8 @@ def test_what_is_only_validated_or_refused_leaves_no_trace(tmp_path: Path) -> No
         (0, "sasl.jaas.config", "hush", InvalidConfig, "is a secret"),
         (0, "ssl.client.auth", "required", InvalidConfig, "promises that clients show"),
         (0, "listener.name.x.sasl.login.class", "a.B", InvalidConfig, "clients log in"),
+        (0, "sasl.enabled.mechanisms", "PLAIN", InvalidRequest, "is read when the broker starts"),
+        (0, "listener.name.x.plain.connections.max.reauth.ms", "5", InvalidRequest, "restart"),
         (0, "principal.builder.class", "a.B", InvalidConfig, "users are distinguished"),
         (0, "listener.name.plaintext.ssl.key.password", "hush", InvalidConfig, "is a secret"),
     ],

@@ -24,6 +24,8 @@ from barnabas.client import (
     UserScramCredentialUpsertion,
 )
 from barnabas.errors import (
+    DelegationTokenNotFound,
+    DelegationTokenRequestNotAllowed,
     KafkaError,
     NotController,
     SaslAuthenticationFailed,
@@ -98,6 +100,7 @@ def settings(keys: Path) -> tuple[str, ...]:
         "OAuthBearerValidatorCallbackHandler",
         f"sasl.oauthbearer.jwks.endpoint.url={keys.as_uri()}",
         "sasl.oauthbearer.expected.audience=kafka",
+        f"delegation.token.secret.key={BETWEEN}",
         "zookeeper.session.timeout.ms=6000",
     )
 
@@ -399,3 +402,38 @@ def test_se_3_requests_about_credentials_are_judged_alike(
     assert {code for rows in refused for _, code, _ in rows} == {NotController.code}
     with secured_broker(tmp_path) as alone, RawClient(alone.open_servers) as raw:
         assert answers_of(raw) == (altered, described)
+
+
+def test_se_3_a_token_of_either_counts_at_the_other(mixed: Mixed, topic: str) -> None:
+    """ZK-6, KIP-48: its secret, its owner, its renewal and its end."""
+    for maker, other in (mixed.both, mixed.both[::-1]):
+        with (
+            SyncAdmin(maker, **options("PLAIN")) as here,
+            SyncAdmin(other, **options("SCRAM-SHA-512")) as there,
+        ):
+            token = here.create_delegation_token(renewers="erin", max_lifetime_ms=3_600_000)
+            assert token.owner == f"User:{USER}"
+            wait_until(lambda at=there, made=token: made in at.describe_delegation_tokens())  # type: ignore[misc]
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+                by = {
+                    "security_protocol": "SASL_PLAINTEXT",
+                    "sasl_mechanism": mechanism,
+                    "sasl_jaas_config": token.jaas_config,
+                }
+                for servers in mixed.both:
+                    with SyncAdmin(servers, **by) as admin:
+                        admin.list_topics()
+                        with pytest.raises(DelegationTokenRequestNotAllowed):
+                            admin.create_delegation_token()
+            expires_at_ms = there.renew_delegation_token(token.hmac, 60_000)
+            assert expires_at_ms < token.expiry_timestamp_ms
+            wait_until(
+                lambda at=here, until=expires_at_ms: (  # type: ignore[misc]
+                    until in [each.expiry_timestamp_ms for each in at.describe_delegation_tokens()]
+                )
+            )
+            here.expire_delegation_token(token.hmac)
+            for admin in (here, there):
+                wait_until(lambda at=admin: at.describe_delegation_tokens() == [])  # type: ignore[misc]
+                with pytest.raises(DelegationTokenNotFound):
+                    admin.renew_delegation_token(token.hmac)

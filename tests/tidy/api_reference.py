@@ -86,6 +86,7 @@ PAGES = (
             _admin("partition_admin", "PartitionAdmin", "Elections and reassignments"),
             _admin("replica_admin", "ReplicaAdmin", "Replicas"),
             _admin("scram_admin", "ScramAdmin", "Credentials of users"),
+            _admin("token_admin", "TokenAdmin", "Delegation tokens"),
             _admin("transaction_admin", "TransactionAdmin", "Transactions"),
             *(
                 Item("client/admin/admin.py", name)
@@ -122,6 +123,7 @@ PAGES = (
             Item("client/admin/replica_admin.py", "ReplicaEnd"),
             Item("client/admin/scram_admin.py", "UserScramCredentialUpsertion"),
             Item("client/admin/scram_admin.py", "UserScramCredentialDeletion"),
+            Item("client/admin/token_admin.py", "DelegationToken"),
             Item("client/admin/transaction_admin.py", "TransactionListing"),
             Item("client/admin/transaction_admin.py", "TransactionDescription"),
             Item("client/admin/transaction_admin.py", "ProducerState"),

@@ -284,10 +284,14 @@ def _log_ins(
     if not any(each.listener.protocol.uses_sasl for each in bound):
         return [None] * len(bound)
     # Only here, so that a broker without log-ins loads nothing for them.
+    from barnabas.broker.security.delegation_tokens import DelegationTokens, token_key
     from barnabas.broker.security.sasl_listener import SaslListener
     from barnabas.broker.security.scram_credentials import ScramCredentials
 
-    credentials = ScramCredentials(ground.store)
+    tokens = None
+    if token_key(config) is not None:
+        tokens = DelegationTokens(ground.store, config, ground.clock)
+    credentials = ScramCredentials(ground.store, tokens)
     dynamic_config.follow(USERS, credentials)
     return [
         SaslListener(config, listener, ground.clock, credentials)

@@ -64,13 +64,16 @@ _JAVA = (
 )  # fmt: skip
 
 _TOKENS = (
-    ("delegation.token.expiry.check.interval.ms", "long", 3600000, "[1,...]",
-     "Time between two checks for expired tokens."),
     ("delegation.token.expiry.time.ms", "long", 86400000, "[1,...]",
      "How long a token lives without renewal."),
     ("delegation.token.master.key", "password", None, "", "Older name of the token secret."),
     ("delegation.token.max.lifetime.ms", "long", 604800000, "[1,...]", "Longest life of a token."),
     ("delegation.token.secret.key", "password", None, "", "Secret from which tokens are made."),
+)  # fmt: skip
+
+_TOKEN_CHECKS = (
+    ("delegation.token.expiry.check.interval.ms", "long", 3600000, "[1,...]",
+     "Time between two checks for expired tokens."),
 )  # fmt: skip
 
 SASL_KEYS: dict[str, ConfigKey] = {
@@ -79,5 +82,6 @@ SASL_KEYS: dict[str, ConfigKey] = {
     **table(_KERBEROS, "Kerberos is not supported"),
     **table(_LOG_IN, "the log-in of brokers is not refreshed by settings"),
     **table(_JAVA, "Barnabas runs no Java class"),
-    **table(_TOKENS, "there are no delegation tokens yet"),
+    **table(_TOKENS),
+    **table(_TOKEN_CHECKS, "expired tokens are removed when the next one is made"),
 }

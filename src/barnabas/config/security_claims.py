@@ -53,8 +53,6 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         "sasl.server.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_VALIDATION),
         "ssl.client.auth": Claim("clients show a certificate", _TLS_TUNNEL, ("none", "requested")),
         "security.providers": Claim("these classes provide Java's security", _NO_JAVA),
-        "delegation.token.master.key": Claim("clients log in by tokens", _OPEN),
-        "delegation.token.secret.key": Claim("clients log in by tokens", _OPEN),
         "client.quota.callback.class": Claim("clients have quotas", _NO_POLICY),
         "alter.config.policy.class.name": Claim("a policy checks config changes", _NO_POLICY),
         "create.topic.policy.class.name": Claim("a policy checks new topics", _NO_POLICY),

@@ -139,6 +139,10 @@ ALTER_REPLICA_LOG_DIRS: Final = Api(34, "AlterReplicaLogDirs", (0, 2), 2)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
 SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", (0, 2), 2, reads_logs=False)
 CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
+CREATE_DELEGATION_TOKEN: Final = Api(38, "CreateDelegationToken", (0, 3), 2)
+RENEW_DELEGATION_TOKEN: Final = Api(39, "RenewDelegationToken", (0, 2), 2)
+EXPIRE_DELEGATION_TOKEN: Final = Api(40, "ExpireDelegationToken", (0, 2), 2)
+DESCRIBE_DELEGATION_TOKEN: Final = Api(41, "DescribeDelegationToken", (0, 3), 2)
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", (0, 2), 2)
 ELECT_LEADERS: Final = Api(43, "ElectLeaders", (0, 2), 2)
 INCREMENTAL_ALTER_CONFIGS: Final = Api(44, "IncrementalAlterConfigs", (0, 1), 1)
@@ -196,6 +200,10 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             DESCRIBE_LOG_DIRS,
             SASL_AUTHENTICATE,
             CREATE_PARTITIONS,
+            CREATE_DELEGATION_TOKEN,
+            RENEW_DELEGATION_TOKEN,
+            EXPIRE_DELEGATION_TOKEN,
+            DESCRIBE_DELEGATION_TOKEN,
             DELETE_GROUPS,
             ELECT_LEADERS,
             INCREMENTAL_ALTER_CONFIGS,

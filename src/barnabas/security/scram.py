@@ -157,6 +157,12 @@ def parse_credential(mechanism: str, text: str) -> ScramCredential:
     return ScramCredential(salt, stored, server, iterations)
 
 
+def asked_user(message: bytes) -> ScramUser | None:
+    """Whom a first message is about; None for any other message."""
+    found = _FIRST.fullmatch(message.decode("utf-8", "replace"))
+    return None if found is None else _user(found)
+
+
 class ScramServer:
     """The server's end of one exchange.
 
@@ -197,19 +203,15 @@ class ScramServer:
         if found is None:
             # Also a channel binding (p=) or one that the client misses (y): neither is offered.
             raise InvalidCredentials("Invalid SCRAM client first message format")
-        user = unescaped(found["user"])
+        wanted = _user(found)
         authorization_id = unescaped(found["authzid"] or "")
-        if authorization_id not in ("", user):
+        if authorization_id not in ("", wanted.name):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )
-        extensions = dict(
-            part.partition("=")[::2] for part in found["extensions"].split(",") if part
-        )
         if found["bare"].startswith("m="):
             raise InvalidCredentials("a SCRAM message with a mandatory extension, which is unknown")
-        wanted = ScramUser(user, extensions.get("tokenauth", "").lower() == "true")
         account = self._find(wanted)
         decoy = self._decoy(wanted)  # also for a known user: it costs the same time
         self._credential = credential = decoy if account is None else account.credential
@@ -293,6 +295,11 @@ def escaped(name: str) -> str:
 
 def unescaped(name: str) -> str:
     return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def _user(first: re.Match[str]) -> ScramUser:
+    extensions = dict(part.partition("=")[::2] for part in first["extensions"].split(",") if part)
+    return ScramUser(unescaped(first["user"]), extensions.get("tokenauth", "").lower() == "true")
 
 
 def principal_of(user: str) -> Principal:

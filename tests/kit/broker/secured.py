@@ -58,9 +58,9 @@ def secured_broker(directory: Path, **settings: str) -> Iterator[Secured]:
         yield Secured(broker, f"127.0.0.1:{ports['OPEN']}", f"127.0.0.1:{ports['IN']}")
 
 
-def token() -> str:
-    """Of alice, for five minutes from now."""
-    return signer().sign(claims(int(time.time())))
+def token(user: str = USER) -> str:
+    """A provider's, for five minutes from now."""
+    return signer().sign(claims(int(time.time()), sub=user))
 
 
 def options(mechanism: str) -> dict[str, Any]:

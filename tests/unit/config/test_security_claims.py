@@ -18,6 +18,8 @@ SECURITY = re.compile(
 )
 
 HONOURED = """
+    delegation.token.expiry.time.ms delegation.token.master.key delegation.token.max.lifetime.ms
+    delegation.token.secret.key
     allow.everyone.if.no.acl.found authorizer.class.name super.users
     barnabas.zookeeper.credentials barnabas.zookeeper.credentials.scheme
     listener.security.protocol.map security.inter.broker.protocol zookeeper.set.acl
@@ -35,8 +37,7 @@ HONOURED = """
 """Obeyed, or refused with a message of their own where they cannot be."""
 
 HARMLESS = """
-    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
-    delegation.token.max.lifetime.ms
+    delegation.token.expiry.check.interval.ms
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
     sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
-from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.cluster import layout
 from barnabas.cluster.config_changes import USERS
@@ -25,11 +24,15 @@ from barnabas.security.scram import (
     ScramCredential,
     ScramServer,
     ScramUser,
+    asked_user,
     decoy_credential,
     new_salt,
     parse_credential,
     principal_of,
 )
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.delegation_tokens import DelegationTokens
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +47,10 @@ Users = dict[str, Mapping[str, ScramCredential]]
 class ScramCredentials:
     """Those of one broker; shared by its listeners."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, tokens: DelegationTokens | None = None) -> None:
+        """`tokens`: delegation tokens, if there are any."""
         self._store = store
+        self._tokens = tokens
         self._by_user: Users | None = None
         self._decoy_key = new_salt()
         self._usual_iterations = MIN_ITERATIONS
@@ -54,23 +59,28 @@ class ScramCredentials:
 
     def server(self, mechanism: str) -> SaslServer:
         """The server's end of a new exchange."""
-        find = partial(self._find, mechanism)
-        return _LoadedFirst(self, ScramServer(mechanism, find, self._decoy))
+        return _Exchange(self, mechanism)
 
     @property
     def is_loaded(self) -> bool:
         return self._by_user is not None
 
-    def _find(self, mechanism: str, user: ScramUser) -> ScramAccount | None:
+    def find(self, mechanism: str, user: str) -> ScramAccount | None:
+        """What is known of a user for a mechanism."""
         assert self._by_user is not None, "not loaded"
-        credential = self._by_user.get(user.name, {}).get(mechanism)
-        if credential is None or user.is_token:
+        credential = self._by_user.get(user, {}).get(mechanism)
+        if credential is None:
             return None
-        return ScramAccount(credential, Identity(principal_of(user.name)))
+        return ScramAccount(credential, Identity(principal_of(user)))
 
-    def _decoy(self, user: ScramUser) -> ScramCredential:
+    async def token(self, mechanism: str, token_id: str) -> ScramAccount | None:
+        """Whom a delegation token proves. Raises MetadataError."""
+        return None if self._tokens is None else await self._tokens.account(mechanism, token_id)
+
+    def decoy(self, user: ScramUser) -> ScramCredential:
         """A credential that nothing proves, the same each time that the name is tried."""
-        return decoy_credential(self._decoy_key, user.name, self._usual_iterations)
+        iterations = MIN_ITERATIONS if user.is_token else self._usual_iterations
+        return decoy_credential(self._decoy_key, user.name, iterations)
 
     # --- following the tree ----------------------------------------------------------------------
 
@@ -103,31 +113,43 @@ class ScramCredentials:
             self._usual_iterations = iterations
 
 
-class _LoadedFirst:
-    """An exchange that waits until the credentials are known."""
+class _Exchange:
+    """An exchange that waits until the credentials are known, and a token is read."""
 
-    __slots__ = ("_credentials", "_server")
+    __slots__ = ("_credentials", "_mechanism", "_server", "_token")
 
-    def __init__(self, credentials: ScramCredentials, server: ScramServer) -> None:
+    def __init__(self, credentials: ScramCredentials, mechanism: str) -> None:
         self._credentials = credentials
-        self._server = server
+        self._mechanism = mechanism
+        self._token: ScramAccount | None = None
+        self._server = ScramServer(mechanism, self._find, credentials.decoy)
 
     @property
     def identity(self) -> Identity | None:
         return self._server.identity
 
     def respond(self, message: bytes) -> bytes | Awaitable[bytes]:
-        if self._credentials.is_loaded:
+        wanted = asked_user(message)
+        by_token = wanted is not None and wanted.is_token
+        if self._credentials.is_loaded and not by_token:
             return self._server.respond(message)
-        return self._respond_once_loaded(message)
+        return self._respond_later(message, wanted)
 
-    async def _respond_once_loaded(self, message: bytes) -> bytes:
+    async def _respond_later(self, message: bytes, wanted: ScramUser | None) -> bytes:
         try:
-            await self._credentials.load()
+            if not self._credentials.is_loaded:
+                await self._credentials.load()
+            if wanted is not None and wanted.is_token:
+                self._token = await self._credentials.token(self._mechanism, wanted.name)
         except MetadataError as error:
             # No answer: a refusal would be final for the client.
             raise BrokerNotAvailable(f"the credentials of users cannot be read: {error}") from error
         return self._server.respond(message)
+
+    def _find(self, user: ScramUser) -> ScramAccount | None:
+        if user.is_token:
+            return self._token
+        return self._credentials.find(self._mechanism, user.name)
 
 
 async def load_credentials(store: MetadataStore, users: Sequence[str] | None = None) -> Users:

@@ -37,6 +37,7 @@ from barnabas.client.admin.group_admin import GroupAdmin
 from barnabas.client.admin.partition_admin import PartitionAdmin, refuse_wrong_controller
 from barnabas.client.admin.replica_admin import ReplicaAdmin
 from barnabas.client.admin.scram_admin import ScramAdmin
+from barnabas.client.admin.token_admin import TokenAdmin
 from barnabas.client.admin.transaction_admin import TransactionAdmin
 from barnabas.client.channel import BrokerAddress, Seams, system_seams
 from barnabas.client.cluster import Cluster
@@ -176,7 +177,7 @@ class LogDirDescription(NamedTuple):
     usable_bytes: int
 
 
-class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, ScramAdmin, TransactionAdmin):
+class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, ScramAdmin, TokenAdmin, TransactionAdmin):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 
     Options are those of every client (see `ClientOptions`). Where a method takes names or

@@ -20,6 +20,7 @@ from barnabas.client.admin.group_admin import GroupDescription, GroupListing
 from barnabas.client.admin.partition_admin import Reassignment
 from barnabas.client.admin.replica_admin import ReplicaEnd
 from barnabas.client.admin.scram_admin import ScramAlteration
+from barnabas.client.admin.token_admin import DelegationToken
 from barnabas.client.admin.transaction_admin import (
     ProducerState,
     TransactionDescription,
@@ -224,6 +225,30 @@ class SyncAdmin(BlockingClient[Admin]):
         self, alterations: ScramAlteration | Iterable[ScramAlteration]
     ) -> None:
         self._thread.run(self._client.alter_user_scram_credentials(alterations))
+
+    def create_delegation_token(
+        self,
+        *,
+        owner: str | None = None,
+        renewers: str | Iterable[str] = (),
+        max_lifetime_ms: int = -1,
+    ) -> DelegationToken:
+        return self._thread.run(
+            self._client.create_delegation_token(
+                owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms
+            )
+        )
+
+    def renew_delegation_token(self, hmac: bytes, renew_period_ms: int = -1) -> int:
+        return self._thread.run(self._client.renew_delegation_token(hmac, renew_period_ms))
+
+    def expire_delegation_token(self, hmac: bytes, expiry_period_ms: int = -1) -> int:
+        return self._thread.run(self._client.expire_delegation_token(hmac, expiry_period_ms))
+
+    def describe_delegation_tokens(
+        self, owners: str | Iterable[str] | None = None
+    ) -> list[DelegationToken]:
+        return self._thread.run(self._client.describe_delegation_tokens(owners))
 
     # ---- transactions ----
 

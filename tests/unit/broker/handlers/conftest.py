@@ -9,9 +9,11 @@ from contextlib import ExitStack
 import pytest
 
 from barnabas import Broker
+from barnabas.client import SyncAdmin
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.broker.cluster_calls import Member, cluster_member
 from tests.kit.broker.group_calls import AT_ONCE, find_coordinator
+from tests.kit.broker.secured import Secured, options, secured_broker, token
 from tests.kit.raw_client import RawClient
 
 
@@ -28,6 +30,28 @@ def peer() -> Iterator[Member]:
     """A broker of its own for requests of another controller."""
     with cluster_member() as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker with delegation tokens, and a listener where `alice` and others log in."""
+    keys = tmp_path_factory.mktemp("keys")
+    with secured_broker(keys, delegation_token_secret_key="planted-secret-key") as one:
+        yield one
+
+
+@pytest.fixture
+def alice(secured: Secured) -> Iterator[SyncAdmin]:
+    with SyncAdmin(secured.servers, **options("PLAIN")) as admin:
+        yield admin
+
+
+@pytest.fixture
+def bob(secured: Secured) -> Iterator[SyncAdmin]:
+    """Another user, who logs in by a signed token of a provider."""
+    provider = {"sasl_oauth_token_provider": lambda: token("bob")}
+    with SyncAdmin(secured.servers, **{**options("OAUTHBEARER"), **provider}) as admin:
+        yield admin
 
 
 @pytest.fixture

@@ -1,0 +1,27 @@
+"""ExpireDelegationToken (key 40): ends a token's life, for those who may use it."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import Context
+from barnabas.broker.outcome import Outcome
+from barnabas.broker.security.token_requests import tokens_for
+from barnabas.errors import KafkaError
+from barnabas.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+
+
+def handle(context: Context, request: ExpireDelegationTokenRequest) -> Outcome:
+    return _expire(context, request)
+
+
+async def _expire(
+    context: Context, request: ExpireDelegationTokenRequest
+) -> ExpireDelegationTokenResponse:
+    who, secret = context.client.principal, bytes(request.hmac)
+    try:
+        expires_at_ms = await tokens_for(context).expire(who, secret, request.expiry_time_period_ms)
+    except KafkaError as error:
+        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+    return ExpireDelegationTokenResponse(expiry_timestamp_ms=expires_at_ms)

@@ -1,0 +1,265 @@
+"""DelegationTokens: secrets by which clients log in as the user who asked for them (KIP-48).
+
+    HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
+
+Nothing is kept: a token is read from the metadata tree whenever it is needed, so that one that was
+made, renewed or ended at any broker counts at every broker at once. Expired tokens prove nothing;
+they are removed when the next one is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hmac import compare_digest
+from hmac import digest as hmac_digest
+from typing import TYPE_CHECKING, Final
+
+from barnabas.cluster.loading import children
+from barnabas.cluster.store import (
+    BadVersion,
+    Create,
+    Delete,
+    MetadataError,
+    MetadataStore,
+    NodeExists,
+    NoNode,
+    Operation,
+    Set,
+)
+from barnabas.cluster.token_nodes import (
+    BASE_PATHS,
+    CHANGE_PREFIX,
+    CHANGES,
+    TOKENS,
+    TokenNode,
+    decode_token,
+    encode_token,
+    token_path,
+)
+from barnabas.errors import (
+    CorruptData,
+    DelegationTokenAuthDisabled,
+    DelegationTokenExpired,
+    DelegationTokenNotFound,
+    DelegationTokenOwnerMismatch,
+    UnknownServerError,
+)
+from barnabas.security.acl import Principal
+from barnabas.security.sasl import Identity
+from barnabas.security.scram import ScramAccount, new_credential
+
+if TYPE_CHECKING:
+    from barnabas.broker.runtime.watched_clock import WatchedClock
+    from barnabas.clock import Random
+    from barnabas.config import BrokerConfig
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 500  # nodes in one request
+_CHANGES_KEPT: Final = 1000
+_ATTEMPTS: Final = 5  # at writing a node that others write, too
+_KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
+
+
+def token_key(config: BrokerConfig) -> bytes | None:
+    """The key from which secrets are made; None: there are no tokens."""
+    return next((config.str(name).encode() for name in _KEYS if config.str(name)), None)
+
+
+class DelegationTokens:
+    """Those of a cluster, as one broker uses them; made anew for each request."""
+
+    def __init__(self, store: MetadataStore, config: BrokerConfig, clock: WatchedClock) -> None:
+        self._store = store
+        self._config = config
+        self._clock = clock
+        self._key = token_key(config)
+
+    def check_enabled(self) -> bytes:
+        """The key. Raises DelegationTokenAuthDisabled."""
+        if self._key is None:
+            raise DelegationTokenAuthDisabled(f"{_KEYS[0]} is not set at this broker")
+        return self._key
+
+    def secret(self, token_id: str) -> bytes:
+        """The HMAC of a token."""
+        return hmac_digest(self.check_enabled(), token_id.encode(), "sha512")
+
+    # --- logging in ------------------------------------------------------------------------------
+
+    async def account(self, mechanism: str, token_id: str) -> ScramAccount | None:
+        """Whom a token proves; None if there is none. Raises MetadataError."""
+        if self._key is None or "/" in token_id or not token_id:
+            return None
+        path = token_path(token_id)
+        node = await self._store.read(path)
+        if node is None:
+            return None
+        try:
+            token = decode_token(path, node.data)
+        except CorruptData as error:
+            _log.error("a delegation token is left out: %s", error)
+            return None
+        if self._has_ended(token):
+            return None
+        password = b64encode(self.secret(token.token_id)).decode()
+        making = asyncio.get_running_loop().run_in_executor(
+            None, new_credential, mechanism, password
+        )
+        identity = Identity(principal(token.owner), token.expires_at_ms, by_token=True)
+        return ScramAccount(await making, identity)
+
+    # --- requests --------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        owner: Principal,
+        requester: Principal,
+        renewers: Sequence[Principal],
+        lifetime_ms: int,
+        random: Random,
+    ) -> TokenNode:
+        """Make one. `lifetime_ms`: at most; not positive: as long as the configuration allows.
+
+        Raises DelegationTokenAuthDisabled.
+        """
+        self.check_enabled()
+        now_ms = self._clock.wall_ms()
+        longest_ms = self._config.int("delegation.token.max.lifetime.ms")
+        ends_at_ms = now_ms + (min(lifetime_ms, longest_ms) if lifetime_ms > 0 else longest_ms)
+        token = TokenNode(
+            urlsafe_b64encode(random.uuid()).rstrip(b"=").decode(),
+            str(owner),
+            str(requester),
+            tuple(map(str, renewers)),
+            now_ms,
+            ends_at_ms,
+            min(ends_at_ms, now_ms + self._config.int("delegation.token.expiry.time.ms")),
+        )
+        try:
+            await self._make_base()
+            await self._remove_expired()
+            await self._commit(Create(token_path(token.token_id), encode_token(token)), token)
+        except MetadataError as error:
+            raise _no_answer(error) from error
+        return token
+
+    async def renew(self, who: Principal, secret: bytes, period_ms: int) -> int:
+        """Let a token live longer; returns when it expires then. Raises as `_changed`."""
+        if period_ms < 0:
+            period_ms = self._config.int("delegation.token.expiry.time.ms")
+        return await self._change(who, secret, period_ms)
+
+    async def expire(self, who: Principal, secret: bytes, period_ms: int) -> int:
+        """End a token after this time, or at once if it is negative; returns when it expires.
+
+        Raises as `_changed`.
+        """
+        return await self._change(who, secret, period_ms if period_ms >= 0 else None)
+
+    async def all(self, is_wanted: Callable[[TokenNode], bool]) -> list[TokenNode]:
+        """The tokens that are wanted. Raises DelegationTokenAuthDisabled."""
+        self.check_enabled()
+        try:
+            return [token for token in await self._load() if is_wanted(token)]
+        except MetadataError as error:
+            raise _no_answer(error) from error
+
+    async def _change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
+        """Have a token expire after this time (None: remove it); returns the instant.
+
+        Raises DelegationTokenAuthDisabled, DelegationTokenNotFound, DelegationTokenOwnerMismatch,
+        DelegationTokenExpired.
+        """
+        self.check_enabled()
+        try:
+            for _ in range(_ATTEMPTS):
+                with suppress(BadVersion, NoNode):  # somebody else changed it in the meantime
+                    return await self._try_change(who, secret, period_ms)
+        except MetadataError as error:
+            raise _no_answer(error) from error
+        raise UnknownServerError("the token is being changed by others all the time")
+
+    async def _try_change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
+        matching = [
+            token
+            for token in await self._load()
+            if compare_digest(self.secret(token.token_id), secret)
+        ]
+        if not matching:
+            raise DelegationTokenNotFound
+        (token,) = matching
+        if not is_owner_or_renewer(token, who):
+            raise DelegationTokenOwnerMismatch
+        if self._has_ended(token):
+            raise DelegationTokenExpired
+        path, now_ms = token_path(token.token_id), self._clock.wall_ms()
+        if period_ms is None:
+            await self._commit(Delete(path), token)
+            return now_ms
+        expires_at_ms = min(token.ends_at_ms, now_ms + period_ms)
+        changed = token._replace(expires_at_ms=expires_at_ms)
+        node = await self._store.read(path)
+        if node is None:
+            raise DelegationTokenNotFound
+        await self._commit(Set(path, encode_token(changed), node.version), token)
+        return expires_at_ms
+
+    def _has_ended(self, token: TokenNode) -> bool:
+        now_ms = self._clock.wall_ms()
+        return token.ends_at_ms < now_ms or token.expires_at_ms < now_ms
+
+    # --- the tree --------------------------------------------------------------------------------
+
+    async def _load(self) -> list[TokenNode]:
+        found = []
+        names = await children(self._store, TOKENS)
+        for start in range(0, len(names), _AT_ONCE):
+            paths = [token_path(name) for name in names[start : start + _AT_ONCE]]
+            for path, node in zip(paths, await self._store.read_many(paths), strict=True):
+                if node is None:
+                    continue
+                try:
+                    found.append(decode_token(path, node.data))
+                except CorruptData as error:
+                    _log.error("a delegation token is left out: %s", error)
+        return found
+
+    async def _commit(self, operation: Operation, token: TokenNode) -> None:
+        """Do it, and notify Kafka's brokers, which keep tokens."""
+        await self._store.commit([operation])
+        change = Create(CHANGE_PREFIX, token.token_id.encode(), sequential=True)
+        await self._store.commit([change])
+        for name in sorted(await children(self._store, CHANGES))[:-_CHANGES_KEPT]:
+            with suppress(NoNode):
+                await self._store.commit([Delete(f"{CHANGES}/{name}")])
+
+    async def _make_base(self) -> None:
+        for path in BASE_PATHS:
+            if await self._store.read(path) is None:
+                with suppress(NodeExists):
+                    await self._store.commit([Create(path)])
+
+    async def _remove_expired(self) -> None:
+        for token in await self._load():
+            if self._has_ended(token):
+                with suppress(NoNode):
+                    await self._commit(Delete(token_path(token.token_id)), token)
+
+
+def principal(text: str) -> Principal:
+    """`User:alice` as a principal."""
+    return Principal(*text.partition(":")[::2])
+
+
+def is_owner_or_renewer(token: TokenNode, who: Principal) -> bool:
+    """Whether somebody may use, renew and end a token."""
+    return str(who) in (token.owner, token.requester, *token.renewers)
+
+
+def _no_answer(error: MetadataError) -> UnknownServerError:
+    return UnknownServerError(f"the metadata store does not answer: {error}")

@@ -1,0 +1,24 @@
+"""Who may ask for delegation tokens, and the tokens of the broker that is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.security.delegation_tokens import DelegationTokens
+from barnabas.errors import DelegationTokenRequestNotAllowed
+from barnabas.security.acl import ANONYMOUS
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
+
+
+def tokens_for(context: Context) -> DelegationTokens:
+    """The tokens, for a client who has proved who it is, and not by a token.
+
+    Raises DelegationTokenRequestNotAllowed.
+    """
+    client = context.client
+    if client.by_token or client.principal == ANONYMOUS:
+        raise DelegationTokenRequestNotAllowed
+    node = context.node
+    return DelegationTokens(node.store, node.config, node.clock)

@@ -1,0 +1,70 @@
+"""Nodes of delegation tokens in the metadata tree (KIP-48), as Kafka 3.9 writes them.
+
+    /delegation_token/tokens/<id>                   {"version":3,"owner":"User%3Aalice",...}
+    /delegation_token/token_changes/token_change_n  the id of a token that has changed
+
+A token's secret is not stored: it follows from its id and a key that all brokers have.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from barnabas.cluster.user_nodes import encoded_user
+from barnabas.errors import CorruptData
+
+ROOT = "/delegation_token"
+TOKENS = f"{ROOT}/tokens"
+CHANGES = f"{ROOT}/token_changes"
+CHANGE_PREFIX = f"{CHANGES}/token_change_"
+BASE_PATHS = (ROOT, CHANGES, TOKENS)
+
+
+class TokenNode(NamedTuple):
+    """A token; principals as text, `User:alice`."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_at_ms: int
+    ends_at_ms: int  # at the latest
+    expires_at_ms: int  # unless it is renewed
+
+
+def token_path(token_id: str) -> str:
+    return f"{TOKENS}/{token_id}"
+
+
+def encode_token(token: TokenNode) -> bytes:
+    node = {
+        "version": 3,
+        "owner": encoded_user(token.owner),
+        "tokenRequester": encoded_user(token.requester),
+        "renewers": [encoded_user(each) for each in token.renewers],
+        "issueTimestamp": token.issued_at_ms,
+        "maxTimestamp": token.ends_at_ms,
+        "expiryTimestamp": token.expires_at_ms,
+        "tokenId": token.token_id,
+    }
+    return json.dumps(node, separators=(",", ":")).encode()
+
+
+def decode_token(path: str, data: bytes | None) -> TokenNode:
+    """Raises CorruptData that names the path."""
+    try:
+        node = json.loads(data or b"")
+        owner = unquote(node["owner"])
+        return TokenNode(
+            str(node["tokenId"]),
+            owner,
+            unquote(node["tokenRequester"]) if "tokenRequester" in node else owner,
+            tuple(map(unquote, node["renewers"])),
+            int(node["issueTimestamp"]),
+            int(node["maxTimestamp"]),
+            int(node["expiryTimestamp"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptData(f"{path} cannot be read ({error!r}): {data!r}") from None

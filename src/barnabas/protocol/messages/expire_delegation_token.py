@@ -1,0 +1,17 @@
+"""ExpireDelegationToken (key 40): ends a token's life, at once or later (KIP-48)."""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BYTES, INT16, INT32, INT64
+
+
+class ExpireDelegationTokenRequest(Message, flexible="2+"):
+    hmac: bytes = field(BYTES)
+    expiry_time_period_ms: int = field(INT64)
+
+
+class ExpireDelegationTokenResponse(Message, flexible="2+"):
+    error_code: int = field(INT16)
+    expiry_timestamp_ms: int = field(INT64)
+    throttle_time_ms: int = field(INT32)

@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.client.errors import ConnectionLost
 from barnabas.errors import (
     ConfigError,
     IllegalSaslState,
@@ -153,11 +154,19 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
 
 
 async def _token(provider: Callable[[], Any]) -> str:
-    """A fresh token; a plain function runs in a thread, since it may ask a server."""
-    if inspect.iscoroutinefunction(provider):
-        token = await provider()
-    else:
-        token = await asyncio.get_running_loop().run_in_executor(None, provider)
+    """A fresh token; a plain function runs in a thread, since it may ask a server.
+
+    Raises ConnectionLost if the provider fails: its server may be back the next time.
+    """
+    try:
+        if inspect.iscoroutinefunction(provider):
+            token = await provider()
+        else:
+            token = await asyncio.get_running_loop().run_in_executor(None, provider)
+    except Exception as error:  # whatever a user's function raises; its text may have a secret
+        raise ConnectionLost(
+            f"there is no token: sasl.oauth.token.provider raised {type(error).__name__}"
+        ) from error
     if not isinstance(token, str) or not token:
         raise SaslAuthenticationFailed(
             f"sasl.oauth.token.provider returned {type(token).__name__}, not a token as text"

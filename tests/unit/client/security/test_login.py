@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas import Broker
 from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer
+from barnabas.client.errors import Unreachable
 from barnabas.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from barnabas.types import TopicPartition
+from tests.kit.broker.secured import options, secured_broker, token
 
 JAAS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -94,3 +97,52 @@ def test_se_3_a_refusal_is_final_and_has_the_brokers_words(
 def test_se_3_who_logs_in_where_nobody_does_is_told_what_to_do() -> None:
     with Broker() as open_to_all, pytest.raises(IllegalSaslState, match=r"set security\.protocol"):
         SyncProducer(open_to_all.bootstrap_servers, **ALICE).send("t", b"x")
+
+
+class Provider:
+    """Returns a token, or fails first."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+
+    def token(self) -> object:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def of_nobody() -> str:
+    return "x.y.z"
+
+
+@pytest.mark.parametrize(
+    ("provider", "error", "text"),
+    [
+        (Provider(OSError("planted-secret-6")), Unreachable, "provider raised OSError"),
+        (Provider(7), SaslAuthenticationFailed, "returned int, not a token"),
+        (Provider(""), SaslAuthenticationFailed, "not a token"),
+        (lambda: "a.b.c", SaslAuthenticationFailed, "invalid_token"),
+        (of_nobody, SaslAuthenticationFailed, "invalid_token"),
+    ],
+)
+def test_se_3_a_provider_that_has_no_good_token(
+    tmp_path: Path, provider: Any, error: type[Exception], text: str
+) -> None:
+    given = {**options("OAUTHBEARER"), "sasl_oauth_token_provider": provider}
+    with secured_broker(tmp_path) as one, pytest.raises(error, match=text) as raised:
+        SyncProducer(one.servers, max_block_ms=300, **given).send("t", b"x").result(30)
+    assert "planted-secret" not in str(raised.value)
+
+
+def test_se_3_a_provider_is_asked_again(tmp_path: Path) -> None:
+    provider = Provider(OSError(), OSError(), token())
+    given = {**options("OAUTHBEARER"), "sasl_oauth_token_provider": provider}
+    with secured_broker(tmp_path) as one:
+        with pytest.raises(
+            Unreachable
+        ):  # one try of each server, as with any that cannot be reached
+            SyncAdmin(one.servers, **given).list_topics()
+        provider.answers.pop(0)
+        with SyncAdmin(one.servers, **given) as admin:
+            admin.list_topics()

@@ -182,20 +182,40 @@ def test_se_3_a_changed_final_message_is_refused(account: Account, attack: str) 
     assert server.identity is None
 
 
-def test_se_3_an_old_librdkafka_that_repeats_its_nonce_gets_in(account: Account) -> None:
-    """As in Kafka 3.9, which compares the nonce's end; it is signed as it is sent."""
+def signed_final(account: Account, challenge: bytes, nonce: str, binding: bytes) -> bytes:
+    """The last message of a client that knows the password, and says what it likes."""
     mechanism, credential = account
     name = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}[mechanism]
-    server = server_of(account)
-    challenge = server.respond(b"n,,n=alice,r=own").decode()
-    final = f"c=biws,r=own{challenge.split(',')[0][2:]}"
+    final = f"c={base64.b64encode(binding).decode()},r={nonce}"
     salted = salted_password(mechanism, PASSWORD, credential.salt, credential.iterations)
     client_key = hmac.digest(salted, b"Client Key", name)
-    signed = f"n=alice,r=own,{challenge},{final}".encode()
+    signed = f"n=alice,r=own,{challenge.decode()},{final}".encode()
     signature = hmac.digest(credential.stored_key, signed, name)
     proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-    server.respond(f"{final},p={base64.b64encode(proof).decode()}".encode())
+    return f"{final},p={base64.b64encode(proof).decode()}".encode()
+
+
+def test_se_3_an_old_librdkafka_that_repeats_its_nonce_gets_in(account: Account) -> None:
+    """As in Kafka 3.9, which compares the nonce's end; it is signed as it is sent."""
+    server = server_of(account)
+    challenge = server.respond(b"n,,n=alice,r=own")
+    nonce = "own" + challenge.decode().split(",")[0][2:]
+    server.respond(signed_final(account, challenge, nonce, b"n,,"))
     assert server.identity is not None
+
+
+@pytest.mark.parametrize(
+    ("cut", "binding"), [(3, b"n,,"), (0, b"y,,"), (0, b"p=tls-unique,,x"), (0, b"")]
+)
+def test_se_3_the_right_password_with_another_nonce_or_binding_is_refused(
+    account: Account, cut: int, binding: bytes
+) -> None:
+    server = server_of(account)
+    challenge = server.respond(b"n,,n=alice,r=own")
+    nonce = challenge.decode().split(",")[0][2 + cut :]
+    with pytest.raises(InvalidCredentials):
+        server.respond(signed_final(account, challenge, nonce, binding))
+    assert server.identity is None
 
 
 def test_se_3_a_replayed_or_reordered_exchange_is_refused(account: Account) -> None:

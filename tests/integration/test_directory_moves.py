@@ -18,9 +18,11 @@ from pathlib import Path
 import pytest
 
 import barnabas as package
+from barnabas.cli.main import main
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
+from barnabas.errors import BrokerNotAvailable, ReplicaNotAvailable
 from barnabas.types import TopicPartition
 from tests.kit import foreign
 from tests.kit.clients import confluent_client
@@ -266,6 +268,31 @@ def test_re_13_reassign_moves_between_log_directories(
     done = f"Reassignment of replica {name}-0 completed successfully.\n"
     wait_until(lambda: done in barnabas(f"reassign --verify {given}")[0])
     assert places(admin, name.topic)[name] == {False: other}
+
+
+def test_re_13_a_replica_that_is_on_its_way_from_another_broker_is_waited_for(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A broker that does not have it remembers where to make it, and refuses."""
+    with (
+        package.Cluster(brokers=2) as cluster,
+        SyncAdmin(cluster.bootstrap_servers) as admin,
+    ):
+        admin.create_topics(NewTopic("t", assignment={0: [1]}))
+        name = TopicPartition("t", 0)
+        (directory,) = admin.describe_log_dirs()[2]
+        outcomes = admin.alter_replica_log_dirs(2, {name: directory.path})
+        assert isinstance(outcomes[name], ReplicaNotAvailable)
+        with pytest.raises(BrokerNotAvailable, match="there is no broker 7"):
+            admin.alter_replica_log_dirs(7, {name: directory.path})
+        entry = {"topic": "t", "partition": 0, "replicas": [2], "log_dirs": [directory.path]}
+        file = tmp_path / "plan.json"
+        file.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+        words = ["reassign", "--execute", "--reassignment-json-file", str(file)]
+        assert main([*words, "--bootstrap-server", cluster.bootstrap_servers]) == 0
+        said = capfd.readouterr().out
+        assert f"moving log directory to {directory.path} for replica t-0 with broker 2 \n" in said
+        wait_until(lambda: name in admin.describe_log_dirs()[2][0].replicas)
 
 
 @pytest.mark.foreign

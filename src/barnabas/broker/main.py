@@ -80,7 +80,7 @@ def run(
 
 def _ready_line(server: Server, ready_ms: int) -> str:
     listener = server.listeners[0]
-    is_exposed = bool(exposures(server.listeners))
+    is_exposed = bool(exposures(server.config, server.listeners))
     return (
         f"barnabas ready on {listener.host or 'localhost'}:{listener.port} "
         f"(broker {server.broker_id}, {','.join(map(str, server.log_dirs))}, {ready_ms} ms"

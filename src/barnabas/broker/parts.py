@@ -84,6 +84,7 @@ from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
     from barnabas.broker.security.sasl_listener import SaslListener
+    from barnabas.broker.security.server_tls import ServerTls
 
 _MAX_SESSION_ID = 2**31 - 1
 
@@ -93,6 +94,7 @@ class Bound(NamedTuple):
 
     listener: Listener
     socket: socket.socket
+    tls: ServerTls | None = None
 
 
 class Ground(NamedTuple):
@@ -115,7 +117,7 @@ class InterBroker:
         self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
     ) -> None:
         view = ground.view
-        peers = self.peers = Peers(ground.config, ground.clock, ground.seams.random)
+        peers = self.peers = Peers(config, ground.clock, ground.seams.random)
         self.links = PeerLinks(view, peers, "broker")
         # Verification waits for a coordinator's disk; ISR changes must not wait behind it.
         self.coordination_links = PeerLinks(view, peers, "transactions")
@@ -235,6 +237,7 @@ class NetworkParts:
     ) -> None:
         _, seams, clock, view, _, store, _, _ = ground
         self.connections = Connections(config.value, clock, seams.descriptors)
+        self.tls = [each.tls for each in bound if each.tls is not None]
         self.dynamic_config = DynamicConfig(
             store,
             view,
@@ -242,7 +245,11 @@ class NetworkParts:
             clock,
             partitions.replicas,
             control.controller,
-            _obey_config(partitions, control, self.connections),
+            (
+                *_obey_config(partitions, control, self.connections),
+                *(each.configure for each in self.tls),
+            ),
+            [each.check for each in self.tls],
         )
         quotas = ClientQuotas(config.value, clock)
         stored_quotas = StoredQuotas(store, quotas)
@@ -261,7 +268,7 @@ class NetworkParts:
             for each, sasl in zip(bound, log_ins, strict=True)
         ]
         self.acceptors = [
-            Acceptor(each.socket, each.listener.name, router, self.connections)
+            Acceptor(each.socket, each.listener.name, router, self.connections, each.tls)
             for each, router in zip(bound, self.routers, strict=True)
         ]
         self.idle_connections = IdleConnections(config, clock, self.routers)
@@ -294,10 +301,10 @@ def _log_ins(
     credentials = ScramCredentials(ground.store, tokens)
     dynamic_config.follow(USERS, credentials)
     return [
-        SaslListener(config, listener, ground.clock, credentials)
-        if listener.protocol.uses_sasl
+        SaslListener(config, each.listener, ground.clock, credentials)
+        if each.listener.protocol.uses_sasl
         else None
-        for listener, _ in bound
+        for each in bound
     ]
 
 

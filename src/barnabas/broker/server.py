@@ -26,6 +26,7 @@ from barnabas.broker.network.listeners import (
     Listener,
     configured_listeners,
     exposures,
+    inter_broker_listener,
     socket_options,
 )
 from barnabas.broker.node import Node
@@ -42,6 +43,7 @@ from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics.listener import MetricsListener
+    from barnabas.broker.security.server_tls import ServerTls
 
 _log = logging.getLogger(__name__)
 
@@ -147,12 +149,22 @@ class Server:
     def _bind(self) -> None:
         backlog = self.config.int("socket.listen.backlog.size")
         for listener in configured_listeners(self.config):
+            tls = self._tls_of(listener)
             for sock in self._seams.bind(listener, backlog):
                 for option, size in socket_options(self.config):
                     sock.setsockopt(socket.SOL_SOCKET, option, size)
                 bound = listener._replace(port=sock.getsockname()[1])
                 self.listeners.append(bound)
-                self._bound.append(Bound(bound, sock))
+                self._bound.append(Bound(bound, sock, tls))
+
+    def _tls_of(self, listener: Listener) -> ServerTls | None:
+        if not listener.protocol.uses_tls:
+            return None
+        # Only here, so that a broker without TLS loads nothing for it.
+        from barnabas.broker.security.server_tls import ServerTls
+
+        is_inter_broker = listener.name == inter_broker_listener(self.config)[0]
+        return ServerTls(listener, self.config, is_inter_broker=is_inter_broker)
 
     async def _bind_metrics(self) -> None:
         port = self.config.int("barnabas.metrics.port")
@@ -263,11 +275,13 @@ class Server:
         parts = self.parts
         for acceptor in parts.network.acceptors:
             acceptor.start()
+        for tls in parts.network.tls:
+            tls.start()
         self.clock.start()
         parts.network.idle_connections.start()
         parts.partitions.housekeeping.start()
         parts.partitions.cleaner.start()
-        for warning in (*self.config.warnings, *exposures(self.listeners)):
+        for warning in (*self.config.warnings, *exposures(self.config, self.listeners)):
             _log.warning("%s", warning)
 
     # --- stop ------------------------------------------------------------------------------------
@@ -294,7 +308,7 @@ class Server:
             self._metrics.close()
         if parts is not None:
             await self._stop_serving(parts)
-        for _, sock in self._bound:
+        for _, sock, _ in self._bound:
             sock.close()
         await asyncio.sleep(0)  # lets the connections' own closing run before the logs go
         if parts is not None:
@@ -332,6 +346,8 @@ class Server:
         await parts.partitions.housekeeping.stop()
         parts.network.idle_connections.close()
         self.clock.stop()
+        for tls in parts.network.tls:
+            tls.close()
         for acceptor in parts.network.acceptors:
             acceptor.close()
         for router in parts.network.routers:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas import __version__
 from barnabas.client.config import ClientConfig
@@ -25,12 +25,16 @@ from barnabas.protocol.frame import decode_response, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.types import Part
 
+if TYPE_CHECKING:
+    from barnabas.client.security.tls import ClientTls
+
 _HANDSHAKE_VERSION = 3
 _MAX_RESPONSE_BYTES = 1 << 30
 _CORRELATION_LIMIT = 2**31
 
-Dial = Callable[[Callable[[], Connection], str, int], Awaitable[Connection]]
-"""Makes a connection: (factory of the Connection, host, port) -> the connected Connection."""
+Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
+"""Makes a connection: (factory of the Connection, host, port, TLS or None) -> the connected
+Connection."""
 
 
 class Seams(NamedTuple):
@@ -41,8 +45,14 @@ class Seams(NamedTuple):
     dial: Dial
 
 
-async def dial_tcp(make: Callable[[], Connection], host: str, port: int) -> Connection:
-    """Connect over TCP; raises OSError."""
+async def dial_tcp(
+    make: Callable[[], Connection], host: str, port: int, tls: ClientTls | None = None
+) -> Connection:
+    """Connect over TCP, and shake hands if there is `tls`; raises OSError, ConfigError."""
+    if tls is not None:
+        from barnabas.client.security.tls import dial_tls
+
+        return await dial_tls(make, host, port, tls)
     _, connection = await asyncio.get_running_loop().create_connection(make, host, port)
     return connection
 
@@ -101,10 +111,11 @@ class Channel:
         """Connect, learn the broker's versions, log in. Raises ConnectionLost, NoAnswer, and the
         errors of `security.login`."""
         setup_ms = self._config.socket_connection_setup_timeout_ms
+        tls = self._tls()
         try:
             async with asyncio.timeout(setup_ms / 1000):
                 self._connection = await self._dial(
-                    self._make_connection, self.node.host, self.node.port
+                    self._make_connection, self.node.host, self.node.port, tls
                 )
         except TimeoutError:
             raise ConnectionLost(f"{self.node}: no connection within {setup_ms} ms") from None
@@ -117,6 +128,15 @@ class Channel:
         except BaseException:
             self.close()
             raise
+
+    def _tls(self) -> ClientTls | None:
+        """Raises ConfigError if its settings cannot be used."""
+        security = self._config.security
+        if not security.protocol.uses_tls:
+            return None
+        from barnabas.client.security.tls import client_tls  # only where it is used
+
+        return client_tls(security.tls_settings())
 
     @property
     def is_open(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from barnabas.client.security.config import SecurityConfig, SecurityOptions, is_secret
 from barnabas.client.unused_options import SECURITY_PREFIXES, without_unused
 from barnabas.errors import ConfigError
+from barnabas.security.protocol import SecurityProtocol
 
 _log = logging.getLogger(__name__)
 
@@ -152,8 +153,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "auto_offset_reset": ("earliest", "latest", "none"),
     "isolation_level": ("read_uncommitted", "read_committed"),
     "partitioner": ("sticky", "round-robin", "random-until-refresh"),
-    "security_protocol": ("PLAINTEXT", "SASL_PLAINTEXT"),
+    "security_protocol": tuple(each.value for each in SecurityProtocol),
 }
+_LISTS = ("ssl_enabled_protocols", "ssl_cipher_suites")
 _LEAST: Mapping[str, int] = {
     "acks": -1,
     "max_in_flight_requests_per_connection": 1,
@@ -225,7 +227,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     if isinstance(config, ConsumerConfig):
         config = _settle_consumer(config, rest)
     secured = {name: checked[name] for name in checked if name in security}
-    return ClientConfig(**common, security=SecurityConfig(**secured).checked()), config
+    return ClientConfig(**common, security=_settle_security(secured)), config
 
 
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,12 +275,19 @@ def _checked(name: str, value: Any, default: Any) -> Any:
         value = value.strip().upper()
     if name == "partition_assignment_strategy" and isinstance(value, list | tuple):
         value = ",".join(map(str, value))
+    if name in _LISTS and isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    if value is None and name in SecurityConfig._fields:
+        value = default  # as Kafka has it where nothing is set
     converted = _converted(value, default)
     if is_secret(name):
         value = "its value"
     if converted is None:
         kind = {bool: "true or false", int: "a whole number", str: "text"}[type(default)]
-        raise ConfigError(f"{kafka_name}: {value!r} is not {kind}")
+        shown = "its value" if is_secret(name) else repr(value)
+        raise ConfigError(f"{kafka_name}: {shown} is not {kind}")
+    if name in SecurityConfig._fields and name not in _CHOICES:
+        return converted  # never sent; checked where it is used
     if isinstance(converted, str) and not _fits_the_wire(converted):
         shown = value if is_secret(name) else converted[:60]
         raise ConfigError(f"{kafka_name}: {shown!r} is not text of at most 32767 bytes")
@@ -312,6 +321,18 @@ def _converted(value: Any, default: Any) -> Any:
             return int(text) if text.removeprefix("-").isdecimal() else None
         return value if isinstance(value, int) and not isinstance(value, bool) else None
     return value if isinstance(value, str) else None
+
+
+def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
+    """Read what TLS needs now, so that what is wrong with it is said at once."""
+    security = SecurityConfig(**secured)
+    if security.protocol.uses_tls:
+        from barnabas.client.security.tls import client_tls  # only where it is used
+
+        client_tls(security.tls_settings())
+    elif any(name.startswith("ssl_") for name in secured):
+        _log.warning("ssl.* is without effect: security.protocol is %s", security.security_protocol)
+    return security.checked()
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:

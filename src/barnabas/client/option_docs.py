@@ -65,6 +65,33 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "sasl_oauth_token_provider": OptionDoc(
             "", "For OAUTHBEARER: a callable that returns a token, or an object with a `token`."
         ),
+        # of TLS
+        "ssl_truststore_type": OptionDoc("", "The truststore's form: JKS, PKCS12 or PEM."),
+        "ssl_truststore_location": OptionDoc(
+            "", "The file with the authorities to trust; unset, those of the system."
+        ),
+        "ssl_truststore_password": OptionDoc("", "That file's password, unless it is PEM."),
+        "ssl_truststore_certificates": OptionDoc(
+            "", "The authorities themselves, as PEM, instead of a file."
+        ),
+        "ssl_keystore_type": OptionDoc("", "The keystore's form: JKS, PKCS12 or PEM."),
+        "ssl_keystore_location": OptionDoc(
+            "", "The file with the client's own key and certificates, if brokers ask for them."
+        ),
+        "ssl_keystore_password": OptionDoc("", "That file's password, unless it is PEM."),
+        "ssl_keystore_key": OptionDoc("", "The private key itself, as PEM, instead of a file."),
+        "ssl_keystore_certificate_chain": OptionDoc(
+            "", "Its certificates, as PEM, the own one first."
+        ),
+        "ssl_key_password": OptionDoc("", "The private key's password, if it has one."),
+        "ssl_endpoint_identification_algorithm": OptionDoc(
+            "", "`https`: a broker's certificate must be for the host connected to; empty: not."
+        ),
+        "ssl_enabled_protocols": OptionDoc("", "Versions of TLS, of TLSv1.2 and TLSv1.3."),
+        "ssl_protocol": OptionDoc("", "Kafka's preferred version; the newest common one is taken."),
+        "ssl_cipher_suites": OptionDoc(
+            "", "Cipher suites by IANA's names; unset, OpenSSL's own choice."
+        ),
         # of the producer
         "acks": OptionDoc(
             "",

@@ -53,8 +53,6 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "group_protocol": "classic",
         "partitioner_ignore_keys": "false",
-        "ssl_endpoint_identification_algorithm": "https",
-        "ssl_protocol": "TLSv1.3",
     }
 )
 """The one accepted value, which is Kafka's default."""

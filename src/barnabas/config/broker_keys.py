@@ -86,6 +86,12 @@ def _rare() -> Mapping[str, ConfigKey]:
     return {**INERT_KEYS, **SECURITY_KEYS}
 
 
+def _security_keys() -> Mapping[str, ConfigKey]:
+    from barnabas.config.security_keys import SECURITY_KEYS
+
+    return SECURITY_KEYS
+
+
 BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
 
 
@@ -108,9 +114,9 @@ def key_of(name: str) -> ConfigKey:
         base = name.split(".", 3)[-1]
         found = BROKER_KEYS.get(base) or BROKER_KEYS.get(base.partition(".")[2])
         if found is not None:
-            is_own = base in PER_LISTENER or (not found.inert and found.name not in _EFFECTIVE)
-            inert = "" if is_own else found.inert or _FOR_OTHERS
-            return found._replace(name=name, inert=inert)
+            if found.name not in PER_LISTENER and found.name not in _security_keys():
+                return found._replace(name=name, inert=_FOR_OTHERS)
+            return found._replace(name=name)
     return ConfigKey(name, "unknown", None, "", "A setting for a plug-in.", _FOR_OTHERS)
 
 

@@ -76,8 +76,6 @@ _KRAFT = (
 _CLUSTER = (
     ("broker.id.generation.enable", "boolean", True, "",
      "Whether a broker without an id is given one by the cluster."),
-    ("control.plane.listener.name", "string", None, "",
-     "Listener for the controller's requests only."),
     ("replica.socket.receive.buffer.bytes", "int", 65536, "",
      "Receive buffer of a follower's socket."),
     ("reserved.broker.max.id", "int", 1000, "[0,...]",

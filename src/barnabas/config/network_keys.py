@@ -40,6 +40,8 @@ _LISTENERS = (
     ("request.timeout.ms", "int", 30000, "", "Time for a request between brokers."),
     ("inter.broker.listener.name", "string", None, "",
      "Name of the listener for connections between brokers."),
+    ("control.plane.listener.name", "string", None, "",
+     "Name of the listener to which controllers send; unset, that between brokers."),
 )  # fmt: skip
 
 NETWORK_KEYS: dict[str, ConfigKey] = table(_LISTENERS)

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 _OPEN = "leave it out, and give access to the listeners only to clients that may do everything"
-_TLS_TUNNEL = "leave it out, and put TLS in front of the listener (stunnel, a mesh, a VPN)"
 _NO_POLICY = "leave it out, and keep other clients away from the listeners by network rules"
 _NO_JAVA = "leave it out: Barnabas runs no Java class"
 _ZOOKEEPER_TLS = "leave it out, or put a TLS tunnel that does it in front of ZooKeeper"
@@ -51,7 +50,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         "sasl.login.class": Claim(_SASL, _NO_JAVA),
         "sasl.mechanism.controller.protocol": Claim("controllers log in", _OPEN),
         "sasl.server.callback.handler.class": Claim(_SASL, _NO_JAVA, _OAUTH_VALIDATION),
-        "ssl.client.auth": Claim("clients show a certificate", _TLS_TUNNEL, ("none", "requested")),
+        "ssl.engine.factory.class": Claim("this class makes TLS engines", _NO_JAVA),
         "security.providers": Claim("these classes provide Java's security", _NO_JAVA),
         "client.quota.callback.class": Claim("clients have quotas", _NO_POLICY),
         "alter.config.policy.class.name": Claim("a policy checks config changes", _NO_POLICY),

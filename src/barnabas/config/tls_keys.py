@@ -13,9 +13,7 @@ _TLS = (
     ("ssl.enabled.protocols", "list", "TLSv1.2,TLSv1.3", "", "Versions of TLS."),
     ("ssl.endpoint.identification.algorithm", "string", "https", "",
      "How a host name is compared with a certificate."),
-    ("ssl.engine.factory.class", "class", None, "", "Java class that makes TLS engines."),
     ("ssl.key.password", "password", None, "", "Password of the private key."),
-    ("ssl.keymanager.algorithm", "string", "SunX509", "", "Java's key manager."),
     ("ssl.keystore.certificate.chain", "password", None, "", "Own certificates, as PEM."),
     ("ssl.keystore.key", "password", None, "", "Own private key, as PEM."),
     ("ssl.keystore.location", "string", None, "", "File with the own key and certificates."),
@@ -24,13 +22,18 @@ _TLS = (
     ("ssl.principal.mapping.rules", "string", "DEFAULT", "",
      "How a certificate's name becomes a user's."),
     ("ssl.protocol", "string", "TLSv1.3", "", "Version of TLS that is preferred."),
-    ("ssl.provider", "string", None, "", "Java's security provider."),
-    ("ssl.secure.random.implementation", "string", None, "", "Java's source of randomness."),
-    ("ssl.trustmanager.algorithm", "string", "PKIX", "", "Java's trust manager."),
     ("ssl.truststore.certificates", "password", None, "", "Certificates to trust, as PEM."),
     ("ssl.truststore.location", "string", None, "", "File with certificates to trust."),
     ("ssl.truststore.password", "password", None, "", "Password of that file."),
     ("ssl.truststore.type", "string", "JKS", "", "Format of that file."),
+)  # fmt: skip
+
+_JAVAS = (
+    ("ssl.engine.factory.class", "class", None, "", "Java class that makes TLS engines."),
+    ("ssl.keymanager.algorithm", "string", "SunX509", "", "Java's key manager."),
+    ("ssl.provider", "string", None, "", "Java's security provider."),
+    ("ssl.secure.random.implementation", "string", None, "", "Java's source of randomness."),
+    ("ssl.trustmanager.algorithm", "string", "PKIX", "", "Java's trust manager."),
 )  # fmt: skip
 
 _ZOOKEEPERS_TLS = (
@@ -43,6 +46,7 @@ _ZOOKEEPERS_TLS = (
 )  # fmt: skip
 
 TLS_KEYS: dict[str, ConfigKey] = {
-    **table(_TLS, "no listener speaks TLS yet"),
+    **table(_TLS),
+    **table(_JAVAS, "TLS is OpenSSL's here, by Python's ssl"),
     **table(_ZOOKEEPERS_TLS, "Python's ssl decides this, and its files are PEM"),
 }

@@ -30,6 +30,7 @@ _SMALL_BYTES = 16 * 1024  # of an incomplete frame: a larger part stays where it
 _GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
 _FRAMES_PER_TURN = 256  # of one connection, while others wait: some three milliseconds
 _READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 Address = tuple[str, int]
@@ -98,6 +99,8 @@ class Connection(asyncio.BufferedProtocol):
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
         """May be set before by the acceptor: a reset connection has none."""
+        self.peer_name = ""
+        """The user's name by the certificate that the peer has shown; empty without one."""
 
     # ---- life ----
 
@@ -113,6 +116,8 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if exc is None and self._holds_tls() and not self._closing:
+            exc = CorruptData("the other side speaks TLS, and this connection does not")
         self._closing = True
         self._stop_watching()
         if self._file_socket is not None:
@@ -290,12 +295,23 @@ class Connection(asyncio.BufferedProtocol):
             size, self._reserved_bytes = self._reserved_bytes, 0
             self._memory.release(size)
 
+    def _holds_tls(self) -> bool:
+        """Whether what was received begins as a TLS record, where a length was expected."""
+        buffer, at = self._buffer, self._start
+        return buffer is not None and self._end - at >= 3 and buffer[at : at + 2] in _TLS_RECORDS
+
     def _refuse(self, size: int) -> None:
         host, port = self.peer_address
-        error = CorruptData(
-            f"{host}:{port} announced a frame of {size} bytes; at most {self.max_frame_bytes} are "
-            "accepted (socket.request.max.bytes): not a Kafka client, or a request too large"
+        reason = (
+            f"announced a frame of {size} bytes; at most {self.max_frame_bytes} are accepted "
+            "(socket.request.max.bytes): not a Kafka client, or a request too large"
         )
+        if self._holds_tls():
+            reason = (
+                "speaks TLS to a listener without it: connect to the TLS listener, or set "
+                "security.protocol=PLAINTEXT at the client"
+            )
+        error = CorruptData(f"{host}:{port} {reason}")
         self._buffer = None
         self._start = self._end = 0
         self.abort()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.runner import ControllerRunner
@@ -89,7 +90,7 @@ class SomeBroker:
             random,
             ControllerSettings.of(self.config),
             self._deliver,
-            peers=Peers(self.config, clock, random),
+            peers=Peers(CurrentConfig(self.config), clock, random),
             registered=self.epochs.append,
         )
         self._server: asyncio.Server | None = None

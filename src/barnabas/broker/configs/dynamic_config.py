@@ -84,6 +84,9 @@ _LEVELS = {
 BrokerConfigListener = Callable[["BrokerConfig"], None]
 """Called with each new configuration of the broker."""
 
+BrokerConfigCheck = Callable[["BrokerConfig"], None]
+"""Called before a configuration is accepted; raises ConfigError to refuse it."""
+
 
 class TopicConfigs(Protocol):
     """The logs of topics here, whose settings may change."""
@@ -113,6 +116,7 @@ class DynamicConfig:
     """`start` and `stop` are called once each."""
 
     __slots__ = (
+        "_checks",
         "_clock",
         "_config",
         "_controller",
@@ -138,6 +142,7 @@ class DynamicConfig:
         logs: TopicConfigs,
         controller: TopicConfigReport,
         listeners: Sequence[BrokerConfigListener],
+        checks: Sequence[BrokerConfigCheck] = (),
     ) -> None:
         self._store = store
         self._view = view
@@ -147,6 +152,7 @@ class DynamicConfig:
         self._controller = controller
         self._listeners = listeners
         self._followed: dict[str, list[EntityConfigs]] = {}  # by kind
+        self._checks = checks
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
         self._pending: dict[str, None] = {}  # entities that have changed, in their order
         self._due = asyncio.Event()
@@ -250,6 +256,8 @@ class DynamicConfig:
             after = now.with_dynamic(now.per_broker, wanted)
         else:
             after = now.with_dynamic(wanted, now.cluster_wide)
+        for check in self._checks:
+            check(after)
         for topic in self._view.image.topics.values():
             try:
                 after.check_topic(topic.config)

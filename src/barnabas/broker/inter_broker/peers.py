@@ -1,14 +1,20 @@
 """Connections to the other brokers of the cluster.
 
 A peer is reached by the listener that is meant for brokers: `inter.broker.listener.name`, else the
-first one of the protocol `security.inter.broker.protocol`. Each asker has a connection of its own
-and keeps it: answers come in order, and a long poll must not hold back a vote.
+one with the name of the protocol `security.inter.broker.protocol`; controllers take that of
+`control.plane.listener.name`, if there is one. Each asker has a connection of its own and keeps it:
+answers come in order, and a long poll must not hold back a vote.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.network.listeners import (
+    control_plane_listener,
+    inter_broker_listener,
+    security_protocols,
+)
 from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionLost
@@ -16,10 +22,14 @@ from barnabas.client.security.config import SecurityConfig
 from barnabas.security.protocol import SecurityProtocol
 
 if TYPE_CHECKING:
+    from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.clock import Clock, Random
     from barnabas.cluster.image import BrokerImage, Endpoint
-    from barnabas.config import BrokerConfig
     from barnabas.net.memory import MemoryPool
+
+
+CONTROLLER = "controller"
+"""The purpose of a controller's connections."""
 
 
 class Peers:
@@ -27,7 +37,7 @@ class Peers:
 
     __slots__ = ("_config", "_seams")
 
-    def __init__(self, config: BrokerConfig, clock: Clock, random: Random) -> None:
+    def __init__(self, config: CurrentConfig, clock: Clock, random: Random) -> None:
         self._config = config
         self._seams = Seams(clock, random, dial_tcp)
 
@@ -43,37 +53,40 @@ class Peers:
         `purpose` goes into its client id, for the peer's logs; `memory` has the buffers into which
         answers are received, if not the connection's own. Raises ConnectionLost, NoAnswer.
         """
-        endpoint = self._endpoint(broker)
-        if endpoint is None:
-            raise ConnectionLost(
-                f"broker {broker.broker_id} has no listener for other brokers: it advertises "
-                f"{', '.join(each.listener for each in broker.endpoints)}"
-            )
+        listener = self._listener(purpose)
+        endpoint = _endpoint(broker, listener)
         config = ClientConfig(
             client_id=f"broker-{self._config.int('broker.id')}-{purpose}",
             request_timeout_ms=timeout_ms,
-            security=self._security(endpoint),
+            security=self._security(listener),
         )
         address = BrokerAddress(broker.broker_id, endpoint.host, endpoint.port)
         channel = Channel(address, config, self._seams, memory)
         await channel.open()
         return channel
 
-    def _security(self, endpoint: Endpoint) -> SecurityConfig:
-        """How to connect to a listener. Raises ConfigError."""
-        if endpoint.security_protocol == SecurityProtocol.PLAINTEXT.value:
+    def _listener(self, purpose: str) -> str:
+        config = self._config.value
+        control = control_plane_listener(config) if purpose == CONTROLLER else ""
+        return control or inter_broker_listener(config)[0]
+
+    def _security(self, listener: str) -> SecurityConfig:
+        """What this broker's own listener of that name has: brokers are clients of each other."""
+        config = self._config.value
+        protocol = security_protocols(config)[listener]
+        if protocol is SecurityProtocol.PLAINTEXT:
             return SecurityConfig()
-        # Only here, so that brokers that do not log in load nothing for it.
+        # Only here, so that brokers that neither log in nor use TLS load nothing for it.
         from barnabas.broker.security.own_login import own_login
 
-        return own_login(
-            self._config, endpoint.listener, SecurityProtocol(endpoint.security_protocol)
-        )
+        return own_login(config, listener, protocol)
 
-    def _endpoint(self, broker: BrokerImage) -> Endpoint | None:
-        name = self._config.str("inter.broker.listener.name")
-        protocol = self._config.str("security.inter.broker.protocol")
-        for endpoint in broker.endpoints:
-            if endpoint.listener == name or (not name and endpoint.security_protocol == protocol):
-                return endpoint
-        return None
+
+def _endpoint(broker: BrokerImage, listener: str) -> Endpoint:
+    for endpoint in broker.endpoints:
+        if endpoint.listener == listener:
+            return endpoint
+    raise ConnectionLost(
+        f"broker {broker.broker_id} does not advertise {listener}, the listener for other brokers: "
+        f"it has {', '.join(each.listener for each in broker.endpoints)}"
+    )

@@ -16,6 +16,7 @@ from barnabas.net.connection import Address
 
 if TYPE_CHECKING:
     from barnabas.broker.network.router import Router
+    from barnabas.broker.security.server_tls import ServerTls
 
 _log = logging.getLogger(__name__)
 
@@ -27,9 +28,16 @@ class Acceptor:
     """One listening socket; owns it from `start` to `close`."""
 
     def __init__(
-        self, listening: socket.socket, listener: str, router: Router, connections: Connections
+        self,
+        listening: socket.socket,
+        listener: str,
+        router: Router,
+        connections: Connections,
+        tls: ServerTls | None = None,
     ) -> None:
+        """`tls`: the handshake that comes first; None for a listener without encryption."""
         self._socket = listening
+        self._tls = tls
         self._listener = listener
         self._router = router
         self._connections = connections
@@ -106,10 +114,17 @@ class Acceptor:
     async def _adopt(self, accepted: socket.socket, address: Address) -> None:
         connection = self._router.accept(address)
         try:
-            await self._loop.connect_accepted_socket(lambda: connection, accepted)
+            if self._tls is None:
+                await self._loop.connect_accepted_socket(lambda: connection, accepted)
+            else:
+                await self._tls.accept(accepted, connection)
         except OSError as error:
-            _log.info("connection from %s:%d lost before its first byte: %s", *address, error)
+            if self._tls is None:
+                _log.info("connection from %s:%d lost before its first byte: %s", *address, error)
+            else:
+                self._connections.complaints.about(address, "no TLS connection", error)
         finally:
             if not connection.was_opened:  # so `connection_closed` will not count it
-                accepted.close()
+                if self._tls is None:
+                    accepted.close()
                 self._connections.closed(self._listener, address[0])

@@ -14,6 +14,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
+from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.runtime.descriptors import Descriptors, plenty
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
@@ -44,6 +45,7 @@ class Connections:
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
         self._freed: list[Callable[[], None]] = []
+        self.complaints = Complaints(_log)
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:

@@ -16,6 +16,7 @@ from barnabas.security.protocol import SecurityProtocol
 
 _BACKLOG = 128
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")
+_PROTOCOLS = ", ".join(each.value for each in SecurityProtocol)
 
 
 class Listener(NamedTuple):
@@ -48,7 +49,7 @@ def parse_listeners(key: str, text: str) -> list[Listener]:
 
 def configured_listeners(config: BrokerConfig) -> list[Listener]:
     """The entries of `listeners`, each with its security protocol."""
-    protocols = _security_protocols(config)
+    protocols = security_protocols(config)
     listeners = []
     for listener in parse_listeners("listeners", config.str("listeners")):
         protocol = protocols.get(listener.name)
@@ -56,37 +57,98 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
             raise ConfigError(
                 f"listeners: {listener.name} has no entry in listener.security.protocol.map"
             )
-        if protocol.uses_tls:
-            raise ConfigError(
-                f"listeners: {listener}: {protocol.value} is not supported yet; use PLAINTEXT or "
-                "SASL_PLAINTEXT, within a private network or through a tunnel"
-            )
         listeners.append(listener._replace(protocol=protocol))
     if not listeners:
         raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
-    between = config.str("security.inter.broker.protocol")
-    if between not in ("PLAINTEXT", "SASL_PLAINTEXT"):
-        raise ConfigError(
-            f"security.inter.broker.protocol={between} is not supported yet; leave it out, and "
-            "keep the brokers' network private"
-        )
-    inner = config.str("inter.broker.listener.name").upper()
-    if inner and inner not in {listener.name for listener in listeners}:
-        raise ConfigError(f"inter.broker.listener.name: {inner} is not among the listeners")
+    _check_inter_broker(config, [listener.name for listener in listeners])
     return listeners
 
 
-def exposures(listeners: list[Listener]) -> list[str]:
+def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
+    """The name of the listener by which brokers reach each other, and its protocol.
+
+    `inter.broker.listener.name`, else the listener that has the name of the protocol in
+    `security.inter.broker.protocol`. Raises ConfigError.
+    """
+    name = config.str("inter.broker.listener.name").upper()
+    if not name:
+        text = config.str("security.inter.broker.protocol").upper()
+        try:
+            return text, SecurityProtocol(text)
+        except ValueError:
+            raise ConfigError(
+                f"security.inter.broker.protocol: {text!r} is not one of {_PROTOCOLS}"
+            ) from None
+    if config.is_set("security.inter.broker.protocol"):
+        raise ConfigError(
+            "inter.broker.listener.name and security.inter.broker.protocol are both set: set one"
+        )
+    protocol = security_protocols(config).get(name)
+    if protocol is None:
+        raise ConfigError(
+            f"inter.broker.listener.name: {name} has no entry in listener.security.protocol.map"
+        )
+    return name, protocol
+
+
+def control_plane_listener(config: BrokerConfig) -> str:
+    """The name of the listener to which controllers send; empty if it is the inter-broker one."""
+    return config.str("control.plane.listener.name").upper()
+
+
+def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
     """A warning for each listener on all addresses that has no authentication (SE-6)."""
     return [
         f"listener {listener} is open on all addresses, without authentication: every client that "
         "reaches it may do everything; bind it to one address, or keep the network private"
         for listener in listeners
-        if listener.host in _EVERY_ADDRESS and listener.protocol.is_open
+        if listener.host in _EVERY_ADDRESS and _is_open(config, listener)
     ]
 
 
-def _security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
+def _is_open(config: BrokerConfig, listener: Listener) -> bool:
+    """Whether a client may connect without any proof of its identity."""
+    if listener.protocol is SecurityProtocol.SSL:
+        return str(config.for_listener(listener.name, "ssl.client.auth")).lower() != "required"
+    return listener.protocol.is_open
+
+
+def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
+    """Raises ConfigError unless brokers can reach each other, as Kafka 3.9 checks it.
+
+    A broker that is alone, and whose settings say nothing of others, needs no such listener.
+    """
+    advertised = config.str("advertised.listeners")
+    if advertised:
+        names = [each.name for each in parse_listeners("advertised.listeners", advertised)]
+    inner, protocol = inter_broker_listener(config)
+    is_asked = config.is_set("inter.broker.listener.name") or config.is_set(
+        "security.inter.broker.protocol"
+    )
+    key = (
+        "inter.broker.listener.name"
+        if config.is_set("inter.broker.listener.name")
+        else f"security.inter.broker.protocol={protocol.value}"
+    )
+    if inner not in names and (is_asked or config.str("zookeeper.connect")):
+        raise ConfigError(
+            f"{key}: {inner} is not among the listeners that are advertised ({', '.join(names)}): "
+            "set inter.broker.listener.name to one of them"
+        )
+    control = control_plane_listener(config)
+    if control and control not in names:
+        raise ConfigError(
+            f"control.plane.listener.name: {control} is not among the listeners that are "
+            f"advertised ({', '.join(names)})"
+        )
+    if control and control == inner:
+        raise ConfigError(
+            f"control.plane.listener.name: {control} is the brokers' listener as well; "
+            "name another one, or leave it out"
+        )
+
+
+def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
     """`listener.security.protocol.map`: the protocols by the listeners' names."""
     protocols = {}
     for entry in config.list("listener.security.protocol.map"):
@@ -94,10 +156,9 @@ def _security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
         try:
             protocols[name] = SecurityProtocol(protocol)
         except ValueError:
-            valid = ", ".join(each.value for each in SecurityProtocol)
             raise ConfigError(
                 f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL, with one of "
-                f"{valid}"
+                f"{_PROTOCOLS}"
             ) from None
     return protocols
 

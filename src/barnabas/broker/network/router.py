@@ -37,7 +37,7 @@ from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
-from barnabas.security.acl import ANONYMOUS
+from barnabas.security.acl import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from barnabas.broker.network.repeated_produce import RepeatedProduce
@@ -153,7 +153,7 @@ class Router:
             self._gates.pop(queue, None)
             queue.cancel()
         if isinstance(error, CorruptData):
-            _log.warning("connection closed: %s", error)
+            self._connections.complaints.about(connection.peer_address, "connection closed", error)
 
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
         queue = self._queues[connection]
@@ -189,7 +189,9 @@ class Router:
 
     def _open(self, connection: Connection) -> ResponseQueue:
         host, local_host = connection.peer_address[0], connection.local_address[0]
-        client = ClientConnection(self._listener.name, ANONYMOUS, host, local_host)
+        name = connection.peer_name
+        principal = Principal("User", name) if name else ANONYMOUS
+        client = ClientConnection(self._listener.name, principal, host, local_host)
         queue = ResponseQueue(connection, self._node, client)
         if self._sasl is not None:
             from barnabas.broker.network.sasl_gate import GateSettings, SaslGate

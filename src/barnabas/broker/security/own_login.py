@@ -7,6 +7,7 @@ listener.name.inner.scram-sha-256.sasl.jaas.config=
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.client.security.config import SecurityConfig
@@ -26,13 +27,14 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
 
     Raises ConfigError if it needs a log-in that is not configured.
     """
+    options = SecurityConfig.of_listener(protocol, partial(config.for_listener, listener))
     if not protocol.uses_sasl:
-        return SecurityConfig(protocol.value)
+        return options
     mechanism = str(config.for_listener(listener, _MECHANISM))
     if mechanism == OAUTHBEARER:
         raise ConfigError(f"{_MECHANISM}: brokers do not log in by tokens; use SCRAM or PLAIN")
     jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
-    login = SecurityConfig(protocol.value, sasl_mechanism=mechanism, sasl_jaas_config=jaas)
+    login = options._replace(sasl_mechanism=mechanism, sasl_jaas_config=jaas)
     try:
         return login.checked()
     except ConfigError as error:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from barnabas.errors import ConfigError
 from barnabas.security.protocol import SecurityProtocol
 
-_SECRET = ("password", "jaas", "key", "secret")
+if TYPE_CHECKING:
+    from barnabas.security.tls_settings import TlsSettings
+
+_SECRET = ("password", "jaas", "keystore_key", "secret")
 
 
 class SecurityConfig(NamedTuple):
@@ -19,6 +23,35 @@ class SecurityConfig(NamedTuple):
     sasl_plain_username: str = ""
     sasl_plain_password: str = ""
     sasl_oauth_token_provider: Any = None  # see `security.login`
+    # of TLS
+    ssl_truststore_type: str = "JKS"
+    ssl_truststore_location: str = ""
+    ssl_truststore_password: str = ""
+    ssl_truststore_certificates: str = ""  # PEM
+    ssl_keystore_type: str = "JKS"
+    ssl_keystore_location: str = ""
+    ssl_keystore_password: str = ""
+    ssl_keystore_key: str = ""  # PEM
+    ssl_keystore_certificate_chain: str = ""  # PEM
+    ssl_key_password: str = ""
+    ssl_endpoint_identification_algorithm: str = "https"
+    ssl_enabled_protocols: str = "TLSv1.2,TLSv1.3"
+    ssl_protocol: str = "TLSv1.3"
+    ssl_cipher_suites: str = ""
+
+    @classmethod
+    def of_listener(
+        cls, protocol: SecurityProtocol, value_of: Callable[[str], Any]
+    ) -> SecurityConfig:
+        """The options of a broker as a client of others, from its listener's settings by Kafka's
+        names."""
+        given = {}
+        for name in cls._fields:
+            if name.startswith("ssl_"):
+                value = value_of(name.replace("_", "."))
+                text = ",".join(value) if isinstance(value, list) else value
+                given[name] = "" if text is None else str(text)
+        return cls(**{**given, "security_protocol": protocol.value})
 
     @property
     def protocol(self) -> SecurityProtocol:
@@ -41,6 +74,14 @@ class SecurityConfig(NamedTuple):
                 )
         return self
 
+    def tls_settings(self) -> TlsSettings:
+        """Those of TLS. Raises ConfigError if one is wrong by itself."""
+        from barnabas.security.tls_settings import TlsSettings
+
+        own = {name.removeprefix("ssl_"): value for name, value in self._asdict().items()}
+        fields = (name for name in TlsSettings._fields if name in own)
+        return TlsSettings(**{name: own[name] for name in fields})
+
     def __repr__(self) -> str:
         """Without secrets, so that it may be logged."""
         shown = ", ".join(
@@ -58,8 +99,23 @@ class SecurityOptions(TypedDict, total=False):
     sasl_plain_username: str
     sasl_plain_password: str
     sasl_oauth_token_provider: Any
+    # of TLS
+    ssl_truststore_type: str
+    ssl_truststore_location: str
+    ssl_truststore_password: str
+    ssl_truststore_certificates: str
+    ssl_keystore_type: str
+    ssl_keystore_location: str
+    ssl_keystore_password: str
+    ssl_keystore_key: str
+    ssl_keystore_certificate_chain: str
+    ssl_key_password: str
+    ssl_endpoint_identification_algorithm: str
+    ssl_enabled_protocols: str
+    ssl_protocol: str
+    ssl_cipher_suites: str
 
 
 def is_secret(name: str) -> bool:
-    """Whether an option's value must not be shown."""
+    """Whether an option's value must never be shown."""
     return any(word in name for word in _SECRET)

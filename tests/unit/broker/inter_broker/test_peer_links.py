@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.inter_broker.peer_links import PeerLinks
 from barnabas.broker.inter_broker.peers import Peers
 from barnabas.client.errors import ConnectionLost
@@ -41,7 +42,7 @@ def test_who_waits_for_a_registration_that_is_over_asks_again(tmp_path: Path) ->
         port = silent.sockets[0].getsockname()[1]
         async with running(tmp_path, 1) as site, asyncio.timeout(WITHIN_S):
             server = site.server
-            peers = Peers(server.config, server.clock, server.node.random)
+            peers = Peers(CurrentConfig(server.config), server.clock, server.node.random)
             links = PeerLinks(server.node.view, peers, "test")
 
             def ask() -> asyncio.Task[object]:
@@ -89,7 +90,7 @@ def test_who_asked_a_broker_that_lost_its_power_hears_of_it_by_the_controller(
         port = silent.sockets[0].getsockname()[1]
         async with running(tmp_path, 1) as site, asyncio.timeout(WITHIN_S):
             server = site.server
-            peers = Peers(server.config, server.clock, server.node.random)
+            peers = Peers(CurrentConfig(server.config), server.clock, server.node.random)
             links = PeerLinks(server.node.view, peers, "test")
 
             async def asked(epoch: int) -> asyncio.Task[object]:

@@ -37,7 +37,7 @@ def test_the_default_is_kafkas() -> None:
 def test_a_listener_open_to_all_is_named() -> None:
     """SE-6: clients are not authenticated, so the operator has to know."""
     text = "A://:9092,B://0.0.0.0:9093,C://[::]:9094,D://127.0.0.1:9095,E://[::1]:9096,F://h:9097"
-    warnings = exposures(parse_listeners("listeners", text))
+    warnings = exposures(config(), parse_listeners("listeners", text))
     assert [warning.split(" is open on all addresses")[0] for warning in warnings] == [
         "listener A://:9092",
         "listener B://0.0.0.0:9093",
@@ -149,5 +149,5 @@ def test_buffer_sizes_are_set_only_where_they_are_configured() -> None:
 
 def test_the_inner_listener_has_to_be_one() -> None:
     """UX-4"""
-    with pytest.raises(ConfigError, match="OTHER is not among the listeners"):
+    with pytest.raises(ConfigError, match="OTHER has no entry in listener"):
         configured_listeners(config(inter_broker_listener_name="OTHER"))

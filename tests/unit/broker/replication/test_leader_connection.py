@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.inter_broker.peers import Peers
 from barnabas.broker.replication.leader_connection import Bounds, LeaderConnection
 from barnabas.client.errors import ConnectionLost
@@ -26,7 +27,7 @@ NAME = TopicPartition("t", 0)
 def connection(site: Site, leader_id: int) -> LeaderConnection:
     server = site.server
     node = server.node
-    peers = Peers(server.config, server.clock, node.random)
+    peers = Peers(CurrentConfig(server.config), server.clock, node.random)
     return LeaderConnection(node.view, node.current_config, peers, leader_id, 0)
 
 

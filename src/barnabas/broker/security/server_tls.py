@@ -1,0 +1,277 @@
+"""TLS of one listener: its certificate, which may be renewed while it serves, and its handshakes.
+
+    connection --> accept --> TlsTransport --> the name of its certificate --> the router
+
+A new certificate comes by IncrementalAlterConfigs on `listener.name.<listener>.ssl.*`, or by a file
+that has changed; it is for connections from then on, and those that there are go on. What cannot
+be used is refused with its reason, and the old one stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.errors import ConfigError
+from barnabas.net.tls_failures import TlsFailure
+from barnabas.net.tls_transport import TlsTransport
+from barnabas.net.turns import Turns
+from barnabas.security.der import alternative_names
+from barnabas.security.distinguished_name import subject_of
+from barnabas.security.key_stores import load_key_store
+from barnabas.security.pem import der_of, pem_blocks
+from barnabas.security.principal_names import NoRuleMatches, PrincipalNames
+from barnabas.security.tls import allowed_suites, client_context, server_context
+from barnabas.security.tls_settings import TlsSettings
+
+if TYPE_CHECKING:
+    import socket
+
+    from barnabas.broker.network.listeners import Listener
+    from barnabas.config import BrokerConfig
+    from barnabas.net.connection import Connection
+
+_log = logging.getLogger(__name__)
+
+_HANDSHAKE_MS = 10_000  # the longest, whatever connections.max.idle.ms says
+_LOOK_EVERY_S = 2.0
+_NEWEST = "TLSv1.3"
+
+Stamp = tuple[int, int, int]
+
+
+class _State(NamedTuple):
+    """What is made of the settings and files of one moment."""
+
+    settings: TlsSettings
+    context: ssl.SSLContext
+    names: PrincipalNames
+    suites: frozenset[str]
+    subject: str
+    hosts: frozenset[bytes]
+    stamps: tuple[Stamp | None, ...]
+
+
+class ServerTls:
+    """`start` and `close` enclose the time in which its files are watched."""
+
+    __slots__ = (
+        "_config",
+        "_handshake_ms",
+        "_is_inter_broker",
+        "_listener",
+        "_seen",
+        "_state",
+        "_timer",
+        "_turns",
+    )
+
+    def __init__(
+        self, listener: Listener, config: BrokerConfig, *, is_inter_broker: bool = False
+    ) -> None:
+        """Raises ConfigError. A certificate between brokers has to be trusted by themselves."""
+        self._listener = listener
+        self._is_inter_broker = is_inter_broker
+        self._turns = Turns()
+        self._timer: asyncio.TimerHandle | None = None
+        self._take(config, self._made_of(config))
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The context of connections that begin now."""
+        return self._state.context
+
+    # ---- its settings ----
+
+    def check(self, config: BrokerConfig) -> None:
+        """Raises ConfigError if these settings cannot replace those in force."""
+        if self._differs(config):
+            self._check_successor(config, self._made_of(config))
+
+    def configure(self, config: BrokerConfig) -> None:
+        """Take new settings, if they can be used."""
+        if self._differs(config):
+            self._replace(config)
+        else:
+            self._take(config, self._state)
+
+    def reload(self) -> None:
+        """Read the files again, if one of them has changed since this was last tried."""
+        if _stamps(self._state.settings) != self._seen:
+            self._replace(self._config)
+
+    def start(self) -> None:
+        """Look after the files from now on."""
+        if self._state.settings.files:
+            self._look_later()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        self.reload()
+        self._look_later()
+
+    def _replace(self, config: BrokerConfig) -> None:
+        try:
+            self._seen = _stamps(_settings_of(config, self._listener))
+            state = self._made_of(config)
+            self._check_successor(config, state)
+        except ConfigError as error:
+            _log.error("the old certificate stays in use: %s", error)
+            return
+        self._take(config, state)
+        _log.info("listener %s has a new certificate, of %s", self._listener.name, state.subject)
+
+    def _take(self, config: BrokerConfig, state: _State) -> None:
+        self._config = config
+        self._state = state
+        self._seen = state.stamps
+        idle_ms = config.int("connections.max.idle.ms")
+        self._handshake_ms = min(_HANDSHAKE_MS, idle_ms) if idle_ms >= 0 else _HANDSHAKE_MS
+
+    def _differs(self, config: BrokerConfig) -> bool:
+        rules = "ssl.principal.mapping.rules"
+        name = self._listener.name
+        return (
+            _settings_of(config, self._listener) != self._state.settings
+            or _stamps(self._state.settings) != self._state.stamps
+            or config.for_listener(name, rules) != self._config.for_listener(name, rules)
+        )
+
+    def _made_of(self, config: BrokerConfig) -> _State:
+        settings = _settings_of(config, self._listener)
+        stamps = _stamps(settings)  # first: what changes meanwhile is seen the next time
+        try:
+            context = server_context(settings)
+            store = load_key_store(settings)
+            assert store is not None
+            own = der_of(pem_blocks(store.chain)[0])
+            rules = config.for_listener(self._listener.name, "ssl.principal.mapping.rules")
+            names = PrincipalNames(str(rules))
+            subject, hosts = subject_of(own), alternative_names(own)
+        except (ConfigError, ValueError) as error:
+            raise ConfigError(f"listener {self._listener.name}: {error}") from None
+        state = _State(settings, context, names, allowed_suites(settings), subject, hosts, stamps)
+        if self._is_inter_broker:
+            self._check_trust(state)
+        return state
+
+    def _check_trust(self, state: _State) -> None:
+        """Raises ConfigError unless brokers with these settings can connect to each other."""
+        try:
+            client = client_context(state.settings._replace(endpoint_identification_algorithm=""))
+            _shake_hands(client, state.context)
+        except (ssl.SSLError, ConfigError) as error:
+            reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or error
+            raise ConfigError(
+                f"listener {self._listener.name}: brokers that have the certificate of "
+                f"ssl.keystore.* do not trust it by ssl.truststore.* ({reason})"
+            ) from None
+
+    def _check_successor(self, config: BrokerConfig, state: _State) -> None:
+        name, old = self._listener.name, self._state
+        if state.subject != old.subject and not config.for_listener(name, "ssl.allow.dn.changes"):
+            raise ConfigError(
+                f"listener {name}: the new certificate is of {state.subject}, the old one of "
+                f"{old.subject}: set ssl.allow.dn.changes=true if that is meant"
+            )
+        if not state.hosts >= old.hosts and not config.for_listener(name, "ssl.allow.san.changes"):
+            raise ConfigError(
+                f"listener {name}: the new certificate lacks host names of the old one: set "
+                "ssl.allow.san.changes=true if that is meant"
+            )
+
+    # ---- connections ----
+
+    async def accept(self, accepted: socket.socket, connection: Connection) -> None:
+        """Shake hands, and give the connection to its reader. Raises TlsFailure, OSError."""
+        transport = TlsTransport(
+            connection,
+            self._state.context,
+            turns=self._turns,
+            opened=partial(self._opened, connection, self._state),
+        )
+        loop = asyncio.get_running_loop()
+        is_taken = False
+        try:
+            async with asyncio.timeout(self._handshake_ms / 1000):
+                await loop.connect_accepted_socket(lambda: transport, accepted)
+                is_taken = True
+                await transport.handshake()
+        except TimeoutError:
+            transport.abort()
+            raise TlsFailure(f"no TLS handshake within {self._handshake_ms} ms") from None
+        except BaseException:
+            transport.abort()
+            raise
+        finally:
+            if not is_taken and not transport.was_attached:
+                accepted.close()
+
+    def _opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
+        """Name the peer by its certificate. Raises TlsFailure for one that is nobody here."""
+        cipher = tls.cipher()
+        if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
+            raise TlsFailure(f"it wants {cipher[0]}, which is not in ssl.cipher.suites")
+        certificate = tls.getpeercert(binary_form=True)
+        if certificate is None or state.context.verify_mode is ssl.CERT_NONE:
+            return
+        try:
+            connection.peer_name = state.names.name_of(subject_of(certificate))
+        except (NoRuleMatches, ValueError) as error:
+            raise TlsFailure(str(error)) from None
+
+
+def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
+    """The settings of a listener. With SASL a certificate is asked for only where the listener's
+    own settings say so, as in Kafka."""
+
+    def text_of(name: str) -> str:
+        value = config.for_listener(listener.name, name)
+        if isinstance(value, list):
+            return ",".join(value)
+        return "" if value is None else str(value)
+
+    settings = TlsSettings.read(text_of)
+    own = f"listener.name.{listener.name.lower()}.ssl.client.auth"
+    if listener.protocol.uses_sasl and not config.is_set(own):
+        return settings._replace(client_auth="none")
+    return settings
+
+
+def _stamps(settings: TlsSettings) -> tuple[Stamp | None, ...]:
+    return tuple(_stamp(path) for path in settings.files)
+
+
+def _stamp(path: str) -> Stamp | None:
+    """What changes whenever a file is written or replaced."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
+    """A handshake within this process. Raises ssl.SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while ends:
+        for end in list(ends):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            ends.remove(end)

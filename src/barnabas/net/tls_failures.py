@@ -1,0 +1,106 @@
+"""Why a TLS connection failed, in words that say what to change.
+
+OpenSSL's reasons are for those who know TLS; here each usual one becomes a sentence that names the
+setting. What the other side found is known by its alert only.
+"""
+
+from __future__ import annotations
+
+import ssl
+
+_HTTP = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"CONN", b"DELE")
+
+# X509_V_ERR_* of OpenSSL, as `verify_code` has them.
+_NOT_YET_VALID = 9
+_EXPIRED = 10
+_UNTRUSTED = (2, 18, 19, 20, 21, 24)
+_WRONG_NAME = (62, 64)
+
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG")
+_NO_CERTIFICATE = (
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+    "SSLV3_ALERT_BAD_CERTIFICATE",
+)
+_NOT_TRUSTED_THERE = ("TLSV1_ALERT_UNKNOWN_CA", "SSLV3_ALERT_CERTIFICATE_UNKNOWN")
+_VERSIONS = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "NO_PROTOCOLS_AVAILABLE")
+_CIPHERS = (
+    "NO_SHARED_CIPHER",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE",
+    "TLSV1_ALERT_INSUFFICIENT_SECURITY",
+)
+
+
+class TlsFailure(OSError):
+    """A TLS connection that cannot be, with the reason as its text."""
+
+    @classmethod
+    def plain_text(cls, received: bytes) -> TlsFailure:
+        """For a connection that begins with something else than TLS."""
+        kind = "an HTTP request" if received[:4] in _HTTP else "plain text"
+        return cls(
+            f"it sent {kind} to a TLS listener: set security.protocol=SSL at the client, or "
+            "connect to a listener without TLS"
+        )
+
+
+def explained(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: str | None) -> str:
+    """A sentence about the failure; `host` is the one that a client wanted to reach."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _about_certificate(error, is_server, host)
+    reason = error.reason or "" if isinstance(error, ssl.SSLError) else str(error)
+    if reason in _NO_TLS:
+        return (
+            "it does not speak TLS: set security.protocol=SSL at the client, or connect to a "
+            "listener without TLS"
+            if is_server
+            else "the broker does not speak TLS there: connect to its TLS listener, or set "
+            "security.protocol=PLAINTEXT"
+        )
+    if reason in _NO_CERTIFICATE:
+        return (
+            "it has shown no certificate, which ssl.client.auth=required asks for"
+            if is_server
+            else "the broker asks for a certificate that it trusts: set ssl.keystore.location"
+        )
+    if reason in _NOT_TRUSTED_THERE:
+        return (
+            "it does not trust this broker's certificate: set ssl.truststore.location at the client"
+            if is_server
+            else "the broker does not trust this client's certificate: its ssl.truststore.location "
+            "needs the authority that issued it"
+        )
+    if reason == "SSLV3_ALERT_CERTIFICATE_EXPIRED":
+        return f"the certificate of this {'broker' if is_server else 'client'} has expired"
+    if reason in _VERSIONS:
+        return (
+            "both sides have no version of TLS in common (ssl.enabled.protocols); 1.2 is the "
+            f"lowest [{reason}]"
+        )
+    if reason in _CIPHERS:
+        return f"both sides have no cipher suite in common (ssl.cipher.suites) [{reason}]"
+    return f"TLS failed: {reason.replace('_', ' ').lower() or error}"
+
+
+def _about_certificate(
+    error: ssl.SSLCertVerificationError, is_server: bool, host: str | None
+) -> str:
+    whose = "its" if is_server else "the broker's"
+    code = error.verify_code
+    if code in _WRONG_NAME:
+        return (
+            f"{whose} certificate is not for {host}: connect by a name that it has, give the "
+            "broker a certificate for this name, or, where the network is trusted, set "
+            "ssl.endpoint.identification.algorithm to nothing"
+        )
+    if code == _EXPIRED:
+        return f"{whose} certificate has expired: it has to be renewed"
+    if code == _NOT_YET_VALID:
+        return f"{whose} certificate is not valid yet: check the clocks of both machines"
+    if code in _UNTRUSTED:
+        return (
+            f"{whose} certificate is issued by nobody who is trusted here "
+            f"({error.verify_message}): put the certificate of its authority into "
+            "ssl.truststore.location"
+        )
+    return f"{whose} certificate is not accepted: {error.verify_message}"

@@ -1,0 +1,381 @@
+"""TLS between a connection and its socket's transport, of the loop's own or uvloop's.
+
+    socket --> scratch buffer --> incoming BIO --SSLObject--> the protocol's buffer
+    socket <-- transport.write <-- outgoing BIO <--SSLObject-- write
+
+A thread's connections share the scratch buffer and both BIOs, so an idle connection holds no buffer
+at all. That works because each use of OpenSSL is one plain call: what is put into a BIO is taken
+out of it again before anything else runs, whatever the call raises. A record that has come in part
+waits inside the SSLObject, and what the protocol has no room for waits in `_held`.
+
+The connection above is told `connection_made` when the handshake is done, and nothing at all if it
+fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from barnabas.net.tls_failures import TlsFailure, explained
+from barnabas.net.turns import Turns
+
+if TYPE_CHECKING:
+    from barnabas.net.connection import Connection
+
+_SCRATCH_BYTES = 256 * 1024
+_WRITE_BYTES = 256 * 1024  # encrypted at once: the largest that the shared BIO grows to
+_HANDSHAKE_RECORD = 0x16
+_UNKNOWN = -1  # size of the buffer that is asked for
+
+
+class _Scratch(threading.local):
+    """What the TLS connections of a thread share; empty whenever none of them is being served."""
+
+    def __init__(self) -> None:
+        self.received = memoryview(bytearray(_SCRATCH_BYTES))
+        self.incoming = ssl.MemoryBIO()
+        self.outgoing = ssl.MemoryBIO()
+
+
+_scratch = _Scratch()
+
+
+class TlsTransport(asyncio.BufferedProtocol):
+    """The protocol of a plain transport, and the transport of the protocol above."""
+
+    __slots__ = (
+        "_context",
+        "_failure",
+        "_handshake",
+        "_held",
+        "_is_blocked",
+        "_is_closing",
+        "_is_open",
+        "_is_paused",
+        "_is_server",
+        "_opened",
+        "_protocol",
+        "_server_name",
+        "_ssl",
+        "_transport",
+        "_turns",
+    )
+
+    def __init__(
+        self,
+        protocol: Connection,
+        context: ssl.SSLContext,
+        *,
+        server_name: str | None = None,
+        turns: Turns | None = None,
+        opened: Callable[[ssl.SSLObject], None] | None = None,
+    ) -> None:
+        """`server_name`: the host that a client wants to reach; None at a server, whose handshakes
+        take `turns`. `opened` is called before the protocol learns of the connection, and refuses
+        it by raising TlsFailure."""
+        self._protocol = protocol
+        self._context = context
+        self._server_name = server_name
+        self._turns = turns
+        self._opened = opened
+        self._is_server = server_name is None
+        self._transport: asyncio.Transport | None = None
+        self._ssl: ssl.SSLObject | None = None  # a server's begins with the first byte
+        self._handshake: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
+        self._held = b""  # received, and not given to OpenSSL yet
+        self._is_open = False  # the protocol has it
+        self._is_closing = False
+        self._is_paused = False
+        self._is_blocked = False  # the protocol was told to stop writing
+
+    @property
+    def was_attached(self) -> bool:
+        """Whether it has had a plain transport, which then closes the socket."""
+        return self._transport is not None
+
+    async def handshake(self) -> None:
+        """Return when the protocol has the connection. Raises TlsFailure, OSError."""
+        if self._failure is not None:
+            raise self._failure
+        if not self._is_open:
+            self._handshake = asyncio.get_running_loop().create_future()
+            await self._handshake
+
+    # ---- protocol of the plain transport ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._transport.set_write_buffer_limits(high=0)
+        if not self._is_server:
+            self._advance()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closing = True
+        self._ssl = None
+        self._held = b""
+        error = self._failure or exc
+        if self._is_open:
+            self._is_open = False
+            self._protocol.connection_lost(error)
+            return
+        self._end_handshake(error or TlsFailure("it ended during the TLS handshake"))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _scratch.received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._is_closing:
+            return
+        received = _scratch.received[:nbytes]
+        if not self._is_open:
+            self._received_early(bytes(received))
+        elif self._is_paused:
+            self._held += received
+        else:
+            self._decrypt(received)
+
+    def eof_received(self) -> bool:
+        if self._is_open:
+            self._protocol.eof_received()
+        elif not self._is_closing:
+            self._failure = TlsFailure("the other side ended it during the TLS handshake")
+        return False
+
+    def pause_writing(self) -> None:
+        if self._is_open and not self._is_blocked:
+            self._is_blocked = True
+            self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._is_open and self._is_blocked:
+            self._is_blocked = False
+            self._protocol.resume_writing()
+
+    # ---- handshake ----
+
+    def _received_early(self, received: bytes) -> None:
+        assert self._transport is not None
+        if self._is_server and self._ssl is None and received[0] != _HANDSHAKE_RECORD:
+            self._fail(TlsFailure.plain_text(received))
+            return
+        self._held += received
+        if self._turns is None:
+            self._advance()
+        else:
+            self._transport.pause_reading()  # until it has had its turn
+            self._turns.add(self._take_turn)
+
+    def _take_turn(self) -> None:
+        if self._is_closing or self._transport is None:
+            return
+        self._advance()
+        if not (self._is_closing or self._is_paused or self._transport.is_closing()):
+            self._transport.resume_reading()
+
+    def _advance(self) -> None:
+        """One step of the handshake, with what was received."""
+        incoming, outgoing = _scratch.incoming, _scratch.outgoing
+        if self._ssl is None:
+            self._ssl = self._context.wrap_bio(
+                incoming, outgoing, server_side=self._is_server, server_hostname=self._server_name
+            )
+        held, self._held = self._held, b""
+        incoming.write(held)
+        failure: Exception | None = None
+        try:
+            self._ssl.do_handshake()
+        except ssl.SSLWantReadError:
+            return
+        except (ssl.SSLError, ssl.CertificateError) as error:
+            failure = TlsFailure(explained(error, self._is_server, self._server_name))
+        finally:
+            self._held = incoming.read()
+            self._flush()
+        if failure is None and self._opened is not None:
+            try:
+                self._opened(self._ssl)
+            except TlsFailure as refusal:
+                failure = refusal
+        if failure is not None:
+            self._fail(failure)
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        assert self._transport is not None
+        self._is_open = True
+        self._end_handshake(None)
+        self._protocol.connection_made(cast(asyncio.BaseTransport, self))
+        if self._transport.get_write_buffer_size():
+            self.pause_writing()
+        if not self._is_paused and not self._is_closing:
+            self._decrypt(b"")
+
+    def _end_handshake(self, error: Exception | None) -> None:
+        if error is not None and self._failure is None:
+            self._failure = error
+        if self._handshake is None or self._handshake.done():
+            return
+        if error is None:
+            self._handshake.set_result(None)
+        else:
+            self._handshake.set_exception(error)
+
+    # ---- reading ----
+
+    def _decrypt(self, received: bytes | memoryview) -> None:
+        """Hand over all that is decrypted, while the protocol wants it."""
+        incoming = _scratch.incoming
+        if self._held:
+            received, self._held = self._held + received, b""
+        while self._ssl is not None:
+            incoming.write(received)
+            is_end = False
+            failure: Exception | None = None
+            buffer = self._protocol.get_buffer(_UNKNOWN)
+            filled, size = 0, len(buffer)
+            try:
+                while filled < size:
+                    count = self._ssl.read(size - filled, buffer[filled:])
+                    if not count:
+                        is_end = True
+                        break
+                    filled += cast(int, count)
+                    if not (incoming.pending or self._ssl.pending()):
+                        break  # cheaper than the exception that the next read would raise
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLZeroReturnError:
+                is_end = True
+            except ssl.SSLError as error:
+                failure = TlsFailure(explained(error, self._is_server, self._server_name))
+            finally:
+                received = incoming.read()
+                self._flush()  # an answer to a change of keys, or an alert
+            # With nothing in it as well: the protocol does not keep a buffer for an idle peer.
+            self._protocol.buffer_updated(filled)
+            if failure is not None:
+                self._fail(failure)
+                return
+            if is_end:
+                self._peer_ended()
+                return
+            if self._is_paused or self._is_closing:
+                self._held = received
+                return
+            if not received and not self._ssl_pending():
+                return
+
+    def _ssl_pending(self) -> int:
+        return 0 if self._ssl is None else self._ssl.pending()
+
+    def _peer_ended(self) -> None:
+        self._protocol.eof_received()
+        self.close()
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        if self._held or self._ssl_pending():
+            # Later, since the protocol calls this in the middle of its own work.
+            asyncio.get_running_loop().call_soon(self._read_on)
+        elif self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _read_on(self) -> None:
+        if self._is_paused or not self._is_open or self._is_closing:
+            return
+        self._decrypt(b"")
+        if self._transport is not None and not (self._is_paused or self.is_closing()):
+            self._transport.resume_reading()
+
+    # ---- writing ----
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Encrypt it all and pass it on; what the socket does not take at once waits there."""
+        if self._is_closing or self._ssl is None:
+            return
+        view = memoryview(data)
+        position, size = 0, len(view)
+        while position < size:
+            try:
+                position += self._ssl.write(view[position : position + _WRITE_BYTES])
+            except ssl.SSLError as error:
+                self._fail(TlsFailure(explained(error, self._is_server, self._server_name)))
+                return
+            finally:
+                self._flush()
+
+    def _flush(self) -> None:
+        """Take what OpenSSL has written out of the shared BIO, and send it."""
+        encrypted = _scratch.outgoing.read()
+        if encrypted and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(encrypted)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """The limits of the plain transport, whose bytes are encrypted ones."""
+        assert self._transport is not None
+        self._transport.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    # ---- life ----
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """As of asyncio's own; `socket` is None, since nothing may go past the encryption."""
+        if name == "ssl_object":
+            return self._ssl
+        if name == "sslcontext":
+            return self._context
+        if name == "socket" or self._transport is None:
+            return default
+        return self._transport.get_extra_info(name, default)
+
+    def is_closing(self) -> bool:
+        return self._is_closing or self._transport is None or self._transport.is_closing()
+
+    def close(self) -> None:
+        """Say the end to the peer, and close when all bytes have left; its answer is not waited
+        for."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        if self._ssl is not None and self._is_open:
+            try:
+                self._ssl.unwrap()
+            except ssl.SSLError:  # WantRead: the peer has not said it; others: it cannot be told
+                pass
+            finally:
+                _scratch.incoming.read()
+                self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once and drop unsent bytes."""
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _fail(self, failure: Exception) -> None:
+        """End the connection for this reason; an alert that tells the peer has been written."""
+        if self._is_closing:
+            return
+        self._failure = failure
+        self._is_closing = True
+        if self._transport is None:
+            return
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()  # the peer does not read, and would keep it for ever
+        else:
+            self._transport.close()

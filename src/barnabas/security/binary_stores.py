@@ -1,0 +1,115 @@
+"""Keystores in Java's forms, PKCS12 and JKS, turned into PEM by the extra `security`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import ConfigError
+from barnabas.security.pem import pem_of
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_INSTALL = 'pip install "barnabas[security]", or convert the store to PEM'
+
+
+def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
+    """The private key and the chain of a PKCS12 store as PEM. Raises ValueError, ConfigError."""
+    if key_password and key_password != password:
+        raise ValueError("in a PKCS12 store the key has the store's password")
+    store = _pkcs12(content, password)
+    if store.key is None or store.cert is None:
+        raise ValueError("the store has no private key with its certificate")
+    serialization = _cryptography()
+    key = store.key.private_bytes(
+        serialization.Encoding.DER,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    chain = [store.cert, *_in_order(store.cert, store.additional_certs)]
+    return pem_of("PRIVATE KEY", key), "".join(_certificate(each.certificate) for each in chain)
+
+
+def pkcs12_certificates(content: bytes, password: str) -> str:
+    """All certificates of a PKCS12 store as PEM."""
+    store = _pkcs12(content, password)
+    found = [*store.additional_certs, *([store.cert] if store.cert is not None else [])]
+    if not found:
+        raise ValueError("the store has no certificate")
+    return "".join(_certificate(each.certificate) for each in found)
+
+
+def jks_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
+    """The private key and the chain of a JKS store as PEM."""
+    entries = list(_jks(content, password).private_keys.values())
+    if len(entries) != 1:
+        raise ValueError(f"the store must have one private key, and has {len(entries)}")
+    entry = entries[0]
+    if not entry.is_decrypted():
+        try:
+            entry.decrypt(key_password or password)
+        except Exception:
+            raise ValueError("the key's password is wrong (ssl.key.password)") from None
+    chain = "".join(pem_of("CERTIFICATE", der) for _, der in entry.cert_chain)
+    return pem_of("PRIVATE KEY", entry.pkey_pkcs8), chain
+
+
+def jks_certificates(content: bytes, password: str) -> str:
+    """The trusted certificates of a JKS store as PEM."""
+    certs = _jks(content, password).certs.values()
+    if not certs:
+        raise ValueError("the store has no trusted certificate")
+    return "".join(pem_of("CERTIFICATE", entry.cert) for entry in certs)
+
+
+def _in_order(own: Any, others: list[Any]) -> list[Any]:
+    """The chain from the issuer of `own` on; a store keeps it in any order."""
+    chain: list[Any] = []
+    left = list(others)
+    last = own.certificate
+    while last.issuer != last.subject:
+        issuer = next((each for each in left if each.certificate.subject == last.issuer), None)
+        if issuer is None:
+            break
+        left.remove(issuer)
+        chain.append(issuer)
+        last = issuer.certificate
+    return chain
+
+
+def _certificate(certificate: Any) -> str:
+    return pem_of("CERTIFICATE", certificate.public_bytes(_cryptography().Encoding.DER))
+
+
+def _pkcs12(content: bytes, password: str) -> Any:
+    _cryptography()
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    try:
+        return pkcs12.load_pkcs12(content, password.encode() if password else None)
+    except ValueError as error:
+        if "password" in str(error).lower():
+            raise ValueError("the store's password is wrong") from None
+        raise ValueError(f"this is no PKCS12 or JKS store, or it is damaged: {error}") from None
+
+
+def _jks(content: bytes, password: str) -> Any:
+    try:
+        jks: Any = import_module("jks")  # it has no types
+    except ImportError:
+        raise ConfigError(f"a JKS store needs the package pyjks: {_INSTALL}") from None
+    try:
+        return jks.KeyStore.loads(content, password or None, try_decrypt_keys=bool(password))
+    except jks.util.KeystoreSignatureException:
+        raise ValueError("the store's password is wrong, or it is damaged") from None
+    except jks.util.KeystoreException as error:
+        raise ValueError(f"this is no JKS store, or it is damaged: {error}") from None
+
+
+def _cryptography() -> ModuleType:
+    try:
+        from cryptography.hazmat.primitives import serialization
+    except ImportError:
+        raise ConfigError(f"a PKCS12 store needs the package cryptography: {_INSTALL}") from None
+    return serialization

@@ -1,0 +1,87 @@
+"""The little of DER that a certificate's names need: elements, and what is where (RFC 5280)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+SEQUENCE, SET, OID, OCTETS = 0x30, 0x31, 0x06, 0x04
+_EXPLICIT_VERSION, _EXPLICIT_EXTENSIONS = 0xA0, 0xA3
+_ALTERNATIVE_NAMES = "2.5.29.17"
+_SUBJECT = 4  # behind serial number, algorithm, issuer and validity
+
+
+class Element(NamedTuple):
+    """One element, and what it is made of."""
+
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+def subject_element(certificate: bytes) -> Element:
+    """The subject of a certificate. Raises ValueError for what is none."""
+    fields = _fields(certificate)
+    if len(fields) <= _SUBJECT or fields[_SUBJECT].tag != SEQUENCE:
+        raise ValueError("the certificate has no subject")
+    return fields[_SUBJECT]
+
+
+def alternative_names(certificate: bytes) -> frozenset[bytes]:
+    """The subject's alternative names, each as it is encoded: to compare, not to read."""
+    for field in _fields(certificate):
+        if field.tag != _EXPLICIT_EXTENSIONS:
+            continue
+        for extension in elements(_only(field.content).content):
+            oid, *_, value = elements(extension.content)
+            if oid.tag == OID and dotted(oid.content) == _ALTERNATIVE_NAMES:
+                return frozenset(each.whole for each in elements(_only(value.content).content))
+    return frozenset()
+
+
+def elements(content: bytes) -> Iterator[Element]:
+    """The elements that stand one behind the other. Raises ValueError if the last is incomplete."""
+    position = 0
+    while position < len(content):
+        start = position
+        if position + 2 > len(content):
+            raise ValueError("the certificate ends in the middle of an element")
+        tag, size = content[position], content[position + 1]
+        position += 2
+        if size & 0x80:
+            count = size & 0x7F
+            size = int.from_bytes(content[position : position + count], "big")
+            position += count
+        end = position + size
+        if end > len(content):
+            raise ValueError("the certificate ends in the middle of an element")
+        yield Element(tag, content[position:end], content[start:end])
+        position = end
+
+
+def dotted(oid: bytes) -> str:
+    """The number of an object identifier, as 2.5.4.3."""
+    if not oid:
+        raise ValueError("an object identifier is empty")
+    arcs: list[int] = []
+    value = 0
+    for byte in oid:
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            arcs.append(value)
+            value = 0
+    first = min(arcs[0] // 40, 2)
+    return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
+
+
+def _fields(certificate: bytes) -> list[Element]:
+    """The fields of a certificate, without its version."""
+    fields = list(elements(_only(_only(certificate).content).content))
+    return fields[1:] if fields and fields[0].tag == _EXPLICIT_VERSION else fields
+
+
+def _only(content: bytes) -> Element:
+    first = next(elements(content), None)
+    if first is None or first.tag != SEQUENCE:
+        raise ValueError("this is no certificate in DER")
+    return first

@@ -1,0 +1,196 @@
+"""TLS contexts by Kafka's settings `ssl.*`, of servers and of clients.
+
+TLS 1.2 is the lowest version, renegotiation is off, and every certificate of a truststore is
+trusted by itself, as in Java: OpenSSL alone would want the authority at the chain's end.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+from barnabas.security.cipher_suites import is_of_tls_1_3, openssl_name
+from barnabas.security.key_stores import KeyStore, load_key_store, load_trust_store
+from barnabas.security.tls_settings import TlsSettings
+
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_TOO_OLD = ("SSLV2HELLO", "SSLV2", "SSLV3", "TLSV1", "TLSV1.1")
+_PREFERRED = ("TLS", "TLSv1.2", "TLSv1.3")
+_SUITES_1_3 = frozenset(
+    {"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"}
+)
+_FIRST_1_3 = "TLS_AES_256_GCM_SHA384"
+_CLIENT_AUTH = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """The context of a listener. Raises ConfigError, which names the setting."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    key_store = load_key_store(settings)
+    if key_store is None:
+        raise ConfigError(
+            "a listener with TLS needs a private key and its certificate: set "
+            "ssl.keystore.location (and ssl.keystore.type), or ssl.keystore.key and "
+            "ssl.keystore.certificate.chain"
+        )
+    _load(context, key_store)
+    auth = _CLIENT_AUTH.get(settings.client_auth.strip().lower())
+    if auth is None:
+        raise ConfigError(
+            f"ssl.client.auth: {settings.client_auth!r} is not one of {', '.join(_CLIENT_AUTH)}"
+        )
+    context.verify_mode = auth
+    trusted = load_trust_store(settings)
+    if trusted is not None:
+        _trust(context, trusted)
+    elif auth != ssl.CERT_NONE:
+        raise ConfigError(
+            f"ssl.client.auth={settings.client_auth} needs the authorities of clients: set "
+            "ssl.truststore.location (and ssl.truststore.type), or ssl.truststore.certificates"
+        )
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    _restrict(context, settings)
+    return context
+
+
+def client_context(settings: TlsSettings) -> ssl.SSLContext:
+    """The context of a client; without a truststore the system's authorities are trusted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = _checks_host(settings)
+    trusted = load_trust_store(settings)
+    if trusted is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    else:
+        _trust(context, trusted)
+    key_store = load_key_store(settings)
+    if key_store is not None:
+        _load(context, key_store)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    _restrict(context, settings)
+    return context
+
+
+def allowed_suites(settings: TlsSettings) -> frozenset[str]:
+    """The suites of TLS 1.3 that a connection may have: Python cannot choose among them before."""
+    names = [name for name in _items(settings.cipher_suites) if is_of_tls_1_3(name)]
+    return frozenset(names) if names else _SUITES_1_3
+
+
+def _checks_host(settings: TlsSettings) -> bool:
+    algorithm = settings.endpoint_identification_algorithm.strip()
+    if algorithm and algorithm.lower() != "https":
+        raise ConfigError(
+            f"ssl.endpoint.identification.algorithm: {algorithm!r} is not https, nor empty"
+        )
+    return bool(algorithm)
+
+
+def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Apply versions and suites."""
+    if settings.protocol.strip() not in _PREFERRED:
+        raise ConfigError(
+            f"ssl.protocol: {settings.protocol!r} is not one of {', '.join(_PREFERRED)}"
+        )
+    versions = [_version(name) for name in _items(settings.enabled_protocols)]
+    if not versions:
+        versions = list(_VERSIONS.values())
+    suites = _items(settings.cipher_suites)
+    if suites:
+        versions = _restrict_suites(context, suites, versions)
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+
+
+def _version(name: str) -> ssl.TLSVersion:
+    if name in _VERSIONS:
+        return _VERSIONS[name]
+    why = "is no longer safe, and refused" if name.upper() in _TOO_OLD else "is unknown"
+    raise ConfigError(f"ssl.enabled.protocols: {name!r} {why}; there are {', '.join(_VERSIONS)}")
+
+
+def _restrict_suites(
+    context: ssl.SSLContext, suites: list[str], versions: list[ssl.TLSVersion]
+) -> list[ssl.TLSVersion]:
+    """Returns the versions that have one of the suites."""
+    newer = {name for name in suites if is_of_tls_1_3(name)}
+    older = [openssl_name(name) for name in suites if name not in newer]
+    for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
+        raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")
+    if newer and _FIRST_1_3 not in newer:
+        raise ConfigError(
+            "ssl.cipher.suites: suites of TLS 1.3 cannot be chosen one by one with this Python; "
+            f"add {_FIRST_1_3}, which is taken first, or set ssl.enabled.protocols=TLSv1.2"
+        )
+    if older:
+        context.set_ciphers(":".join(older))
+    has = {ssl.TLSVersion.TLSv1_2: bool(older), ssl.TLSVersion.TLSv1_3: bool(newer)}
+    left = [version for version in versions if has[version]]
+    if not left:
+        raise ConfigError("ssl.cipher.suites has no suite of the versions in ssl.enabled.protocols")
+    return left
+
+
+def _is_known(openssl_suite: str) -> bool:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(openssl_suite)
+    except ssl.SSLError:
+        return False
+    return True
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _trust(context: ssl.SSLContext, certificates: str) -> None:
+    try:
+        context.load_verify_locations(cadata=certificates)
+    except ssl.SSLError as error:
+        raise ConfigError(f"ssl.truststore: a certificate cannot be read: {error.reason}") from None
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+
+
+def _load(context: ssl.SSLContext, store: KeyStore) -> None:
+    with _file_of(store.chain + store.key) as path:
+        try:
+            # With a password in any case: without, OpenSSL would ask for one at the terminal.
+            context.load_cert_chain(path, password=store.password)
+        except ssl.SSLError as error:
+            raise ConfigError(f"ssl.keystore: {_load_reason(error, store)}") from None
+
+
+def _load_reason(error: ssl.SSLError, store: KeyStore) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return "the private key does not belong to the first certificate"
+    if store.password and error.reason in (None, "BAD_DECRYPT", "BAD_PASSWORD_READ"):
+        return "the private key cannot be read: is ssl.key.password right?"
+    return f"key or certificate cannot be read: {error.reason or error}"
+
+
+@contextmanager
+def _file_of(text: str) -> Iterator[str]:
+    """A path at which OpenSSL finds the text, which never reaches a disk where that can be had."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
+        path = f"/proc/self/fd/{descriptor}"
+        is_file = not Path(path).exists()
+    else:
+        is_file = True
+    if is_file:
+        descriptor, path = tempfile.mkstemp(suffix=".pem")  # readable for its owner only
+    try:
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            yield path
+    finally:
+        if is_file:
+            Path(path).unlink()

@@ -53,9 +53,30 @@ _ONLY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "group_protocol": "classic",
         "partitioner_ignore_keys": "false",
+        "ssl_keymanager_algorithm": "SunX509",
+        "ssl_trustmanager_algorithm": "PKIX",
     }
 )
 """The one accepted value, which is Kafka's default."""
+
+_TRUST: Final = "set ssl.truststore.location, and ssl.truststore.type=PEM"
+_OWN: Final = (
+    "set ssl.keystore.location to a file with key and certificate, and ssl.keystore.type=PEM"
+)
+_INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ssl_ca_location": _TRUST,
+        "ssl_cafile": _TRUST,
+        "ssl_certfile": _OWN,
+        "ssl_certificate_location": _OWN,
+        "ssl_check_hostname": "set ssl.endpoint.identification.algorithm, https or nothing",
+        "ssl_ciphers": "set ssl.cipher.suites",
+        "ssl_context": "set ssl.truststore.* and ssl.keystore.*",
+        "ssl_key_location": _OWN,
+        "ssl_keyfile": _OWN,
+    }
+)
+"""Names of other clients, and Kafka's for the same."""
 
 SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
@@ -86,5 +107,8 @@ def _check(name: str, value: Any) -> None:
     kafka_name = name.replace("_", ".")
     shown = "" if "password" in name or "jaas" in name or name.endswith("_key") else f": {value!r}"
     if name.startswith(SECURITY_PREFIXES):
-        raise ConfigError(f"{kafka_name}{shown} is not supported by this client; remove the option")
+        raise ConfigError(
+            f"{kafka_name}{shown} is not supported by this client: "
+            f"{_INSTEAD.get(name, 'remove the option')}"
+        )
     raise ConfigError(f"{kafka_name}{shown} is not supported, only {_ONLY[name]}")

@@ -173,10 +173,11 @@ def test_kafkas_options_without_an_effect_are_named_once(caplog: pytest.LogCaptu
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("security.protocol", "SASL_SSL", "'SASL_SSL' is not one of PLAINTEXT"),
+        ("security.protocol", "SALS_SSL", "'SALS_SSL' is not one of PLAINTEXT, SSL"),
         ("sasl.jaas.config", "secret", r"sasl\.jaas\.config is set, and .*: nobody logs in"),
         ("sasl.login.class", "a.B", r"sasl\.login\.class: 'a.B' is not supported"),
-        ("ssl.truststore.location", "/t.jks", "remove the option"),
+        ("ssl.unheard.of", "1", "remove the option"),
+        ("ssl.ca.location", "/ca.pem", r"set ssl\.truststore\.location"),
         ("partitioner.ignore.keys", True, "True is not supported, only false"),
     ],
 )

@@ -10,9 +10,19 @@ from pathlib import Path
 
 import barnabas
 from barnabas.config import BROKER_KEYS, TOPIC_KEYS
+from barnabas.security.tls_settings import TlsSettings
 
 PACKAGE = Path(barnabas.__file__).parent
-BROKER_SIDE = ("broker", "cluster", "controller", "coordinator", "net", "replication", "storage")
+BROKER_SIDE = (
+    "broker",
+    "cluster",
+    "controller",
+    "coordinator",
+    "net",
+    "replication",
+    "security",
+    "storage",
+)
 
 
 def _code() -> str:
@@ -28,6 +38,8 @@ def _keys_that_are_read() -> set[str]:
     for key in TOPIC_KEYS.values():
         if f"config.{key.name.replace('.', '_')}" in code:
             read.update(key.synonyms)
+    # Those of TLS are read together, by the names of their tuple.
+    read.update(f"ssl.{field.replace('_', '.')}" for field in TlsSettings._fields)
     # The old timestamp bound is read under the names of the two that it became.
     return read | {"log.message.timestamp.difference.max.ms"}
 

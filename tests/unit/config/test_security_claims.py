@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from barnabas.broker.network.listeners import configured_listeners
 from barnabas.config import BROKER_KEYS, BrokerConfig
 from barnabas.config.security_claims import CLAIMS
 from barnabas.config.security_keys import SECURITY_KEYS
@@ -33,6 +32,11 @@ HONOURED = """
     sasl.server.max.receive.size
     zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
     zookeeper.ssl.truststore.location zookeeper.ssl.truststore.type
+    ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
+    ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.key.password
+    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
+    ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.truststore.certificates
+    ssl.truststore.location ssl.truststore.password ssl.truststore.type
 """
 """Obeyed, or refused with a message of their own where they cannot be."""
 
@@ -48,13 +52,8 @@ HARMLESS = """
     sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
     sasl.oauthbearer.token.endpoint.url
-    ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.enabled.protocols
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
-    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
-    ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules
-    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-    ssl.truststore.type
+    ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
+    ssl.trustmanager.algorithm
     zookeeper.ssl.truststore.password
 """
 """They refine TLS, log-ins, tokens or an authorizer, each of which is refused where it is asked."""
@@ -63,7 +62,6 @@ HARMLESS = """
 def promise_of(name: str) -> str:
     """A value by which the setting promises something."""
     return {
-        "ssl.client.auth": "required",
         "zookeeper.ssl.crl.enable": "true",
         "zookeeper.ssl.ocsp.enable": "TRUE",
         "zookeeper.ssl.enabled.protocols": "TLSv1.3",
@@ -116,7 +114,7 @@ def test_what_only_refines_is_a_warning_with_its_reason(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "listener.name.in.ssl.client.auth",
+        "listener.name.in.ssl.engine.factory.class",
         "listener.name.in.principal.builder.class",
         "listener.name.in.sasl.login.class",
         "listener.name.in.plain.sasl.server.callback.handler.class",
@@ -126,16 +124,3 @@ def test_a_promise_of_one_listener_is_one_too(name: str) -> None:
     """SE-6"""
     with pytest.raises(ConfigError, match=re.escape(name)):
         BrokerConfig({"log.dirs": "/d", name: "required"})
-
-
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
-def test_a_secured_listener_is_refused(protocol: str) -> None:
-    """SE-6: by its own name, or by what the map makes of it; unused entries of the map are fine."""
-    by_name = {"listeners": f"{protocol}://:9093"}
-    by_map = {"listeners": "IN://:9093", "listener.security.protocol.map": f"IN:{protocol}"}
-    between = {"security.inter.broker.protocol": protocol}
-    for settings, name in ((by_name, "listeners"), (by_map, "listeners"), (between, "security.in")):
-        with pytest.raises(ConfigError, match=rf"^{name}.* {protocol} is not|={protocol} is not"):
-            configured_listeners(BrokerConfig({"log.dirs": "/d", **settings}))
-    unused = {"listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,X:{protocol}"}
-    assert configured_listeners(BrokerConfig({"log.dirs": "/d", **unused}))

@@ -97,8 +97,14 @@ def control_plane_listener(config: BrokerConfig) -> str:
 
 
 def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
-    """A warning for each listener on all addresses that has no authentication (SE-6)."""
-    return [
+    """A warning for each listener on all addresses that has no authentication (SE-6), and for TLS
+    that is set up and not used."""
+    warnings = []
+    if not any(listener.protocol.uses_tls for listener in listeners):
+        unused = sorted(name for name in config.set_names() if name.startswith("ssl."))
+        if unused:
+            warnings.append(f"no listener speaks TLS, so without effect: {', '.join(unused)}")
+    return warnings + [
         f"listener {listener} is open on all addresses, without authentication: every client that "
         "reaches it may do everything; bind it to one address, or keep the network private"
         for listener in listeners

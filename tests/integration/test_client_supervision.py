@@ -23,6 +23,7 @@ from tests.kit.waiting import until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
+    from barnabas.client.security.tls import ClientTls
 
 T = TypeVar("T")
 
@@ -45,11 +46,13 @@ class Fault:
     def seams(self) -> Seams:
         return system_seams()._replace(clock=_Clock(self), dial=self.dial)
 
-    async def dial(self, make: Callable[[], Connection], host: str, port: int) -> Connection:
+    async def dial(
+        self, make: Callable[[], Connection], host: str, port: int, tls: ClientTls | None = None
+    ) -> Connection:
         if self.after_dials == 0:
             raise Mistake("cannot dial")
         self.after_dials -= 1
-        return await dial_tcp(make, host, port)
+        return await dial_tcp(make, host, port, tls)
 
 
 class _Clock(SystemClock):

@@ -51,6 +51,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         "_context",
         "_failure",
         "_handshake",
+        "_has_ended",
         "_held",
         "_is_blocked",
         "_is_closing",
@@ -89,6 +90,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._failure: Exception | None = None
         self._held = b""  # received, and not given to OpenSSL yet
         self._is_open = False  # the protocol has it
+        self._has_ended = False  # the peer has said so
         self._is_closing = False
         self._is_paused = False
         self._is_blocked = False  # the protocol was told to stop writing
@@ -118,7 +120,8 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._is_closing = True
         self._ssl = None
         self._held = b""
-        error = self._failure or exc
+        # After the peer's own end it does not matter that it no longer reads ours.
+        error = self._failure or (None if self._has_ended else exc)
         if self._is_open:
             self._is_open = False
             self._protocol.connection_lost(error)
@@ -275,6 +278,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         return 0 if self._ssl is None else self._ssl.pending()
 
     def _peer_ended(self) -> None:
+        self._has_ended = True
         self._protocol.eof_received()
         self.close()
 

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.controller.event_loop import ControllerSettings

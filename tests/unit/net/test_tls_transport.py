@@ -313,7 +313,7 @@ def test_turns_leave_room_for_others() -> None:
 
     async def many() -> None:
         loop = asyncio.get_running_loop()
-        turns, done, longest = Turns(), 0, 0.0
+        turns, done = Turns(), 0
 
         def step() -> None:
             nonlocal done

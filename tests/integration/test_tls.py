@@ -42,7 +42,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def broker(authority: Authority) -> Iterator[Broker]:
-    with Broker(config=secured(authority.server(), ssl_client_auth="required")) as running:
+    settings = secured(authority.server(), ssl_client_auth="required")
+    with Broker(config={**settings, "socket.listen.backlog.size": HALF_OPEN}) as running:
         yield running
 
 
@@ -181,15 +182,17 @@ def test_se_2_a_client_that_wants_to_renegotiate_is_not_served(
     files = authority.client("alice")
     command = [str(foreign.require_openssl()), "s_client", "-connect", tls_address(broker)]
     command += ["-tls1_2", "-CAfile", str(files.truststore), "-cert", str(files.chain)]
-    process = subprocess.run(
-        [*command, "-key", str(files.key)],
-        input=b"R\n",
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert b"RENEGOTIATING" in process.stdout
-    assert b"no renegotiation" in process.stderr
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*command, "-key", str(files.key)], stdin=pipe, stdout=pipe, stderr=pipe
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while b"Verify return code" not in process.stdout.readline():
+            pass
+        _, errors = process.communicate(b"R\n", timeout=60)
+    assert b"RENEGOTIATING" in errors
+    assert b"no renegotiation" in errors
     SyncAdmin(tls_address(broker), **options(files)).close()
 
 

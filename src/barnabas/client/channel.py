@@ -292,6 +292,8 @@ class Channel:
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
         """The broker or the network ended the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
+        if error is None and not self._versions and not self._config.security.protocol.uses_tls:
+            reason += " without an answer: if it speaks TLS there, set security.protocol=SSL"
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 
     def _end(self, error: BarnabasError) -> None:

@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from benchmarks.accounting import Cpu, cpu, resident_bytes
@@ -40,6 +41,8 @@ class Broker(NamedTuple):
     """Of each topic."""
     peers: tuple[int, ...] = ()
     """The processes of the other brokers, in a cluster."""
+    tls_servers: str = ""
+    """Its listener with TLS, if it has one."""
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -75,13 +78,16 @@ def barnabas_cluster(directory: Path) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
-def kafka(directory: Path) -> Iterator[Broker]:
-    """A Kafka in ZooKeeper mode, the ZooKeeper beside it from the same jars.
+def kafka(directory: Path, tls: Mapping[str, object] | None = None) -> Iterator[Broker]:
+    """A Kafka in ZooKeeper mode, the ZooKeeper beside it from the same jars; with the settings
+    `tls` it has a second listener.
 
     Ends by pytest's skip exception where Java or Maven is missing, as the tests do.
     """
-    with _kafkas(directory, 1, _ONE_GIGABYTE) as (servers, pids):
-        yield Broker("Kafka", servers, pids[0])
+    port = free_port()
+    with _kafkas(directory, 1, _ONE_GIGABYTE, tls or {}, port) as (servers, pids):
+        tls_servers = f"127.0.0.1:{port}" if tls else ""
+        yield Broker("Kafka", servers, pids[0], tls_servers=tls_servers)
 
 
 @contextlib.contextmanager
@@ -92,7 +98,13 @@ def kafka_cluster(directory: Path) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
-def _kafkas(directory: Path, count: int, heap: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
+def _kafkas(
+    directory: Path,
+    count: int,
+    heap: tuple[str, ...],
+    tls: Mapping[str, object] = MappingProxyType({}),
+    tls_port: int = 0,
+) -> Iterator[tuple[str, list[int]]]:
     java, jars = require_java(), require_kafka_jars()
     directory.mkdir(parents=True, exist_ok=True)
     zookeeper_port = free_port()
@@ -114,7 +126,7 @@ def _kafkas(directory: Path, count: int, heap: tuple[str, ...]) -> Iterator[tupl
         servers, processes = [], []
         for broker_id in range(count):
             port = free_port()
-            settings = {
+            settings: dict[str, object] = {
                 "broker.id": broker_id,
                 "listeners": f"PLAINTEXT://127.0.0.1:{port}",
                 "zookeeper.connect": f"127.0.0.1:{zookeeper_port}",
@@ -124,7 +136,10 @@ def _kafkas(directory: Path, count: int, heap: tuple[str, ...]) -> Iterator[tupl
                 "transaction.state.log.min.isr": min(2, count),
                 "min.insync.replicas": min(2, count),
                 "auto.create.topics.enable": "false",
+                **tls,
             }
+            if tls:
+                settings["listeners"] = f"{settings['listeners']},SSL://127.0.0.1:{tls_port}"
             path = directory / f"server-{broker_id}.properties"
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
             command = [*run, *_JAVA_OPTIONS, *heap, "kafka.Kafka", str(path)]

@@ -14,7 +14,7 @@ from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.errors import BarnabasError
 from benchmarks.brokers import kafka
 from tests.kit import foreign
-from tests.kit.broker.secured import options, python_context, secured, tls_address
+from tests.kit.broker.tls_broker import options, python_context, secured, tls_address
 from tests.kit.certificates import Authority, PemFiles
 from tests.kit.clients.kafka_tools import Tools
 

@@ -14,16 +14,15 @@ is issued anew when it ends soon, or lacks a name. Brokers on other machines sha
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import ssl
-import tempfile
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.security.secret_file import write_secret
 
 ADMIN: Final = "admin"
 BROKER: Final = "broker"
@@ -34,7 +33,6 @@ _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVER_LIFE = timedelta(days=397)  # what clients accept of a server at most
 _RENEW_BEFORE = timedelta(days=30)
 _PASSWORD_BYTES = 24
-_OWNER_ONLY = 0o600
 
 
 class SecureSetup(NamedTuple):
@@ -117,7 +115,7 @@ class SecureSetup(NamedTuple):
             (self.librdkafka_file, self.librdkafka_settings()),
         ):
             lines = (f"{name}={value}\n" for name, value in {**servers, **settings}.items())
-            _write_secret(path, "".join(lines).encode())
+            write_secret(path, "".join(lines).encode())
 
 
 def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
@@ -141,7 +139,7 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
             raise ConfigError(f"{key_file}, {certificate_file}: {error}") from error
     else:
         authority = Authority.new("Barnabas CA", _AUTHORITY_LIFE)
-        _write_secret(key_file, authority.key)
+        write_secret(key_file, authority.key)
         certificate_file.write_bytes(authority.certificate)
     server_file = directory / "server.pem"
     wanted = frozenset(names)
@@ -153,7 +151,7 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
         is_good = False
     if not is_good:
         issued = authority.issue("barnabas", _SERVER_LIFE, sorted(wanted))
-        _write_secret(server_file, issued.key + issued.certificate)
+        write_secret(server_file, issued.key + issued.certificate)
     return SecureSetup(directory, _passwords(directory / "users.json"))
 
 
@@ -161,7 +159,7 @@ def _passwords(path: Path) -> Mapping[str, str]:
     """By user; new ones where there is no file. Raises ConfigError."""
     if not path.exists():
         made = {user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER)}
-        _write_secret(path, json.dumps(made, indent=2).encode() + b"\n")
+        write_secret(path, json.dumps(made, indent=2).encode() + b"\n")
         return made
     try:
         kept = json.loads(path.read_bytes())
@@ -170,19 +168,6 @@ def _passwords(path: Path) -> Mapping[str, str]:
         raise ConfigError(
             f"{path} does not have the passwords of {ADMIN} and {BROKER}; remove it for new ones"
         ) from None
-
-
-def _write_secret(path: Path, content: bytes) -> None:
-    """Replace a file by one that only its owner can read, whole or not at all."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), _OWNER_ONLY)
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink()
-        raise
 
 
 def _jaas(user: str, password: str) -> str:

@@ -1,0 +1,242 @@
+"""`barnabas users`: who may log in by SCRAM, and with which password."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.counted import counted
+from barnabas.cli.options import as_json, run_client
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.scram_admin import (
+    DEFAULT_ITERATIONS,
+    SCRAM_MECHANISMS,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from barnabas.errors import BarnabasError, ResourceNotFound
+from barnabas.security.secret_file import write_secret
+
+_PASSWORD_BYTES: Final = 24
+_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_COPIED: Final = ("security_protocol", "ssl_")
+
+_mechanism = click.option(
+    "--mechanism",
+    type=click.Choice(SCRAM_MECHANISMS),
+    default=SCRAM_MECHANISMS[-1],
+    show_default=True,
+    help="What the user logs in by.",
+)
+_iterations = click.option(
+    "--iterations",
+    type=click.IntRange(4096, 16_384),
+    default=DEFAULT_ITERATIONS,
+    show_default=True,
+    help="Rounds of the password's hash.",
+)
+_password_stdin = click.option(
+    "--password-stdin", is_flag=True, help="Read the password from standard input, not a new one."
+)
+_file = click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write how the user connects to this file, instead of printing the password.",
+)
+
+
+class UserExists(BarnabasError):
+    """A user that was to be added has a password already."""
+
+
+@click.group()
+def users() -> None:
+    """Add, list and delete the users that log in by SCRAM, and change their passwords.
+
+    A password is made unless it is given, and shown once: brokers keep only what verifies it. What
+    a user may do is up to `barnabas acls`.
+
+    \b
+    Examples:
+      barnabas users add alice --file alice.properties
+      barnabas users list
+      barnabas users rotate alice --file alice.properties
+      barnabas users delete alice
+    """
+
+
+@users.command()
+@click.argument("user", metavar="NAME")
+@_mechanism
+@_iterations
+@_password_stdin
+@_file
+@bootstrap_server
+def add(
+    user: str,
+    mechanism: str,
+    iterations: int,
+    password_stdin: bool,
+    file: Path | None,
+    servers: str,
+) -> None:
+    """Add a user.
+
+    \b
+    Examples:
+      barnabas users add alice --file alice.properties
+      barnabas users add bob --password-stdin < password
+    """
+    wanted = UserScramCredentialUpsertion(user, _password(password_stdin), mechanism, iterations)
+    run_client(_set(servers, wanted, is_new=True))
+    _hand_over(wanted, file, servers, f"Added user {user}")
+
+
+@users.command()
+@click.argument("user", metavar="NAME")
+@_mechanism
+@_iterations
+@_password_stdin
+@_file
+@bootstrap_server
+def rotate(
+    user: str,
+    mechanism: str,
+    iterations: int,
+    password_stdin: bool,
+    file: Path | None,
+    servers: str,
+) -> None:
+    """Give a user a new password. Connections that are open stay, unless the brokers have
+    connections.max.reauth.ms.
+
+    \b
+    Examples:
+      barnabas users rotate alice --file alice.properties
+    """
+    wanted = UserScramCredentialUpsertion(user, _password(password_stdin), mechanism, iterations)
+    run_client(_set(servers, wanted, is_new=False))
+    _hand_over(wanted, file, servers, f"Changed the password of user {user}")
+
+
+@users.command("list")
+@bootstrap_server
+@as_json
+def list_(servers: str, as_json: bool) -> None:
+    """List the users, with the mechanisms by which each can log in.
+
+    \b
+    Examples:
+      barnabas users list
+      barnabas users list --json
+    """
+    found = run_client(_described(servers))
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for user, mechanisms in found.items():
+        shown = ", ".join(
+            f"{name} ({counted(rounds, 'iteration')})" for name, rounds in mechanisms.items()
+        )
+        click.echo(f"{user}\t{shown}")
+
+
+@users.command()
+@click.argument("user", metavar="NAME")
+@bootstrap_server
+def delete(user: str, servers: str) -> None:
+    """Delete a user, by all mechanisms. Rules that name the user stay: see `barnabas acls`.
+
+    \b
+    Examples:
+      barnabas users delete alice
+    """
+    run_client(_delete(servers, user))
+    click.echo(f"Deleted user {user}.")
+
+
+def _password(from_stdin: bool) -> str:
+    if not from_stdin:
+        return secrets.token_urlsafe(_PASSWORD_BYTES)
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise click.UsageError("--password-stdin: standard input has no password")
+    return password
+
+
+async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bool) -> None:
+    async with Admin(servers, **client_options()) as admin:
+        known = await _mechanisms_of(admin, wanted.user)
+        if is_new and known:
+            raise UserExists(
+                f"user {wanted.user} has a password already: `barnabas users rotate` changes it"
+            )
+        if not is_new and not known:
+            raise ResourceNotFound(f"user {wanted.user} does not exist; `barnabas users add` adds")
+        await admin.alter_user_scram_credentials(wanted)
+
+
+async def _described(servers: str) -> Mapping[str, Mapping[str, int]]:
+    async with Admin(servers, **client_options()) as admin:
+        return await admin.describe_user_scram_credentials()
+
+
+async def _delete(servers: str, user: str) -> None:
+    async with Admin(servers, **client_options()) as admin:
+        mechanisms = await _mechanisms_of(admin, user)
+        if not mechanisms:
+            raise ResourceNotFound(f"user {user} does not exist")
+        await admin.alter_user_scram_credentials(
+            [UserScramCredentialDeletion(user, mechanism) for mechanism in mechanisms]
+        )
+
+
+async def _mechanisms_of(admin: Admin, user: str) -> list[str]:
+    try:
+        return list((await admin.describe_user_scram_credentials(user))[user])
+    except ResourceNotFound:
+        return []
+
+
+def _hand_over(
+    wanted: UserScramCredentialUpsertion, file: Path | None, servers: str, done: str
+) -> None:
+    """Print the password, or write it with all else that a client needs."""
+    if file is None:
+        click.echo(f"{done}; the password, shown this once: {wanted.password}")
+        return
+    options = client_options()
+    settings = {
+        "bootstrap.servers": servers,
+        **{
+            name.replace("_", "."): str(value)
+            for name, value in options.items()
+            if name.startswith(_COPIED)
+        },
+        "sasl.mechanism": wanted.mechanism,
+        "sasl.jaas.config": (
+            f'{_MODULE} required username="{_quoted(wanted.user)}" '
+            f'password="{_quoted(wanted.password)}";'
+        ),
+    }
+    lines = (f"{name}={_escaped(value)}\n" for name, value in settings.items())
+    write_secret(file, "".join(lines).encode())
+    click.echo(f"{done}; {file} has what a client needs.")
+
+
+def _quoted(text: str) -> str:
+    """As within the quotes of a JAAS line."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _escaped(value: str) -> str:
+    """As a value of a properties file."""
+    return value.replace("\\", "\\\\")

@@ -1,0 +1,23 @@
+"""Files that only their owner can read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+_OWNER_ONLY: Final = 0o600
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Replace a file by one that only its owner can read, whole or not at all. Raises OSError."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), _OWNER_ONLY)
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink()
+        raise

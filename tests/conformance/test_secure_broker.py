@@ -1,0 +1,157 @@
+"""`Broker(secure=True)`: TLS, log-ins and rules, with the settings that it hands out (SE-2..4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from confluent_kafka import Consumer, KafkaException, Producer
+from kafka import KafkaConsumer
+
+import barnabas
+from barnabas.cli.main import main
+from barnabas.client import SyncProducer
+from barnabas.client.errors import NoBrokersAvailable
+from barnabas.errors import ConfigError
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[barnabas.Broker]:
+    with barnabas.Broker(secure=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def file(broker: barnabas.Broker, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """How the administrator connects."""
+    path = tmp_path_factory.mktemp("secure") / "client.properties"
+    settings = broker.client_settings("java")
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return path
+
+
+def run(capture: Capture, line: str, code: int = 0) -> str:
+    capture.readouterr()
+    actual = main(line.split())
+    captured = capture.readouterr()
+    assert actual == code, captured.err
+    return captured.out if code == 0 else captured.err
+
+
+def test_se_2_se_3_each_library_connects_with_its_settings(broker: barnabas.Broker) -> None:
+    topic = broker.topic("orders")
+    topic.send(b"ours")
+    producer = Producer(broker.client_settings("confluent-kafka"))
+    producer.produce("orders", b"confluent's")
+    assert producer.flush(20) == 0
+
+    async def send() -> None:
+        async with AIOKafkaProducer(**broker.client_settings("aiokafka")) as aiokafka:
+            await aiokafka.send_and_wait("orders", b"aiokafka's")
+
+    asyncio.run(send())
+    consumer = KafkaConsumer(
+        "orders",
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=20_000,
+        **broker.client_settings("kafka-python"),
+    )
+    values = [next(consumer).value for _ in range(3)]
+    consumer.close()
+    assert values == topic.values() == [b"ours", b"confluent's", b"aiokafka's"]
+
+
+def test_se_2_without_them_nobody_gets_in(broker: barnabas.Broker) -> None:
+    with pytest.raises(NoBrokersAvailable, match=r"set security\.protocol"):
+        SyncProducer(broker.bootstrap_servers, default_api_timeout_ms=2000)
+    settings = broker.client_settings()
+    wrong = settings["sasl.jaas.config"].replace('password="', 'password="x')
+    with pytest.raises(Exception, match=r"[Aa]uthentication failed") as refused:
+        SyncProducer({**settings, "sasl.jaas.config": wrong})
+    assert wrong not in str(refused.value)
+
+
+def test_another_library_is_refused(broker: barnabas.Broker) -> None:
+    with pytest.raises(ConfigError, match="library='sarama': not one of barnabas, java"):
+        broker.client_settings("sarama")
+
+
+def test_users_are_added_changed_and_deleted(
+    broker: barnabas.Broker, file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """SE-3: `barnabas users`, with files for clients."""
+    option = f"--command-config {file}"
+    alice = tmp_path / "alice.properties"
+    said = run(capsys, f"users add alice --file {alice} {option}")
+    assert said == f"Added user alice; {alice} has what a client needs.\n"
+    assert alice.stat().st_mode & 0o777 == 0o600
+    assert "has a password already" in run(capsys, f"users add alice {option}", 1)
+    assert "alice\tSCRAM-SHA-512 (4,096 iterations)\n" in run(capsys, f"users list {option}")
+    run(capsys, f"topics list --command-config {alice}")
+    before = alice.read_text()
+    run(capsys, f"users rotate alice --file {alice} {option}")
+    assert alice.read_text() != before
+    run(capsys, f"topics list --command-config {alice}")
+    old = tmp_path / "old.properties"
+    old.write_text(before)
+    assert "uthentication failed" in run(capsys, f"topics list --command-config {old}", 1)
+    assert run(capsys, f"users delete alice {option}") == "Deleted user alice.\n"
+    assert "uthentication failed" in run(capsys, f"topics list --command-config {alice}", 1)
+    assert "alice does not exist" in run(capsys, f"users rotate alice {option}", 1)
+    assert "alice does not exist" in run(capsys, f"users delete alice {option}", 1)
+
+
+def test_se_4_a_user_may_do_nothing_at_first(
+    broker: barnabas.Broker, file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    broker.topic("private").send(b"secret")
+    bob = tmp_path / "bob.properties"
+    run(capsys, f"users add bob --file {bob} --command-config {file}")
+    line = f"consume private --from-beginning --max-messages 1 --command-config {bob}"
+    assert "private" in run(capsys, line, 1)
+    assert run(capsys, f"topics list --command-config {bob}") == ""
+
+
+def test_a_cluster_replicates_over_tls_and_keeps_its_users() -> None:
+    """SE-2, SE-3: brokers log in to each other; a restart finds the same."""
+    with barnabas.Cluster(brokers=2, secure=True) as cluster:
+        topic = cluster.topic("orders", replication_factor=2)
+        cluster.wait_for_isr("orders", 0, [1, 2])
+        topic.send(b"one")
+        cluster.stop_broker(cluster.wait_for_leader("orders"))
+        topic.send(b"two")
+        assert topic.values() == [b"one", b"two"]
+    with barnabas.Broker(secure=True, process=True) as broker:
+        broker.topic("orders").send(b"one")
+        settings = broker.client_settings("confluent-kafka")
+        broker.stop()
+        broker.start()
+        assert broker.client_settings("confluent-kafka") == settings
+        consumer = Consumer({**settings, "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["orders"])
+        message = consumer.poll(30)
+        consumer.close()
+        assert message is not None and message.value() == b"one"
+
+
+def test_se_6_nothing_that_is_printed_has_a_password(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(1)
+    with barnabas.Broker(secure=tmp_path / "secure", production_defaults=True) as broker:
+        broker.topic("orders").send(b"one")
+        settings = broker.client_settings("confluent-kafka")
+        with pytest.raises(KafkaException):
+            wrong = {**settings, "sasl.password": "planted", "socket.timeout.ms": 1000}
+            Consumer({**wrong, "group.id": "g", "log_level": 0}).list_topics(timeout=3)
+        shown = repr(broker) + str(broker.server.config.warnings)
+    out, err = capfd.readouterr()
+    printed = shown + out + err + caplog.text
+    assert "orders" in printed
+    for secret in (settings["sasl.password"], "planted"):
+        assert secret not in printed

@@ -21,13 +21,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> PemFiles:
 
 
 def settings(files: PemFiles, **others: str) -> TlsSettings:
-    return TlsSettings.read(lambda name: files.settings().get(name, default(name)))._replace(
-        **others
-    )
-
-
-def default(name: str) -> str:
-    return str(TlsSettings._field_defaults[name.removeprefix("ssl.").replace(".", "_")])
+    own = {
+        name.removeprefix("ssl.").replace(".", "_"): value
+        for name, value in files.settings().items()
+    }
+    return TlsSettings(**own)._replace(**others)
 
 
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> ssl.SSLObject:

@@ -6,30 +6,34 @@ A client that is set up wrong connects again and again, a few times in a second.
 from __future__ import annotations
 
 import logging
-import time
+from typing import TYPE_CHECKING
 
-_AGAIN_AFTER_S = 60.0
+if TYPE_CHECKING:
+    from barnabas.clock import Clock
+
+_AGAIN_AFTER_MS = 60_000
 _REMEMBERED = 1000  # addresses and reasons; beyond them the oldest are forgotten
 
 
 class Complaints:
     """Of one broker."""
 
-    __slots__ = ("_log", "_said_at")
+    __slots__ = ("_clock", "_log", "_said_at_ms")
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, clock: Clock) -> None:
         self._log = log
-        self._said_at: dict[tuple[str, str], float] = {}
+        self._clock = clock
+        self._said_at_ms: dict[tuple[str, str], int] = {}
 
     def about(self, address: tuple[str, int], what: str, reason: object) -> None:
         """Warn of a connection from `address` and the reason why it ended."""
-        now = time.monotonic()
+        now_ms = self._clock.monotonic_ms()
         key = (address[0], f"{what}{reason}")
-        said_at = self._said_at.pop(key, None)
-        if said_at is not None and now - said_at < _AGAIN_AFTER_S:
-            self._said_at[key] = said_at
+        said_at_ms = self._said_at_ms.pop(key, None)
+        if said_at_ms is not None and now_ms - said_at_ms < _AGAIN_AFTER_MS:
+            self._said_at_ms[key] = said_at_ms
             return
-        self._said_at[key] = now
-        if len(self._said_at) > _REMEMBERED:
-            del self._said_at[next(iter(self._said_at))]
+        self._said_at_ms[key] = now_ms
+        if len(self._said_at_ms) > _REMEMBERED:
+            del self._said_at_ms[next(iter(self._said_at_ms))]
         self._log.warning("%s from %s:%d: %s", what, *address, reason)

@@ -45,7 +45,7 @@ class Connections:
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
         self._freed: list[Callable[[], None]] = []
-        self.complaints = Complaints(_log)
+        self.complaints = Complaints(_log, clock)
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:

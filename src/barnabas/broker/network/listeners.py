@@ -9,6 +9,11 @@ import errno
 import socket
 from typing import NamedTuple
 
+from barnabas.broker.configs.listener_names import (
+    control_plane_listener,
+    inter_broker_listener,
+    security_protocols,
+)
 from barnabas.cluster.image import Endpoint
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
@@ -16,7 +21,6 @@ from barnabas.security.protocol import SecurityProtocol
 
 _BACKLOG = 128
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")
-_PROTOCOLS = ", ".join(each.value for each in SecurityProtocol)
 
 
 class Listener(NamedTuple):
@@ -62,38 +66,6 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
         raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
     _check_inter_broker(config, [listener.name for listener in listeners])
     return listeners
-
-
-def inter_broker_listener(config: BrokerConfig) -> tuple[str, SecurityProtocol]:
-    """The name of the listener by which brokers reach each other, and its protocol.
-
-    `inter.broker.listener.name`, else the listener that has the name of the protocol in
-    `security.inter.broker.protocol`. Raises ConfigError.
-    """
-    name = config.str("inter.broker.listener.name").upper()
-    if not name:
-        text = config.str("security.inter.broker.protocol").upper()
-        try:
-            return text, SecurityProtocol(text)
-        except ValueError:
-            raise ConfigError(
-                f"security.inter.broker.protocol: {text!r} is not one of {_PROTOCOLS}"
-            ) from None
-    if config.is_set("security.inter.broker.protocol"):
-        raise ConfigError(
-            "inter.broker.listener.name and security.inter.broker.protocol are both set: set one"
-        )
-    protocol = security_protocols(config).get(name)
-    if protocol is None:
-        raise ConfigError(
-            f"inter.broker.listener.name: {name} has no entry in listener.security.protocol.map"
-        )
-    return name, protocol
-
-
-def control_plane_listener(config: BrokerConfig) -> str:
-    """The name of the listener to which controllers send; empty if it is the inter-broker one."""
-    return config.str("control.plane.listener.name").upper()
 
 
 def exposures(config: BrokerConfig, listeners: list[Listener]) -> list[str]:
@@ -152,21 +124,6 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
             f"control.plane.listener.name: {control} is the brokers' listener as well; "
             "name another one, or leave it out"
         )
-
-
-def security_protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
-    """`listener.security.protocol.map`: the protocols by the listeners' names."""
-    protocols = {}
-    for entry in config.list("listener.security.protocol.map"):
-        name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
-        try:
-            protocols[name] = SecurityProtocol(protocol)
-        except ValueError:
-            raise ConfigError(
-                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL, with one of "
-                f"{_PROTOCOLS}"
-            ) from None
-    return protocols
 
 
 def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:

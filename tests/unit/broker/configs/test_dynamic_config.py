@@ -196,10 +196,10 @@ def test_what_is_only_validated_or_refused_leaves_no_trace(tmp_path: Path) -> No
         (0, "max.connections.per.ip.overrides", "x", InvalidRequest, "overrides: 'x'"),
         (0, "message.max.byte", "5", InvalidConfig, "did you mean message.max.bytes"),
         (0, "sasl.jaas.config", "hush", InvalidConfig, "is a secret"),
-        (0, "ssl.client.auth", "required", InvalidConfig, "promises that clients show"),
         (0, "listener.name.x.sasl.login.class", "a.B", InvalidConfig, "clients log in"),
         (0, "sasl.enabled.mechanisms", "PLAIN", InvalidRequest, "is read when the broker starts"),
         (0, "listener.name.x.plain.connections.max.reauth.ms", "5", InvalidRequest, "restart"),
+        (0, "ssl.engine.factory.class", "x.Y", InvalidConfig, "promises that this class"),
         (0, "principal.builder.class", "a.B", InvalidConfig, "users are distinguished"),
         (0, "listener.name.plaintext.ssl.key.password", "hush", InvalidConfig, "is a secret"),
     ],
@@ -417,7 +417,7 @@ def test_what_cannot_be_used_is_left_out_and_said(
     run(tmp_path, lambda _: asyncio.sleep(0))
     settings = {"message.max.bytes": "5", "num.partitions": "9", "no.such": "1"}
     bad = {"log.segment.bytes": "x", "listener.name.tls.ssl.key.password": "hush"}
-    bad["listener.name.tls.ssl.client.auth"] = "required"
+    bad["listener.name.tls.ssl.engine.factory.class"] = "x.Y"
     write_offline(
         tmp_path,
         ("/config/brokers/0", layout.encode_config({**settings, **bad})),
@@ -429,7 +429,7 @@ def test_what_cannot_be_used_is_left_out_and_said(
         "no.such",
         "log.segment.bytes",
         "ssl.key.password",
-        "client.auth",
+        "engine.factory.class",
     ):
         assert name in caplog.text
     assert "/config/brokers/<default>" in caplog.text

@@ -7,10 +7,11 @@ import logging
 import pytest
 
 from barnabas.broker.network.complaints import Complaints
+from barnabas.clock import SystemClock
 
 
 def test_a_reason_is_said_once_per_address(caplog: pytest.LogCaptureFixture) -> None:
-    complaints = Complaints(logging.getLogger("test"))
+    complaints = Complaints(logging.getLogger("test"), SystemClock())
     for port in range(3):
         complaints.about(("10.0.0.1", port), "connection closed", "too large")
     complaints.about(("10.0.0.2", 7), "connection closed", "too large")
@@ -23,7 +24,7 @@ def test_a_reason_is_said_once_per_address(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_what_is_remembered_has_a_limit(caplog: pytest.LogCaptureFixture) -> None:
-    complaints = Complaints(logging.getLogger("test"))
+    complaints = Complaints(logging.getLogger("test"), SystemClock())
     for number in range(1500):
         complaints.about((f"10.0.{number // 256}.{number % 256}", 1), "closed", "x")
     complaints.about(("10.0.0.0", 2), "closed", "x")  # long forgotten

@@ -3,7 +3,8 @@
     python -m benchmarks.tls [--records N] [--rounds N] [--kafka] [--only WORD] [--json FILE]
 
 The client is confluent-kafka with records of 1 KB. CPU seconds are those of the broker's process
-per GB of record values; `plain` is the same broker without TLS. An idle connection is one that has
+per GB of record values, of the round in which they were fewest (what else runs on the machine only
+adds to them); `plain` is the same broker without TLS. An idle connection is one that has
 shaken hands and made one request; its price is what the process has grown by. With `--kafka` a real
 Kafka 3.9.1 runs beside them, with the same certificate.
 """
@@ -11,12 +12,14 @@ Kafka 3.9.1 runs beside them, with the same certificate.
 from __future__ import annotations
 
 import contextlib
-import statistics
+import multiprocessing
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +39,7 @@ from tests.kit.raw_client import RawClient
 PARTITIONS = 6
 RECORD_BYTES = 1000
 IDLE_GOAL_KB = 60.0
+_SPAWN = multiprocessing.get_context("spawn")
 _CLIENT = {"log_level": 3, "enable.ssl.certificate.verification": "true"}
 
 
@@ -86,6 +90,7 @@ def measure(
             figures.append(Figure(f"{name}: {what}", "MB/s" if is_rate else "CPU s/GB", best))
         for broker in brokers:
             figures += _idle(broker, files, connections)
+            figures += _storm(broker, files, 2 * connections)
     return figures
 
 
@@ -188,6 +193,35 @@ def _idle(broker: Secured, files: PemFiles, count: int) -> list[Figure]:
         figures.append(Figure(f"{broker.name}: idle connection, {kind}", "KB", grown, goal))
         figures.append(Figure(f"{broker.name}: opening it, {kind}", "CPU ms", used))
     return figures
+
+
+def _storm(broker: Secured, files: PemFiles, count: int) -> list[Figure]:
+    """Many connections at once, and what another client feels of it."""
+    latencies: list[float] = []
+    with RawClient(broker.plain) as client, _SPAWN.Pool(1) as pool:
+        pool.apply(_open, (broker.tls, str(files.truststore), 1))  # started, before the clock
+        began = time.perf_counter()
+        opening = pool.apply_async(_open, (broker.tls, str(files.truststore), count))
+        while not opening.ready():
+            at = time.perf_counter()
+            client.call(API_VERSIONS, 0, ApiVersionsRequest())
+            latencies.append((time.perf_counter() - at) * 1000)
+            time.sleep(0.001)
+        opening.get()
+        took = time.perf_counter() - began
+    p99 = sorted(latencies)[int(len(latencies) * 0.99)]
+    return [
+        Figure(f"{broker.name}: {count} TLS connections", "s", took, 20.0),
+        Figure(f"{broker.name}: another client's p99 meanwhile", "ms", p99, 20.0),
+    ]
+
+
+def _open(address: str, truststore: str, count: int) -> None:
+    """Open them all, fifty handshakes at a time."""
+    context = ssl.create_default_context(cafile=truststore)
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(50) as threads:
+        for client in threads.map(lambda _: TlsRawClient(address, context), range(count)):
+            stack.enter_context(client)
 
 
 if __name__ == "__main__":

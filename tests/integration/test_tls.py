@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import ssl
 import subprocess
@@ -33,6 +34,7 @@ from tests.kit.waiting import wait_until
 
 HALF_OPEN = 1000
 ROUND_TRIPS = 200
+NOISES = 300
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +167,26 @@ def test_se_2_half_open_handshakes_do_not_hold_up_others(
         connections = broker.server.parts.network.connections
         assert inside(broker, lambda: len(connections)) >= HALF_OPEN
     wait_until(lambda: inside(broker, lambda: len(connections)) < 5)
+
+
+def test_se_2_noise_ends_its_own_connection_only(
+    broker: Broker, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Random bytes, alone and in a handshake that began well."""
+    host, port = tls_address(broker).split(":")
+    context = python_context(authority.client("alice"))
+    dice = random.Random(17)
+    with TlsRawClient(tls_address(broker), context) as client:
+        for _ in range(NOISES):
+            hello = bytearray(client_hello(context))
+            for _ in range(dice.randrange(1, 20)):
+                hello[dice.randrange(1, len(hello))] = dice.randrange(256)
+            with socket.create_connection((host, int(port)), timeout=60) as peer:
+                peer.sendall(dice.choice((bytes(hello), b"\x16" + dice.randbytes(300))))
+        assert client.call(METADATA, 9, MetadataRequest(topics=[])).brokers
+    connections = broker.server.parts.network.connections
+    wait_until(lambda: inside(broker, lambda: len(connections)) < 5)
+    assert "Traceback" not in caplog.text
 
 
 def client_hello(context: ssl.SSLContext) -> bytes:

@@ -52,6 +52,7 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.types import TopicPartition
 from tests.kit.broker.secured import MECHANISMS, SECRET, USER, options, secured_broker
+from tests.kit.certificates import Authority, PemFiles
 from tests.kit.clients.kafka_process import KafkaProcess
 from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.cluster_process import ClusterProcess
@@ -73,35 +74,44 @@ class Mixed(NamedTuple):
 
     kafka: str
     ours: str
-    log: Path
-    """Of our broker."""
+    tls: tuple[str, ...]
+    """Where they do so through TLS."""
+    files: PemFiles
 
     @property
     def both(self) -> tuple[str, str]:
         return self.kafka, self.ours
 
 
-def settings(keys: Path) -> tuple[str, ...]:
+def settings(keys: Path, files: PemFiles) -> tuple[str, ...]:
     """Of either broker."""
-    own = "listener.name.in"
     return (
-        "listener.security.protocol.map=OPEN:PLAINTEXT,IN:SASL_PLAINTEXT",
-        "inter.broker.listener.name=IN",
+        "listener.security.protocol.map=OPEN:PLAINTEXT,IN:SASL_PLAINTEXT,TLS:SASL_SSL",
+        "inter.broker.listener.name=TLS",
         "sasl.mechanism.inter.broker.protocol=PLAIN",
         f"sasl.enabled.mechanisms={','.join(MECHANISMS)}",
         f"connections.max.reauth.ms={REAUTH_MS}",
-        f"{own}.plain.sasl.jaas.config={PACKAGE}.plain.PlainLoginModule required "
-        f'username="broker" password="{BETWEEN}" user_broker="{BETWEEN}" user_{USER}="{SECRET}";',
-        f"{own}.scram-sha-256.sasl.jaas.config={PACKAGE}.scram.ScramLoginModule required;",
-        f"{own}.scram-sha-512.sasl.jaas.config={PACKAGE}.scram.ScramLoginModule required;",
-        f"{own}.oauthbearer.sasl.jaas.config={PACKAGE}.oauthbearer.OAuthBearerLoginModule "
-        "required;",
-        f"{own}.oauthbearer.sasl.server.callback.handler.class={PACKAGE}.oauthbearer."
-        "OAuthBearerValidatorCallbackHandler",
+        *log_ins("listener.name.in"),
+        *log_ins("listener.name.tls"),
+        *(f"{name}={value}" for name, value in files.settings().items()),
         f"sasl.oauthbearer.jwks.endpoint.url={keys.as_uri()}",
         "sasl.oauthbearer.expected.audience=kafka",
         f"delegation.token.secret.key={BETWEEN}",
         "zookeeper.session.timeout.ms=6000",
+    )
+
+
+def log_ins(listener: str) -> tuple[str, ...]:
+    """How clients, and the other broker, log in at a listener."""
+    oauth = f"{PACKAGE}.oauthbearer"
+    return (
+        f"{listener}.plain.sasl.jaas.config={PACKAGE}.plain.PlainLoginModule required "
+        f'username="broker" password="{BETWEEN}" user_broker="{BETWEEN}" user_{USER}="{SECRET}";',
+        f"{listener}.scram-sha-256.sasl.jaas.config={PACKAGE}.scram.ScramLoginModule required;",
+        f"{listener}.scram-sha-512.sasl.jaas.config={PACKAGE}.scram.ScramLoginModule required;",
+        f"{listener}.oauthbearer.sasl.jaas.config={oauth}.OAuthBearerLoginModule required;",
+        f"{listener}.oauthbearer.sasl.server.callback.handler.class={oauth}."
+        "OAuthBearerValidatorCallbackHandler",
     )
 
 
@@ -110,11 +120,15 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     directory = tmp_path_factory.mktemp("mixed")
     keys = directory / "jwks.json"
     keys.write_bytes(document(signer()))
-    cluster = ClusterProcess(directory, 2, *settings(keys))
-    addresses = {}
+    files = Authority.make(directory / "ca").server()
+    cluster = ClusterProcess(directory, 2, *settings(keys, files))
+    addresses, tls = {}, {}
     for broker_id, broker in cluster.brokers.items():
         addresses[broker_id] = f"127.0.0.1:{free_port()}"
-        listeners = f"OPEN://{broker.bootstrap_servers},IN://{addresses[broker_id]}"
+        tls[broker_id] = f"127.0.0.1:{free_port()}"
+        listeners = (
+            f"OPEN://{broker.bootstrap_servers},IN://{addresses[broker_id]},TLS://{tls[broker_id]}"
+        )
         broker.options = (*broker.options, f"listeners={listeners}")
     kafka: KafkaProcess | None = None
     with pytest.MonkeyPatch.context() as patch:
@@ -127,7 +141,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
             cluster.brokers[OURS].start()
             wait_for_members([each.bootstrap_servers for each in cluster.brokers.values()])
             log = cluster.brokers[OURS].log
-            yield Mixed(addresses[KAFKAS], addresses[OURS], log)
+            yield Mixed(addresses[KAFKAS], addresses[OURS], tuple(tls.values()), files)
             said = log.read_text()
             assert "Traceback" not in said, said
             assert BETWEEN not in said and SECRET not in said
@@ -188,6 +202,31 @@ def test_se_3_records_cross_between_brokers_that_log_in(
             while seen < 2 and time.monotonic() < ends_at:
                 seen += sum(record.value == value for record in reader.poll(500))
             assert seen == 2
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_se_3_clients_log_in_through_tls_at_both(mixed: Mixed, topic: str, mechanism: str) -> None:
+    """SE-2: as the brokers themselves do."""
+    secured = {"security.protocol": "SASL_SSL", **mixed.files.trust()}
+    given = {**options(mechanism), **{name.replace(".", "_"): v for name, v in secured.items()}}
+    for servers in mixed.tls:
+        with SyncProducer(servers, acks="all", **given) as producer:
+            for partition in (0, 1):
+                producer.send(topic, b"through TLS", partition=partition).result(60)
+        theirs = Producer(
+            {
+                "bootstrap.servers": servers,
+                "security.protocol": "SASL_SSL",
+                "ssl.ca.location": str(mixed.files.truststore),
+                "sasl.mechanism": mechanism,
+                "sasl.username": USER,
+                "sasl.password": SECRET,
+            }
+        )
+        theirs.produce(topic, b"through TLS")
+        assert theirs.flush(60) == 0
+        wrong = {**given, "sasl_plain_password": "wrong"}
+        assert is_refused(servers, mechanism, **wrong)
 
 
 def test_se_3_sessions_are_renewed_at_both(mixed: Mixed, topic: str) -> None:

@@ -418,6 +418,7 @@ def test_what_cannot_be_used_is_left_out_and_said(
     settings = {"message.max.bytes": "5", "num.partitions": "9", "no.such": "1"}
     bad = {"log.segment.bytes": "x", "listener.name.tls.ssl.key.password": "hush"}
     bad["listener.name.tls.ssl.engine.factory.class"] = "x.Y"
+    bad["listener.name.tls.principal.builder.class"] = "a.B"
     write_offline(
         tmp_path,
         ("/config/brokers/0", layout.encode_config({**settings, **bad})),
@@ -430,6 +431,7 @@ def test_what_cannot_be_used_is_left_out_and_said(
         "log.segment.bytes",
         "ssl.key.password",
         "engine.factory.class",
+        "principal.builder.class",
     ):
         assert name in caplog.text
     assert "/config/brokers/<default>" in caplog.text

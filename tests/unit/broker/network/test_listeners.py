@@ -62,7 +62,6 @@ def test_several_listeners_and_ipv6() -> None:
         ("PLAINTEXT://localhost:99999", "NAME://HOST:PORT"),
         ("PLAINTEXT://:1,PLAINTEXT://:2", "have the same name"),
         ("INNER://:9092", "listener.security.protocol.map"),
-        ("SASL_SSL://:9092", "not supported yet"),
     ],
 )
 def test_a_bad_listener_is_refused_with_its_text(text: str, says: str) -> None:

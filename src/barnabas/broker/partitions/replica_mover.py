@@ -1,0 +1,344 @@
+"""One move of a replica to another log directory, from its begin or a restart to its end.
+
+Carries out what `replication.directory_move` says, in turns of 64 KiB: reading and flushing wait in
+threads, appending is what a follower does.
+
+The switch is one turn of the event loop, so that requests find the replica as before: what is
+staged is copied too, and what waits, waits for offsets. The log is another object then: whoever
+awaits something must look at `replica.log` again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from barnabas.broker.runtime.disk_threads import run_in
+from barnabas.config.topic_keys import LONG_MAX
+from barnabas.errors import CorruptData, OffsetOutOfRange
+from barnabas.records.batch import read_header
+from barnabas.replication.directory_move import (
+    TURN_BYTES,
+    Bounds,
+    Copy,
+    DirectoryMove,
+    Flush,
+    Prepare,
+    RaiseStart,
+    StartAt,
+    Step,
+)
+from barnabas.replication.follower import EpochEnd, aligned_offset
+from barnabas.storage.cold import warming
+from barnabas.storage.directory import DirectoryError
+from barnabas.storage.files import File
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.mover_parts import MoverParts
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.storage.log import Log
+    from barnabas.types import FileSlice, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_AGAIN_AFTER_S = 0.5
+_CUT_SETTLES_WITHIN_S = 0.05
+
+
+class _GivenUp(Exception):
+    """The move cannot be completed; the message says why."""
+
+
+class ReplicaMover:
+    """Moves one partition's replica to its future one; used once."""
+
+    __slots__ = (
+        "_future",
+        "_leaving",
+        "_listeners",
+        "_move",
+        "_name",
+        "_removal",
+        "_replicas",
+        "_stopping",
+        "_store",
+        "_throttles",
+    )
+
+    def __init__(self, parts: MoverParts, name: TopicPartition, future: Log) -> None:
+        self._removal, self._listeners, self._throttles, self._stopping, self._leaving = parts
+        self._replicas = parts.removal.replicas
+        self._store = parts.removal.replicas.store
+        self._name = name
+        self._future = future
+        self._move = DirectoryMove()
+
+    async def run(self) -> None:
+        """Return when the move is over, was given up, or has to begin again with another mover."""
+        name, future = self._name, self._future
+        home = self._store.futures.home(name)
+        if home is None:
+            return
+        last: Replica | None = None
+        try:
+            await self._align()
+            while (replica := self._current()) is not None:
+                last = replica
+                await self._settle()
+                current = Bounds(replica.log.log_start_offset, replica.log.log_end_offset)
+                there = Bounds(future.log_start_offset, future.log_end_offset)
+                await self._carry_out(self._move.next_step(current, there), replica)
+                await asyncio.sleep(0)
+        except OSError as error:
+            if self._store.futures.get(name) is future:
+                await self._failed(home.path, error)
+        except (_GivenUp, CorruptData) as reason:
+            _log.error("%s stays in its log directory: %s", name, reason)
+            self._drop()
+        finally:
+            self._release(last)
+
+    def _drop(self) -> None:
+        try:
+            self._store.futures.drop(self._name)
+        except DirectoryError as error:
+            self._removal.directory_failed(error.directory, error)
+
+    def _release(self, replica: Replica | None) -> None:
+        """Let everything be acknowledged that waits for a flush of the future replica."""
+        if replica is not None and replica.successor is not None:
+            replica.successor = None
+            replica.sync_ended()
+            self._replicas.start_flush(replica)
+
+    async def _failed(self, target: Path, error: OSError) -> None:
+        """The target's disk refused: it goes offline, unless descriptors are short."""
+        self._removal.directory_failed(target, error)
+        if self._future.is_failed and self._store.futures.get(self._name) is self._future:
+            self._drop()
+        await self._pause(_AGAIN_AFTER_S)
+
+    def _current(self) -> Replica | None:
+        """The replica, as long as it moves to this future one, and the broker runs."""
+        if self._stopping.is_set() or self._store.futures.get(self._name) is not self._future:
+            return None
+        return self._replicas.get(self._name)
+
+    async def _align(self) -> None:
+        """Cut a future replica that was found at the start where it leaves the current one, which
+        may have been cut, or lost its end, without the future one."""
+        future = self._future
+        while (replica := self._current()) is not None:
+            log = replica.log
+            leaders = EpochEnd(*log.epoch_end_offset(future.latest_epoch))
+            at = aligned_offset(future, leaders, replica.high_watermark)
+            self._store.cut_future(self._name, min(at.offset, log.log_end_offset))
+            await self._settle()
+            if at.is_final or future.log_end_offset <= future.log_start_offset:
+                return
+
+    async def _settle(self) -> None:
+        """Have on disk what was cut from the future replica, and know the producers there."""
+        future = self._future
+        cut = future.unsettled
+        if cut is not None:
+            for _ in cut.learn():
+                await asyncio.sleep(0)
+            await self._in_lane(cut.make_durable)
+            if cut.before_writes is not None:
+                await self._in_lane(cut.before_writes)
+            cut.has_become_durable()
+            if future.unsettled is cut:
+                future.settle()
+
+    async def _carry_out(self, step: Step, replica: Replica) -> None:
+        future = self._future
+        if type(step) is Copy:
+            await self._copy(step.offset, replica)
+        elif type(step) is StartAt:
+            future.start_at(step.offset, settles=False)
+            await self._settle()
+        elif type(step) is RaiseStart:
+            future.raise_log_start(step.offset)
+            now_ms = self._replicas.clock.monotonic_ms()
+            future.enforce_retention(now_ms, future.log_end_offset, None)
+        elif type(step) is Flush:
+            await self._in_lane(future.take_flush())
+            self._move.flushed()
+        elif type(step) is Prepare:
+            await self._prepare(replica)
+        elif replica.log.unsettled is not None:
+            await self._pause(_CUT_SETTLES_WITHIN_S)
+        else:
+            source = self._switch(replica)
+            if source is not None:
+                self._leaving.add(self._name)
+                try:
+                    await self._leave(source)
+                finally:
+                    self._leaving.discard(self._name)
+
+    async def _prepare(self, replica: Replica) -> None:
+        """Flush it, and name it in the checkpoints.
+
+        Where records are acknowledged when they are on disk, they have to be there from now on, so
+        that the switch need not wait for it; and those from before as well.
+        """
+        future, config, acknowledged_to = self._future, replica.log.config, 0
+        if min(config.flush_messages, config.flush_ms) < LONG_MAX and replica.successor is None:
+            replica.successor = future
+            acknowledged_to = replica.log.log_end_offset
+        await self._in_lane(future.take_flush())
+        replica.sync_ended()
+        home = self._store.futures.home(self._name)
+        if home is not None:
+            await self._in_lane(partial(self._store.checkpoint_directory, home.path))
+        if future.recovery_point < acknowledged_to:
+            self._move.flushed()  # once more, from there on
+        else:
+            self._move.prepared()
+
+    async def _copy(self, offset: int, replica: Replica) -> None:
+        throttle, clock = self._throttles.moves, self._replicas.clock
+        wait_ms = throttle.wait_ms(clock.monotonic_ms())
+        if wait_ms > 0 and replica.successor is None:  # else acknowledgements would wait, too
+            await self._pause(min(wait_ms / 1000, _AGAIN_AFTER_S))  # the rate may change
+            return
+        future, log, truncations = self._future, replica.log, replica.log.truncations
+        if log.is_cold(offset, TURN_BYTES):
+            await self._in_lane(warming(log, offset, TURN_BYTES))
+        if future.config is not log.config:
+            future.config = log.config
+        end_offset = log.log_end_offset
+        failure: Exception | None = None
+        try:
+            records = await self._read(log, offset)
+        except (OSError, CorruptData, OffsetOutOfRange) as error:
+            failure = error
+        if (
+            log.truncations != truncations
+            or log.log_start_offset > offset
+            or future.log_end_offset != offset
+            or self._current() is not replica
+        ):
+            return  # it has changed in the meantime: the next step sees how
+        if isinstance(failure, OSError):
+            replica.fail(failure)
+            await self._pause(_AGAIN_AFTER_S)
+        elif failure is not None:
+            raise failure
+        else:
+            await self._begin_within(records)
+            if log.truncations == truncations:
+                self._append(records)
+                throttle.record(len(records), clock.monotonic_ms())
+                self._move.copied(len(records), reached_end=future.log_end_offset >= end_offset)
+
+    async def _begin_within(self, records: bytes) -> None:
+        """If records of the first batch are deleted, the log has to begin in front of it, and then
+        to start behind: `RaiseStart`."""
+        future = self._future
+        is_empty = future.log_start_offset == future.log_end_offset
+        if records and is_empty and read_header(records).base_offset < future.log_end_offset:
+            future.start_at(read_header(records).base_offset, settles=False)
+            await self._settle()
+
+    async def _read(self, log: Log, offset: int) -> bytes:
+        """The batches of one turn."""
+        slices = log.read(offset, TURN_BYTES, log.log_end_offset)
+        try:
+            return await self._in_lane(partial(_bytes_of, slices))
+        finally:
+            for part in slices:
+                part.release()
+
+    def _append(self, records: bytes) -> None:
+        future = self._future
+        if not records:
+            raise _GivenUp(f"no batch can be read at offset {future.log_end_offset}")
+        future.append_as_follower(memoryview(records), self._replicas.clock.wall_ms())
+        future.write_staged()
+
+    def _switch(self, replica: Replica) -> Path | None:
+        """Copy the rest and switch, within this turn of the loop; the directory that was left, or
+        None if there is too much for that, or the source's disk refuses."""
+        log, future, name = replica.log, self._future, self._name
+        try:
+            log.write_staged()
+            records = _rest(log, future.log_end_offset)
+        except OSError as error:
+            replica.fail(error)
+            return None
+        if records:
+            self._append(records)
+        if future.log_end_offset < log.log_end_offset:
+            self._move.copied(len(records), reached_end=False)
+            return None
+        source = self._store.directory_of(name)
+        begin_offset = log.log_start_offset
+        future.config = log.config
+        replica.log = self._store.promote(name)
+        self._release(replica)
+        for listener in self._listeners:
+            listener.moved(replica)
+        if future.log_start_offset != begin_offset:
+            replica.log_start_moved()
+        return source
+
+    async def _leave(self, source: Path) -> None:
+        """Delete the replica that was left, once the other one has its name for good."""
+        name, log = self._name, self._future
+        home = self._store.directory_of(name)
+        while self._store.logs.get(name) is log:
+            try:
+                await self._in_lane(log.take_flush())
+                self._store.futures.leave(name)
+                await self._in_lane(partial(self._store.moved, name, source))
+                _log.info("%s has been moved from %s to %s", name, source, home)
+            except DirectoryError as error:
+                self._removal.directory_failed(error.directory, error)
+            except OSError as error:
+                if self._store.logs.get(name) is log:
+                    self._removal.directory_failed(home, error)
+                if not self._stopping.is_set():  # there may be descriptors later
+                    await self._pause(_AGAIN_AFTER_S)
+                    continue
+            return
+
+    # --- waiting ---------------------------------------------------------------------------------
+
+    async def _pause(self, wait_s: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._stopping.wait()
+
+    async def _in_lane(self, action: Callable[[], T]) -> T:
+        return await run_in(self._replicas.threads.background, action)
+
+
+def _rest(log: Log, offset: int) -> bytes:
+    """What can be read from there on in one turn; nothing at the log's end."""
+    slices = log.read(offset, TURN_BYTES, log.log_end_offset)
+    try:
+        return _bytes_of(slices)
+    finally:
+        for part in slices:
+            part.release()
+
+
+def _bytes_of(slices: Sequence[FileSlice]) -> bytes:
+    """Raises CorruptData where the file has lost its end."""
+    found = []
+    for part in slices:
+        data = cast(File, part.file).pread(part.size, part.position)
+        if len(data) < part.size:
+            raise CorruptData(f"a segment has lost its end, from byte {part.position} on")
+        found.append(data)
+    return b"".join(found)

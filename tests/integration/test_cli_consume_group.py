@@ -40,7 +40,10 @@ def test_a_group_that_cannot_be_kept_is_explained(
     last = err.splitlines()[-1]
     assert last.startswith("barnabas consume: never became a member of group 'g': ")
     assert "offsets.topic.replication.factor is 3: " in last
-    assert "only 1 brokers are live; start more brokers, or set offsets.topic" in last
+    assert (
+        "larger than the number of live brokers, 1; start more brokers, or set offsets.topic"
+        in last
+    )
     assert consume(servers, "--partition", "0", "--timeout-ms", "300") == 0
 
 

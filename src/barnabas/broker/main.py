@@ -109,17 +109,22 @@ async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
     """Start it, unless a signal comes meanwhile: a start may wait for ZooKeeper, for the session of
     an earlier run to end, or for a controller. Raises what `Server.start` does."""
     starting = asyncio.ensure_future(server.start())
-    signalled = asyncio.ensure_future(stopping.wait())
-    await asyncio.wait((starting, signalled), return_when=asyncio.FIRST_COMPLETED)
-    signalled.cancel()
-    if not starting.done():
-        _log.info("stopping during the start broker=%d", server.broker_id)
-        starting.cancel()
+    watching = asyncio.ensure_future(_cancel(server, starting, stopping))
     try:
         await starting
     except asyncio.CancelledError:
+        if not stopping.is_set():
+            raise
         return False
+    finally:
+        watching.cancel()
     return True
+
+
+async def _cancel(server: Server, starting: asyncio.Future[None], stopping: asyncio.Event) -> None:
+    await stopping.wait()
+    _log.info("stopping during the start broker=%d", server.broker_id)
+    starting.cancel()
 
 
 async def _serve(

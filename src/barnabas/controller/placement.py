@@ -71,7 +71,8 @@ def _check_replication_factor(replication_factor: int, live: int) -> None:
         )
     if replication_factor > live:
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor}: only {live} brokers are live"
+            f"replication factor {replication_factor}: larger than the number of live brokers, "
+            f"{live}"
         )
 
 

@@ -212,9 +212,10 @@ class ControllerTerm:
             {topic.topic_id: name for name, topic in topics.items()},
         )
         self._controller = self._new_machine(image)
+        known_live = self._context.view.image.brokers
         deleting = await children(store, layout.DELETE_TOPICS)
         await self._carry_out(lambda machine: machine.elected(deleting))
-        log_election(image, self.image)
+        log_election(image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
         self.events.path_changed(layout.DELETE_TOPICS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from barnabas.broker.state_changes import reassignment_lines
 from barnabas.cluster.image import NO_LEADER, ClusterImage, PartitionImage
@@ -12,8 +12,12 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 
-def log_election(found: ClusterImage, after: ClusterImage) -> None:
-    """This broker has been elected; `found`: the cluster before its first decision."""
+def log_election(found: ClusterImage, after: ClusterImage, known_live: Container[int]) -> None:
+    """This broker has been elected; `found`: the cluster before its first decision.
+
+    `known_live`: the brokers that this one has known to be live. Others that led may not have
+    started yet, as in a cluster that starts from its data.
+    """
     _log.info(
         "controller elected, epoch %d: broker %d, with %d live brokers and %d topics",
         after.controller_epoch,
@@ -23,7 +27,9 @@ def log_election(found: ClusterImage, after: ClusterImage) -> None:
     )
     led = {each.leader for topic in found.topics.values() for each in topic.partitions.values()}
     for broker_id in sorted(led.difference(after.brokers, [NO_LEADER])):
-        _log_failure(broker_id, "has failed", found, after)
+        was_live = broker_id in known_live
+        event = "has failed" if was_live else "has not registered"
+        _log_absence(broker_id, event, found, after, is_failure=was_live)
 
 
 def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
@@ -33,7 +39,7 @@ def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
         if now is not None and now.epoch == broker.epoch:
             continue
         event = "has failed" if now is None else "has failed and registered again"
-        _log_failure(broker_id, event, before, after)
+        _log_absence(broker_id, event, before, after, is_failure=True)
     for broker_id in after.brokers:
         if broker_id not in before.brokers:
             _log.info("broker %d has registered, %d are live", broker_id, len(after.brokers))
@@ -57,7 +63,9 @@ def _partition(image: ClusterImage, name: TopicPartition) -> PartitionImage | No
     return None if topic is None else topic.partitions.get(name.partition)
 
 
-def _log_failure(broker_id: int, event: str, before: ClusterImage, after: ClusterImage) -> None:
+def _log_absence(
+    broker_id: int, event: str, before: ClusterImage, after: ClusterImage, *, is_failure: bool
+) -> None:
     elected = leaderless = 0
     for was, became in _led_by(broker_id, before, after):
         if became.leader == NO_LEADER:
@@ -65,8 +73,8 @@ def _log_failure(broker_id: int, event: str, before: ClusterImage, after: Cluste
         elif became.leader_epoch != was.leader_epoch:
             elected += 1
     _log.log(
-        logging.WARNING if elected or leaderless else logging.INFO,
-        "broker %d %s: %d partitions have a new leader, %d have none",
+        logging.WARNING if is_failure and (elected or leaderless) else logging.INFO,
+        "broker %d %s: partitions with a new leader: %d, with none: %d",
         broker_id,
         event,
         elected,

@@ -175,9 +175,9 @@ def test_a_broker_that_fails_is_replaced_and_sent_everything_when_it_is_back(
         assert [each.isr for each in partitions.values()] == [(2,), (1,), (1, 2)]
         waiting = them[2].image.topics["u"].partitions[0]
         assert (waiting.leader, waiting.isr) == (NO_LEADER, (3,))
-        assert "broker 3 has failed: 2 partitions have a new leader, 1 have none" in caplog.text, (
-            caplog.text
-        )
+        assert (
+            "broker 3 has failed: partitions with a new leader: 2, with none: 1" in caplog.text
+        ), caplog.text
         back = await them.start(3)
         await until(lambda: len(back.hosted) == 3 and "t" in back.image.topics)
         assert sorted(each.leader for each in back.hosted.values()) == [1, 2, 3]

@@ -90,7 +90,7 @@ def test_what_cannot_be_made_is_no_coordinator_and_says_why_tp_8(
             assert answer.error_message.startswith(
                 "__consumer_offsets cannot be created: offsets.topic.replication.factor is 3: "
             )
-            assert "only 1 brokers are live; start more" in answer.error_message
+            assert "larger than the number of live brokers, 1; start more" in answer.error_message
     assert caplog.text.count("__consumer_offsets cannot be created") == 1
 
 

@@ -70,7 +70,7 @@ def test_its_partitions_have_other_leaders_when_it_is_gone(
     assert "this broker leads no partition any more" in caplog.text
     until_led(cluster.server(1), [1, 2, 2])
     until_led(cluster.server(2), [1, 2, 2])
-    until_said(caplog, "broker 3 has failed: 0 partitions have a new leader, 0 have none")
+    until_said(caplog, "broker 3 has failed: partitions with a new leader: 0, with none: 0")
     cluster.start_broker(3)
     until_led(cluster.server(3), [1, 2, 2])
 

@@ -1,9 +1,9 @@
 """Settings that promise protection which Barnabas lacks: with them a broker does not start (SE-6).
 
 A broker that ignored them would expose data that is meant to be protected, so each is refused with
-its name and the way out. Other security settings promise nothing by themselves (a cipher, a path, a
-pause, while no listener uses TLS or SASL): those give a warning, with the reason in
-the tables of `security_keys.py`.
+its name and the way out. Other security settings promise nothing by themselves (a path, a pause,
+while no listener uses SASL): those give a warning, with the reason in the tables of
+`security_keys.py`.
 """
 
 from __future__ import annotations

@@ -301,17 +301,16 @@ class Connection(asyncio.BufferedProtocol):
         return buffer is not None and self._end - at >= 3 and buffer[at : at + 2] in _TLS_RECORDS
 
     def _refuse(self, size: int) -> None:
-        host, port = self.peer_address
         reason = (
-            f"announced a frame of {size} bytes; at most {self.max_frame_bytes} are accepted "
+            f"it announced a frame of {size} bytes; at most {self.max_frame_bytes} are accepted "
             "(socket.request.max.bytes): not a Kafka client, or a request too large"
         )
         if self._holds_tls():
             reason = (
-                "speaks TLS to a listener without it: connect to the TLS listener, or set "
+                "it speaks TLS to a listener without it: connect to the TLS listener, or set "
                 "security.protocol=PLAINTEXT at the client"
             )
-        error = CorruptData(f"{host}:{port} {reason}")
+        error = CorruptData(reason)
         self._buffer = None
         self._start = self._end = 0
         self.abort()

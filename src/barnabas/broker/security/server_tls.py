@@ -96,8 +96,10 @@ class ServerTls:
         """Take new settings, if they can be used."""
         if self._differs(config):
             self._replace(config)
-        else:
-            self._take(config, self._state)
+            return
+        self._config = config
+        self._handshake_ms = _handshake_ms(config)
+        self.reload()
 
     def reload(self) -> None:
         """Read the files again, if one of them has changed since this was last tried."""
@@ -106,8 +108,7 @@ class ServerTls:
 
     def start(self) -> None:
         """Look after the files from now on."""
-        if self._state.settings.files:
-            self._look_later()
+        self._look_later()
 
     def close(self) -> None:
         if self._timer is not None:
@@ -135,17 +136,14 @@ class ServerTls:
         self._config = config
         self._state = state
         self._seen = state.stamps
-        idle_ms = config.int("connections.max.idle.ms")
-        self._handshake_ms = min(_HANDSHAKE_MS, idle_ms) if idle_ms >= 0 else _HANDSHAKE_MS
+        self._handshake_ms = _handshake_ms(config)
 
     def _differs(self, config: BrokerConfig) -> bool:
         rules = "ssl.principal.mapping.rules"
         name = self._listener.name
-        return (
-            _settings_of(config, self._listener) != self._state.settings
-            or _stamps(self._state.settings) != self._state.stamps
-            or config.for_listener(name, rules) != self._config.for_listener(name, rules)
-        )
+        return _settings_of(config, self._listener) != self._state.settings or config.for_listener(
+            name, rules
+        ) != self._config.for_listener(name, rules)
 
     def _made_of(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
@@ -229,6 +227,11 @@ class ServerTls:
             connection.peer_name = state.names.name_of(subject_of(certificate))
         except (NoRuleMatches, ValueError) as error:
             raise TlsFailure(str(error)) from None
+
+
+def _handshake_ms(config: BrokerConfig) -> int:
+    idle_ms = config.int("connections.max.idle.ms")
+    return min(_HANDSHAKE_MS, idle_ms) if idle_ms >= 0 else _HANDSHAKE_MS
 
 
 def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:

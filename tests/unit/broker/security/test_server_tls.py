@@ -131,6 +131,8 @@ def test_se_2_a_file_that_changes_is_read_again(
         )
         with TlsRawClient(tls_address(broker), context) as client:
             assert client.certificate == old
+        with broker.admin() as admin:  # and nothing else is held up by it
+            admin.alter_configs(ConfigResource(BROKER, "0"), {"log.retention.ms": "7777777"})
         files.replace_with(new)
 
         def is_new() -> bool:  # the broker looks by itself

@@ -187,7 +187,7 @@ def _idle(broker: Secured, files: PemFiles, count: int) -> list[Figure]:
             before, began = resident_bytes(broker.pid), cpu_seconds(broker.pid)
             for _ in range(count):
                 connect()
-            grown = (resident_bytes(broker.pid) - before) / count / 1000
+            grown = max(0, resident_bytes(broker.pid) - before) / count / 1000
             used = (cpu_seconds(broker.pid) - began) / count * 1000
         goal = IDLE_GOAL_KB if kind == "TLS" else None
         figures.append(Figure(f"{broker.name}: idle connection, {kind}", "KB", grown, goal))

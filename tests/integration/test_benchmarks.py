@@ -21,6 +21,7 @@ from benchmarks import (
     pipelined,
     recovery,
     startup,
+    tls,
     transactions,
     workloads,
 )
@@ -48,6 +49,10 @@ def workload_figures() -> list[Figure]:
             ("Fetch, 260 times one partition", "Metadata of 600 unknown"),
         ),
         (lambda: partitions.measure(10), ("made", "led in a new epoch", "deleted: longest turn")),
+        (
+            lambda: tls.measure(["ours on uvloop"], 2000, 1, 20),
+            ("produce, TLS", "consume, TLS", "idle connection, TLS", "40 TLS connections"),
+        ),
         (lambda: disk.measure(1), ("sequential, random", "sendfile, read + send: CPU")),
         (
             lambda: groups.measure(100),
@@ -81,6 +86,7 @@ def workload_figures() -> list[Figure]:
         "recovery",
         "held up",
         "partitions",
+        "TLS",
         "disk",
         "groups",
         "transactions",

@@ -44,8 +44,8 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
 
 
 def is_between_brokers(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> bool:
-    """Whether brokers reach each other by this listener."""
+    """Whether brokers, or controllers, reach the others by this listener."""
     name = config.str("inter.broker.listener.name").upper()
-    return listener == name or (
+    return listener in (name, config.str("control.plane.listener.name").upper()) or (
         not name and protocol.value == config.str("security.inter.broker.protocol")
     )

@@ -53,6 +53,7 @@ def test_se_3_the_listener_between_brokers_is_found_by_name_or_protocol() -> Non
     by_name = config(**{"inter.broker.listener.name": "in"})
     assert is_between_brokers(by_name, "IN", SASL)
     assert not is_between_brokers(by_name, "OUT", SecurityProtocol.PLAINTEXT)
+    assert is_between_brokers(config(**{"control.plane.listener.name": "ctl"}), "CTL", SASL)
     by_protocol = config(**{"security.inter.broker.protocol": "SASL_PLAINTEXT"})
     assert is_between_brokers(by_protocol, "OUT", SASL)
     assert not is_between_brokers(by_protocol, "IN", SecurityProtocol.PLAINTEXT)

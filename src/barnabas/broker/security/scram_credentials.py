@@ -6,9 +6,11 @@ that a log-in takes as long for a user that there is not as for one that there i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from barnabas.cluster import layout
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 500  # nodes in one request
+_NONE: Final[Mapping[str, ScramAccount]] = MappingProxyType({})
 SCRAM_MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
 
 
@@ -51,9 +54,10 @@ class ScramCredentials:
         """`tokens`: delegation tokens, if there are any."""
         self._store = store
         self._tokens = tokens
-        self._by_user: Users | None = None
+        self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user, mechanism
+        self._loading = asyncio.Lock()
         self._decoy_key = new_salt()
-        self._usual_iterations = MIN_ITERATIONS
+        self._iterations: Counter[int] = Counter()  # how many credentials have so many
 
     # --- logging in ------------------------------------------------------------------------------
 
@@ -63,15 +67,19 @@ class ScramCredentials:
 
     @property
     def is_loaded(self) -> bool:
-        return self._by_user is not None
+        return self._accounts is not None
+
+    async def load_once(self) -> None:
+        """Read all at the first need, however many log in then. Raises MetadataError."""
+        async with self._loading:
+            if self._accounts is None:
+                await self.load()
 
     def find(self, mechanism: str, user: str) -> ScramAccount | None:
         """What is known of a user for a mechanism."""
-        assert self._by_user is not None, "not loaded"
-        credential = self._by_user.get(user, {}).get(mechanism)
-        if credential is None:
-            return None
-        return ScramAccount(credential, Identity(principal_of(user)))
+        assert self._accounts is not None, "not loaded"
+        # What is found is there already: to make it would take longer than to find nothing.
+        return self._accounts.get(user, _NONE).get(mechanism)
 
     async def token(self, mechanism: str, token_id: str) -> ScramAccount | None:
         """Whom a delegation token proves. Raises MetadataError."""
@@ -79,38 +87,37 @@ class ScramCredentials:
 
     def decoy(self, user: ScramUser) -> ScramCredential:
         """A credential that nothing proves, the same each time that the name is tried."""
-        iterations = MIN_ITERATIONS if user.is_token else self._usual_iterations
+        usual = self._iterations.most_common(1)  # as many as most credentials have
+        iterations = usual[0][0] if usual and not user.is_token else MIN_ITERATIONS
         return decoy_credential(self._decoy_key, user.name, iterations)
 
     # --- following the tree ----------------------------------------------------------------------
 
     async def load(self) -> None:
         """Read all. Raises MetadataError."""
-        self._by_user = await load_credentials(self._store)
-        self._count_iterations()
+        loaded = await load_credentials(self._store)
+        self._iterations.clear()
+        self._accounts = {user: self._counted(user, found) for user, found in loaded.items()}
 
     async def changed(self, path: str) -> None:
         """Read one user again. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
-        if self._by_user is None or user is None or "/" in name:
+        if self._accounts is None or user is None or "/" in name:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
+        for account in self._accounts.pop(user, _NONE).values():
+            self._iterations[account.credential.iterations] -= 1
         if found:
-            self._by_user[user] = found
-        else:
-            self._by_user.pop(user, None)
-        self._count_iterations()
+            self._accounts[user] = self._counted(user, found)
 
-    def _count_iterations(self) -> None:
-        """A decoy has as many iterations as most credentials."""
-        counted = Counter(
-            credential.iterations
-            for found in (self._by_user or {}).values()
-            for credential in found.values()
-        )
-        for iterations, _ in counted.most_common(1):
-            self._usual_iterations = iterations
+    def _counted(
+        self, user: str, found: Mapping[str, ScramCredential]
+    ) -> Mapping[str, ScramAccount]:
+        """A user's accounts, which count in what is usual."""
+        self._iterations.update(credential.iterations for credential in found.values())
+        identity = Identity(principal_of(user))
+        return {name: ScramAccount(credential, identity) for name, credential in found.items()}
 
 
 class _Exchange:
@@ -137,8 +144,7 @@ class _Exchange:
 
     async def _respond_later(self, message: bytes, wanted: ScramUser | None) -> bytes:
         try:
-            if not self._credentials.is_loaded:
-                await self._credentials.load()
+            await self._credentials.load_once()
             if wanted is not None and wanted.is_token:
                 self._token = await self._credentials.token(self._mechanism, wanted.name)
         except MetadataError as error:

@@ -103,6 +103,33 @@ def test_se_3_a_user_that_there_is_not_looks_like_one_that_there_is() -> None:
     play(scenario)
 
 
+def test_se_3_a_decoy_follows_what_is_usual_now() -> None:
+    async def scenario(tree: Tree) -> None:
+        await tree.put("alice", **{SCRAM_SHA_256: STORED})
+        assert (await tree.challenge("mallory"))[1] == "i=5000"
+        for user in ("bob", "carol"):
+            other = new_credential(SCRAM_SHA_256, PASSWORD, 6000).text()
+            await tree.put(user, **{SCRAM_SHA_256: other})
+            await tree.credentials.changed(f"users/{user}")
+        assert (await tree.challenge("mallory"))[1] == "i=6000"
+        for user in ("bob", "carol"):
+            await tree.store.commit([Delete(user_path(user))])
+            await tree.credentials.changed(f"users/{user}")
+        assert (await tree.challenge("mallory"))[1] == "i=5000"
+
+    play(scenario)
+
+
+def test_se_3_many_who_log_in_at_the_start_wait_for_one_reading() -> None:
+    async def scenario(tree: Tree) -> None:
+        for number in range(20):
+            await tree.put(f"user{number}", **{SCRAM_SHA_256: STORED})
+        found = await asyncio.gather(*(tree.logs_in(f"user{number}") for number in range(20)))
+        assert all(found)
+
+    play(scenario)
+
+
 def test_se_3_what_cannot_be_read_is_named_and_not_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

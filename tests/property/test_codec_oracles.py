@@ -44,8 +44,13 @@ BETWEEN_BROKERS = {
 }  # fmt: skip
 """kafka-python is a client's library; kio has some of these, the recorded frames all."""
 
+UNKNOWN_TO_KAFKA_PYTHON = BETWEEN_BROKERS | {
+    "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken",
+    "DescribeDelegationToken",
+}  # fmt: skip
+
 KAFKA_PYTHON_ROWS = [
-    (api, kind, version) for api, kind, version in ROWS if api.name not in BETWEEN_BROKERS
+    (api, kind, version) for api, kind, version in ROWS if api.name not in UNKNOWN_TO_KAFKA_PYTHON
 ]
 KIO_ROWS = [  # kio has the range of Kafka 4 only: higher minima (KIP-896), no ZooKeeper
     (api, kind, version)
@@ -82,7 +87,11 @@ def tame(made: Field) -> st.SearchStrategy[Any] | None:
         return st.integers(-1, 119)
     if made.name == "transaction_start_time_ms":
         return st.integers(0, 4_000_000_000_000)  # kio has no word for "not begun"
-    if made.name == "retention_time_ms":
+    if made.name.endswith("_timestamp_ms"):
+        return st.integers(0, 4_000_000_000_000)
+    if made.name in {
+        "retention_time_ms", "max_lifetime_ms", "renew_period_ms", "expiry_time_period_ms",
+    }:  # fmt: skip
         return st.integers(-1, 4_000_000_000_000)  # of timedelta not even all of 64 bits
     if made.name in {"timestamp", "log_append_time_ms"}:
         return st.just(-1) | st.integers(0, 4_000_000_000_000)
@@ -128,7 +137,7 @@ def test_kio_agrees(api: Api, kind: str, version: int, data: st.DataObject) -> N
 
 
 def _kafka_python_class(name: str) -> Any:
-    for package in ("admin", "consumer", "metadata", "producer"):
+    for package in ("admin", "consumer", "metadata", "producer", "sasl"):
         found = getattr(importlib.import_module(f"kafka.protocol.{package}"), name, None)
         if found is not None:
             return found

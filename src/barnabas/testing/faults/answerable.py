@@ -39,6 +39,12 @@ _TRANSACTION = (
 )
 _CONTROLLER = "NOT_CONTROLLER THROTTLING_QUOTA_EXCEEDED POLICY_VIOLATION INVALID_CONFIG"
 _OFFSETS = f"{_MEMBER} {_TOPIC} OFFSET_METADATA_TOO_LARGE INVALID_COMMIT_OFFSET_SIZE"
+_ACLS = "SECURITY_DISABLED"
+_TOKEN = (
+    "DELEGATION_TOKEN_AUTH_DISABLED DELEGATION_TOKEN_NOT_FOUND DELEGATION_TOKEN_OWNER_MISMATCH "
+    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED DELEGATION_TOKEN_AUTHORIZATION_FAILED "
+    "DELEGATION_TOKEN_EXPIRED INVALID_PRINCIPAL_TYPE"
+)
 _BROKERS = "STALE_CONTROLLER_EPOCH STALE_BROKER_EPOCH NOT_CONTROLLER BROKER_ID_NOT_REGISTERED"
 
 
@@ -104,6 +110,13 @@ ROWS: Final = _table(
             "LOG_DIR_NOT_FOUND KAFKA_STORAGE_ERROR"
         ),
         "DescribeProducers": f"{_TOPIC} NOT_LEADER_OR_FOLLOWER",
+        "CreateAcls": _ACLS,
+        "DeleteAcls": _ACLS,
+        "AlterUserScramCredentials": (
+            "NOT_CONTROLLER RESOURCE_NOT_FOUND DUPLICATE_RESOURCE UNACCEPTABLE_CREDENTIAL "
+            "UNSUPPORTED_SASL_MECHANISM"
+        ),
+        "DescribeUserScramCredentials": "RESOURCE_NOT_FOUND DUPLICATE_RESOURCE",
         "DescribeTransactions": (
             f"{_COORDINATOR} TRANSACTIONAL_ID_AUTHORIZATION_FAILED TRANSACTIONAL_ID_NOT_FOUND"
         ),
@@ -134,6 +147,14 @@ WHOLE: Final = _table(
         "DescribeLogDirs": "KAFKA_STORAGE_ERROR",
         "DescribeCluster": "UNSUPPORTED_ENDPOINT_TYPE",
         "ApiVersions": "UNSUPPORTED_VERSION",
+        "SaslHandshake": "UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE",
+        "SaslAuthenticate": "SASL_AUTHENTICATION_FAILED ILLEGAL_SASL_STATE",
+        "DescribeAcls": _ACLS,
+        "DeleteAcls": _ACLS,
+        "CreateDelegationToken": _TOKEN,
+        "RenewDelegationToken": _TOKEN,
+        "ExpireDelegationToken": _TOKEN,
+        "DescribeDelegationToken": _TOKEN,
         "AlterPartition": _BROKERS,
         "LeaderAndIsr": _BROKERS,
         "StopReplica": _BROKERS,

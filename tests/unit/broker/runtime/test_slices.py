@@ -279,6 +279,10 @@ def test_all_apis_with_lists_are_known() -> None:
         "allocate_producer_ids",
         # Their lists are filters, and are looked at once.
         "api_versions", "describe_log_dirs", "list_groups", "list_transactions",
+        # Single users, rules and tokens of an administrator.
+        "alter_user_scram_credentials", "create_acls", "create_delegation_token", "delete_acls",
+        "describe_acls", "describe_delegation_token", "describe_user_scram_credentials",
+        "expire_delegation_token", "renew_delegation_token", "sasl_authenticate", "sasl_handshake",
         # The loop has a turn before each of its partitions.
         "alter_replica_log_dirs",
         # No lists.

@@ -36,7 +36,7 @@ def test_somebody_at_a_terminal_is_not_kept_waiting(tmp_path: Path) -> None:
 def test_the_file_of_a_broker_that_cannot_start_can_be_looked_at_with(tmp_path: Path) -> None:
     """SE-6: a command serves no client; but it keeps to what is said of its own connection."""
     file = tmp_path / "server.properties"
-    file.write_text("authorizer.class.name=a.B\nzookeeper.connect=zk:2181\n")
+    file.write_text("create.topic.policy.class.name=a.B\nzookeeper.connect=zk:2181\n")
     assert TreeSource(None, str(file)).required_zookeeper().connect == "zk:2181"
     file.write_text("zookeeper.ssl.crl.enable=true\nzookeeper.connect=zk:2181\n")
     with pytest.raises(ConfigError, match=r"zookeeper\.ssl\.crl\.enable"):

@@ -33,8 +33,8 @@ SyncProducer({{"bootstrap.servers": "localhost:9092", "linger.ms": "5", "compres
 
 Text is converted to the option's type. An unknown option, and a value that cannot be, is a
 ConfigError that names the valid ones. An option of Kafka's Java clients that only tunes what is
-done otherwise here is accepted with a warning; one about security is refused, since the clients
-connect without encryption and authentication. For the defaults of another time see
+done otherwise here is accepted with a warning; one about security that these clients lack is
+refused. For the defaults of another time see
 [Kafka 2.3](kafka-2.3.md).
 """
 

@@ -108,7 +108,9 @@ class SecureSetup(NamedTuple):
         }
 
     def write_client_files(self, bootstrap_servers: str) -> None:
-        """Write how `admin` connects to these addresses."""
+        """Write how `admin` connects to these addresses, unless that is there already with more."""
+        if self._names(bootstrap_servers):
+            return
         servers = {"bootstrap.servers": bootstrap_servers}
         for path, settings in (
             (self.client_file, self.client_settings()),
@@ -116,6 +118,16 @@ class SecureSetup(NamedTuple):
         ):
             lines = (f"{name}={value}\n" for name, value in {**servers, **settings}.items())
             write_secret(path, "".join(lines).encode())
+
+    def _names(self, bootstrap_servers: str) -> bool:
+        """Whether the client's file is of this setup, and names these servers."""
+        if not self.client_file.exists():
+            return False
+        lines = self.client_file.read_text().splitlines()
+        known = next((line for line in lines if line.startswith("bootstrap.servers=")), "=")
+        servers = known.partition("=")[2].split(",")
+        has_login = f"sasl.jaas.config={_jaas(ADMIN, self.passwords[ADMIN])}" in lines
+        return has_login and set(bootstrap_servers.split(",")) <= set(servers)
 
 
 def prepare(directory: Path, names: Collection[str]) -> SecureSetup:

@@ -82,7 +82,10 @@ cluster.add_command(health)
     metavar="KEY=VALUE",
     help="A config of every broker; may be repeated.",
 )
-def start(count: int | None, directory: Path, port: int, overrides: tuple[str, ...]) -> int:
+@click.option("--secure", is_flag=True, help="TLS, log-ins and ACLs; it stays so from then on.")
+def start(
+    count: int | None, directory: Path, port: int, overrides: tuple[str, ...], secure: bool
+) -> int:
     """Start a ZooKeeper and brokers 1 to N, and keep them until Ctrl-C or SIGTERM.
 
     Each is a process of its own, which may be killed. The same directory is the same cluster, on
@@ -95,11 +98,17 @@ def start(count: int | None, directory: Path, port: int, overrides: tuple[str, .
       barnabas cluster start --brokers 3 --dir ~/cluster
       barnabas cluster start --dir ~/cluster --override num.partitions=6
       barnabas cluster start --override barnabas.metrics.port=9400
+      barnabas cluster start --dir ~/cluster --secure
     """
     from barnabas.cli.cluster.run import run
 
     settings = key_values(overrides, "--override")
-    return _exit_code("start", lambda: run(make_plan(directory, count, settings, port)))
+
+    def work() -> int:
+        plan = make_plan(directory, count, settings, port)
+        return run(plan._replace(is_secure=plan.is_secure or secure))
+
+    return _exit_code("start", work)
 
 
 @cluster.command()

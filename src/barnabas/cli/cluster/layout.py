@@ -3,6 +3,7 @@
     cluster.json      the ports, the same after a restart, and the configs of the last start
     zookeeper/        the tree of the cluster's metadata
     broker-1/ ...     each broker's log directory, with its output, `barnabas.out`
+    secure/           certificates and passwords, with --secure
 
 Every process has a `barnabas.pid` in its directory, the command that started the cluster in the
 topmost one: so any process may stop a broker and start it again.
@@ -42,6 +43,12 @@ class Plan(NamedTuple):
     zookeeper_port: int
     ports: Mapping[int, int]  # of the brokers, by id
     overrides: Mapping[str, str]  # of the command line
+    is_secure: bool = False
+
+    @property
+    def secure_directory(self) -> Path:
+        """Where certificates and passwords are, if it is secure."""
+        return self.directory / "secure"
 
     @property
     def zookeeper_directory(self) -> Path:
@@ -127,6 +134,7 @@ def read_plan(directory: Path) -> Plan | None:
             int(stored["zookeeper_port"]),
             {int(broker_id): int(port) for broker_id, port in stored["ports"].items()},
             {str(key): str(value) for key, value in stored["overrides"].items()},
+            bool(stored.get("secure", False)),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CannotRun(
@@ -141,6 +149,7 @@ def write_plan(plan: Plan) -> None:
         "zookeeper_port": plan.zookeeper_port,
         "ports": plan.ports,
         "overrides": plan.overrides,
+        "secure": plan.is_secure,
     }
     plan.directory.mkdir(parents=True, exist_ok=True)
     path = plan.directory / _FILE_NAME

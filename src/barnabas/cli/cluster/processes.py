@@ -61,6 +61,8 @@ def launch_broker(plan: Plan, broker_id: int) -> Started:
     """Start a broker, without waiting until it is ready."""
     directory = plan.broker_directory(broker_id)
     words = [*_SERVER, "--data-dir", str(directory)]
+    if plan.is_secure:
+        words += ["--secure-dir", str(plan.secure_directory)]
     for key, value in plan.configs(broker_id).items():
         words += ["--override", f"{key}={value}"]
     return _launch(f"broker {broker_id}", words, directory)

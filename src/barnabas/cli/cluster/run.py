@@ -12,10 +12,11 @@ import signal
 import sys
 import time
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.cluster.layout import CannotRun, Plan, write_plan
+from barnabas.cli.cluster.layout import HOST, CannotRun, Plan, write_plan
 from barnabas.cli.cluster.processes import (
     Interrupted,
     Started,
@@ -32,7 +33,11 @@ from barnabas.cli.options import run_client
 from barnabas.cli.server.pid_file import claim, read_pid_file, release
 from barnabas.cli.waiting import Waiting
 from barnabas.client.admin.admin import Admin
+from barnabas.client.config import of_every_client
 from barnabas.errors import BarnabasError
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.secure_setup import SecureSetup
 
 WHO = "barnabas cluster start"
 
@@ -69,6 +74,7 @@ class _Run:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._setup: SecureSetup | None = None
         self._children: list[Started] = []
         self._wants_stop = False
 
@@ -97,6 +103,12 @@ class _Run:
 
     def _start(self) -> None:
         plan = self._plan
+        if plan.is_secure:
+            from barnabas.cli.server.secured import prepared  # few clusters need it
+
+            self._setup = prepared(
+                plan.secure_directory, [HOST]
+            )  # before all brokers do it at once
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
@@ -114,8 +126,14 @@ class _Run:
                 f"{broker.name} pid {broker.process.pid} on {plan.address(broker_id)}"
                 + (f", metrics on {metrics}" if metrics else "")
             )
+        if self._setup is not None:
+            self._setup.write_client_files(plan.bootstrap_servers)
+            click.echo(f"admin connects with --command-config {self._setup.client_file}")
         click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")
         sys.stdout.flush()
+
+    def _client_options(self) -> dict[str, Any]:
+        return {} if self._setup is None else of_every_client(self._setup.client_settings())
 
     async def _settle(self) -> None:
         """Wait until all brokers know each other and every partition has a leader.
@@ -125,7 +143,7 @@ class _Run:
         with contextlib.suppress(TimeoutError, BarnabasError):
             async with (
                 asyncio.timeout(_SETTLE_S),
-                Admin(self._plan.bootstrap_servers) as admin,
+                Admin(self._plan.bootstrap_servers, **self._client_options()) as admin,
             ):
                 while True:
                     if await self._is_settled(admin):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +32,7 @@ def secured(
     """
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
     given.setdefault("listeners", _DEFAULT)
-    hosts = {*_LOCAL, socket.gethostname(), socket.getfqdn()}
+    hosts = []
     listeners = {}
     for name, text in given.items():
         parsed = parse_listeners(name, text)
@@ -40,11 +40,19 @@ def secured(
             raise ConfigError(f"{name}={text}: {_HINT}")
         listeners[name] = str(parsed[0]._replace(name=PROTOCOL))
         if parsed[0].host not in _EVERY_ADDRESS:
-            hosts.add(parsed[0].host)
+            hosts.append(parsed[0].host)
     if directory is None:
         logs = Path(BrokerConfig(properties).log_directories()[0]).absolute()
         where = logs.with_name(f"{logs.name}-secure")
     else:
         where = Path(directory).absolute()
-    setup = prepare(where, hosts)
+    setup = prepared(where, hosts)
     return setup, {**properties, **setup.broker_settings(), **listeners}
+
+
+def prepared(directory: Path, hosts: Iterable[str]) -> SecureSetup:
+    """What secures brokers that clients reach by these hosts, or by this machine's own names.
+
+    Raises ConfigError, OSError.
+    """
+    return prepare(directory, {*_LOCAL, socket.gethostname(), socket.getfqdn(), *hosts})

@@ -13,9 +13,10 @@ from kazoo.exceptions import NoAuthError  # type: ignore[import-untyped]
 
 from barnabas.cli.main import main
 from barnabas.cluster.store import Create, MetadataError, Set
-from barnabas.cluster.zookeeper_settings import Settings, Tls, settings_from
+from barnabas.cluster.zookeeper_settings import Settings, settings_from
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.security.tls_settings import TlsSettings
 from tests.kit import foreign
 from tests.kit.metadata_stores import SESSION_MS, data_of, opened
 from tests.kit.processes.broker_process import free_port
@@ -76,6 +77,15 @@ def zookeeper(
     finally:
         if running.process is not None:
             running.kill()
+
+
+def _tls(trusted: Path | None = None, own: Path | None = None) -> TlsSettings:
+    return TlsSettings(
+        keystore_type="PEM",
+        keystore_location=str(own or ""),
+        truststore_type="PEM",
+        truststore_location=str(trusted or ""),
+    )
 
 
 def _certificate(directory: Path, name: str) -> Path:
@@ -162,6 +172,41 @@ def test_a_certificate_owns_what_the_brokers_create(
     assert _acl(zookeeper, "/x509/brokers") == [("x509", "CN=broker", 31), ("world", "anyone", 1)]
 
 
+def test_se_6_the_stores_of_a_java_broker_serve_as_they_are(
+    zookeeper: ZooKeeperProcess,
+    certificates: tuple[Path, Path],
+    secure_port: int,
+    tmp_path: Path,
+) -> None:
+    """PKCS12, by its ending, with a password; and one version of TLS."""
+    server, broker = certificates
+    store = tmp_path / "broker.p12"
+    subprocess.run(
+        [str(foreign.require_openssl()), "pkcs12", "-export", "-in", str(broker), "-out",
+         str(store), "-passout", f"pass:{_SECRET}"],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    settings = {
+        "zookeeper.connect": f"localhost:{secure_port}/stores",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.truststore.location": str(server),
+        "zookeeper.ssl.keystore.location": str(store),
+        "zookeeper.ssl.keystore.password": _SECRET,
+        "zookeeper.ssl.protocol": "TLSv1.2",
+    }
+
+    async def scenario() -> None:
+        async with opened(settings_from(BrokerConfig(settings))) as store:
+            await store.commit([Create("/brokers", b"1")])
+        wrong = {**settings, "zookeeper.ssl.keystore.password": "falsch"}
+        with pytest.raises(ConfigError, match=r"^zookeeper\.ssl\.keystore") as refused:
+            async with opened(settings_from(BrokerConfig(wrong))):
+                pass
+        assert "falsch" not in str(refused.value)
+
+    asyncio.run(scenario())
+
+
 def test_an_existing_tree_is_secured_and_opened_again(
     zookeeper: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,9 +250,7 @@ def test_tls_without_trust_in_the_server_is_refused(
     zookeeper: ZooKeeperProcess, certificates: tuple[Path, Path], secure_port: int
 ) -> None:
     _, broker = certificates
-    wrong = Settings(
-        f"localhost:{secure_port}/x509", SESSION_MS, 1500, tls=Tls(str(broker), str(broker))
-    )
+    wrong = Settings(f"localhost:{secure_port}/x509", SESSION_MS, 1500, tls=_tls(broker, broker))
 
     async def scenario() -> None:
         with pytest.raises(ConfigError, match="no ZooKeeper has answered"):

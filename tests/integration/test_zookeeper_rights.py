@@ -20,8 +20,9 @@ from barnabas.cluster.store import (
     Set,
 )
 from barnabas.cluster.zookeeper import ZooKeeperStore
-from barnabas.cluster.zookeeper_settings import Settings, Tls
+from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
+from barnabas.security.tls_settings import TlsSettings
 from tests.kit import foreign
 from tests.kit.metadata_stores import SESSION_MS, data_of, opened
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
@@ -78,6 +79,15 @@ def test_no_password_is_logged(
     assert "geheim" not in caplog.text
 
 
+def _tls(trusted: Path | None = None, own: Path | None = None) -> TlsSettings:
+    return TlsSettings(
+        keystore_type="PEM",
+        keystore_location=str(own or ""),
+        truststore_type="PEM",
+        truststore_location=str(trusted or ""),
+    )
+
+
 def _certificate(directory: Path, name: str) -> Path:
     """A certificate that signs itself, with its key, in one file."""
     path = directory / f"{name}.pem"
@@ -104,10 +114,10 @@ def test_tls_both_ways(zookeeper: ZooKeeperProcess, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with zookeeper_proxy(zookeeper.port, context) as proxy:
             connect = f"localhost:{proxy.port}/tls"
-            both = Tls(str(theirs), str(ours))
+            both = _tls(theirs, ours)
             async with opened(Settings(connect, SESSION_MS, tls=both)) as store:
                 await store.commit([Create("/a")])
-            for wrong in (None, Tls(), Tls(str(theirs)), Tls(str(ours), str(ours))):
+            for wrong in (None, _tls(), _tls(theirs), _tls(ours, ours)):
                 with pytest.raises(ConfigError, match="no ZooKeeper has answered"):
                     await ZooKeeperStore.open(Settings(connect, SESSION_MS, 400, tls=wrong))
         async with opened(zookeeper.connect) as root:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,8 @@ from kazoo.retry import KazooRetry  # type: ignore[import-untyped]
 from barnabas.cluster.store import SessionState
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.config.zookeeper_keys import hosts_and_chroot
+from barnabas.errors import ConfigError
+from barnabas.security.tls_settings import TlsSettings
 
 _log = logging.getLogger(__name__)
 
@@ -109,9 +112,12 @@ class _Reply:
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     """kazoo's threads without the two that only call callbacks: ours are trivial."""
 
-    def __init__(self, host_timeout_s: float) -> None:
+    def __init__(self, host_timeout_s: float, tls: TlsSettings | None) -> None:
+        """Raises ConfigError if TLS is wanted and cannot be had."""
         super().__init__()
         self._host_timeout_s = host_timeout_s
+        self._tls = tls
+        self._context = None if tls is None else _context(tls)
 
     def start(self) -> None:
         self._running = True
@@ -146,9 +152,37 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             if any(ready) or is_over or left_s <= 0:
                 return ready
 
-    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        """Bound the time for one host that does not answer."""
-        return super().create_connection(*args, **{**kwargs, "timeout": self._host_timeout_s})
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, **_: Any
+    ) -> Any:
+        """Bound the time for one host that does not answer; TLS is ours, since kazoo's knows PEM
+        files alone."""
+        plain = super().create_connection(address, timeout=self._host_timeout_s)
+        if self._tls is None:
+            return plain
+        try:
+            return self._renewed(self._tls).wrap_socket(plain, server_hostname=hostname)
+        except BaseException:
+            plain.close()
+            raise
+
+    def _renewed(self, tls: TlsSettings) -> ssl.SSLContext:
+        """With the files as they are now; the last that could be used, if they cannot."""
+        assert self._context is not None
+        try:
+            self._context = _context(tls)
+        except ConfigError as error:
+            _log.error("the old certificates stay in use towards ZooKeeper: %s", error)
+        return self._context
+
+
+def _context(tls: TlsSettings) -> ssl.SSLContext:
+    from barnabas.security.tls import client_context  # few clusters need it
+
+    try:
+        return client_context(tls)
+    except ConfigError as error:
+        raise ConfigError(f"zookeeper.{error}") from None
 
 
 def _survived(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -298,14 +332,14 @@ def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> Kazo
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000
-    handler = _Handler(min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S))
+    host_timeout_s = min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S)
+    handler = _Handler(host_timeout_s, settings.tls)
     retry = KazooRetry(
         max_tries=-1,
         delay=_FIRST_RETRY_S,
         max_delay=_LAST_RETRY_S,
         sleep_func=handler.sleep_func,
     )
-    tls = settings.tls
     return KazooClient(
         hosts=hosts,
         timeout=session_s,
@@ -313,10 +347,5 @@ def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> Kazo
         connection_retry=retry,
         logger=logger,
         **_identity(settings),
-        use_ssl=tls is not None,
-        ca=tls.trusted or None if tls else None,
-        certfile=tls.own_certificate or None if tls else None,
-        keyfile=tls.own_certificate or None if tls else None,
-        keyfile_password=tls.password or None if tls else None,
-        check_hostname=tls is not None and tls.is_host_checked,
+        use_ssl=settings.tls is not None,
     )

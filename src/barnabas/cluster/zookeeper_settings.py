@@ -1,25 +1,16 @@
-"""The settings of the connection to ZooKeeper, checked before the first attempt.
-
-Certificates and keys are PEM files, since Python reads no other kind.
-"""
+"""The settings of the connection to ZooKeeper, checked before the first attempt."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.security.tls_settings import TlsSettings
 
-_PEM = "PEM"
-
-
-class Tls(NamedTuple):
-    """The encryption of the connection. Empty: the system's trust, or no own certificate."""
-
-    trusted: str = ""
-    own_certificate: str = ""  # one file, with the private key in it
-    password: str = ""  # of that key
-    is_host_checked: bool = True
+_TYPES = {".jks": "JKS", ".p12": "PKCS12", ".pfx": "PKCS12", ".pem": "PEM"}
+_VERSIONS = "TLSv1.2,TLSv1.3"
 
 
 class Settings(NamedTuple):
@@ -31,12 +22,12 @@ class Settings(NamedTuple):
     credentials: str = ""  # user:password
     uses_sasl: bool = False  # the credentials go by SASL DIGEST-MD5, not by the digest scheme
     is_protected: bool = False  # others may read created nodes, but not change them
-    tls: Tls | None = None
+    tls: TlsSettings | None = None
 
     @property
     def has_identity(self) -> bool:
         """Whether ZooKeeper can tell this client from others, so that it may own nodes."""
-        return bool(self.credentials or (self.tls is not None and self.tls.own_certificate))
+        return bool(self.credentials or (self.tls is not None and self.tls.keystore_location))
 
     def __repr__(self) -> str:
         """Without secrets, so that it may be logged."""
@@ -95,22 +86,41 @@ def _check_sasl(credentials: str) -> None:
         )
 
 
-def _tls_from(config: BrokerConfig) -> Tls:
-    check = config.str("zookeeper.ssl.endpoint.identification.algorithm")
-    return Tls(
-        _pem(config, "zookeeper.ssl.truststore.location", "zookeeper.ssl.truststore.type"),
-        _pem(config, "zookeeper.ssl.keystore.location", "zookeeper.ssl.keystore.type"),
-        config.str("zookeeper.ssl.keystore.password"),
-        check.upper() == "HTTPS",
+def _tls_from(config: BrokerConfig) -> TlsSettings:
+    key_store, key_type = _store(
+        config, "zookeeper.ssl.keystore.location", "zookeeper.ssl.keystore.type"
+    )
+    trust_store, trust_type = _store(
+        config, "zookeeper.ssl.truststore.location", "zookeeper.ssl.truststore.type"
+    )
+    password = config.str("zookeeper.ssl.keystore.password")
+    is_pem = key_type == "PEM"  # whose password is that of the key in it
+    versions = config.list("zookeeper.ssl.enabled.protocols")
+    if not versions and config.is_set("zookeeper.ssl.protocol"):
+        versions = [config.str("zookeeper.ssl.protocol")]
+    return TlsSettings(
+        keystore_type=key_type,
+        keystore_location=key_store,
+        keystore_password="" if is_pem else password,
+        key_password=password if is_pem else "",
+        truststore_type=trust_type,
+        truststore_location=trust_store,
+        truststore_password=config.str("zookeeper.ssl.truststore.password"),
+        enabled_protocols=",".join(versions) or _VERSIONS,
+        cipher_suites=",".join(config.list("zookeeper.ssl.cipher.suites")),
+        endpoint_identification_algorithm=config.str(
+            "zookeeper.ssl.endpoint.identification.algorithm"
+        ).lower(),
     )
 
 
-def _pem(config: BrokerConfig, location: str, kind: str) -> str:
-    path, type_name = config.str(location), config.str(kind)
-    is_pem = type_name.upper() == _PEM if type_name else path.lower().endswith(".pem")
-    if path and not is_pem:
+def _store(config: BrokerConfig, location: str, kind: str) -> tuple[str, str]:
+    """The file and the type of a store; without one ZooKeeper goes by the file's ending."""
+    path, given = config.str(location), config.str(kind).upper()
+    known = given or _TYPES.get(Path(path).suffix.lower(), "")
+    if path and not known:
         raise ConfigError(
-            f"{location}={path} is not declared as PEM: convert it (keytool -importkeystore, "
-            f"then openssl pkcs12), and set {kind}=PEM"
+            f"{location}={path}: its ending does not say what it is; set {kind} to JKS, PKCS12 or "
+            "PEM"
         )
-    return path
+    return path, known or "PEM"

@@ -55,24 +55,11 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
         "client.quota.callback.class": Claim("clients have quotas", _NO_POLICY),
         "alter.config.policy.class.name": Claim("a policy checks config changes", _NO_POLICY),
         "create.topic.policy.class.name": Claim("a policy checks new topics", _NO_POLICY),
-        "zookeeper.ssl.cipher.suites": Claim(
-            "ZooKeeper is reached by these ciphers only", _ZOOKEEPER_TLS
-        ),
         "zookeeper.ssl.crl.enable": Claim(
             "revoked certificates of ZooKeeper are refused", _ZOOKEEPER_TLS, ("false",)
         ),
-        "zookeeper.ssl.enabled.protocols": Claim(
-            "ZooKeeper is reached by these versions of TLS only",
-            "leave it out, which means TLSv1.2,TLSv1.3",
-            ("TLSv1.2", "TLSv1.2,TLSv1.3", "TLSv1.3,TLSv1.2"),
-        ),
         "zookeeper.ssl.ocsp.enable": Claim(
             "revoked certificates of ZooKeeper are refused", _ZOOKEEPER_TLS, ("false",)
-        ),
-        "zookeeper.ssl.protocol": Claim(
-            "ZooKeeper is reached by this version of TLS only",
-            "leave it out, which means TLSv1.2 or newer",
-            ("TLS", "TLSv1.2"),
         ),
     }
 )

@@ -38,15 +38,21 @@ _JAVAS = (
 
 _ZOOKEEPERS_TLS = (
     ("zookeeper.ssl.cipher.suites", "list", None, "", "Cipher suites towards ZooKeeper."),
-    ("zookeeper.ssl.crl.enable", "boolean", False, "", "Whether revocation lists are read."),
-    ("zookeeper.ssl.enabled.protocols", "list", None, "", "Versions of TLS towards ZooKeeper."),
-    ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether OCSP checks certificates."),
-    ("zookeeper.ssl.protocol", "string", "TLSv1.2", "", "Version of TLS towards ZooKeeper."),
+    ("zookeeper.ssl.enabled.protocols", "list", None, "",
+     "Versions of TLS towards ZooKeeper; unset: zookeeper.ssl.protocol, or TLSv1.2 and TLSv1.3."),
+    ("zookeeper.ssl.protocol", "string", "TLSv1.2", "",
+     "Version of TLS towards ZooKeeper, where enabled.protocols names none."),
     ("zookeeper.ssl.truststore.password", "password", None, "", "Password of that file."),
+)  # fmt: skip
+
+_REVOCATION = (
+    ("zookeeper.ssl.crl.enable", "boolean", False, "", "Whether revocation lists are read."),
+    ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether OCSP checks certificates."),
 )  # fmt: skip
 
 TLS_KEYS: dict[str, ConfigKey] = {
     **table(_TLS),
     **table(_JAVAS, "TLS is OpenSSL's here, by Python's ssl"),
-    **table(_ZOOKEEPERS_TLS, "Python's ssl decides this, and its files are PEM"),
+    **table(_ZOOKEEPERS_TLS),
+    **table(_REVOCATION, "no certificate of ZooKeeper is looked up in a revocation list"),
 }

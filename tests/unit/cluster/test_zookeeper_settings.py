@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from barnabas.cluster.zookeeper_settings import Settings, Tls, settings_from
+from barnabas.cluster.zookeeper_settings import Settings, settings_from
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.security.tls_settings import TlsSettings
 
 
 def _settings(**more: str) -> Settings:
@@ -43,26 +42,56 @@ def test_credentials_and_protection() -> None:
         assert "geheim" not in str(refused.value)
 
 
-def test_tls() -> None:
+def test_se_6_tls() -> None:
+    """Kafka's settings, whose types go by the files' endings where none is given."""
     ssl = "zookeeper_ssl_"
     on = {f"{ssl}client_enable": "true"}
-    assert _settings(**on).tls == Tls("", "", "", True)
+    assert _settings(**on).tls == TlsSettings(keystore_type="PEM", truststore_type="PEM")
     everything = {
         f"{ssl}truststore_location": "/ca.crt",
         f"{ssl}truststore_type": "pem",
         f"{ssl}keystore_location": "/own.pem",
         f"{ssl}keystore_password": "secret",
         f"{ssl}endpoint_identification_algorithm": "",
+        f"{ssl}enabled_protocols": "TLSv1.3",
+        f"{ssl}cipher_suites": "TLS_AES_128_GCM_SHA256",
     }
-    assert _settings(**on, **everything).tls == Tls("/ca.crt", "/own.pem", "secret", False)
+    tls = _settings(**on, **everything).tls
+    assert tls == TlsSettings(
+        keystore_type="PEM",
+        keystore_location="/own.pem",
+        key_password="secret",
+        truststore_type="PEM",
+        truststore_location="/ca.crt",
+        enabled_protocols="TLSv1.3",
+        cipher_suites="TLS_AES_128_GCM_SHA256",
+        endpoint_identification_algorithm="",
+    )
+    assert "secret" not in repr(tls)
     assert _settings(**everything).tls is None, "only if it is enabled"
 
 
-@pytest.mark.parametrize("store", ["keystore", "truststore"])
-def test_files_of_java_are_refused(store: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "kind", "expected"),
+    [
+        ("/own.jks", "", "JKS"),
+        ("/own.P12", "", "PKCS12"),
+        ("/own", "pkcs12", "PKCS12"),
+        ("/own.jks", "PEM", "PEM"),
+    ],
+)
+def test_se_6_the_type_of_a_store(path: str, kind: str, expected: str) -> None:
+    given = {"zookeeper_ssl_keystore_location": path, "zookeeper_ssl_keystore_password": "p"}
+    tls = _settings(zookeeper_ssl_client_enable="true", zookeeper_ssl_keystore_type=kind, **given)
+    assert tls.tls is not None and tls.tls.keystore_type == expected
+    is_pem = expected == "PEM"
+    passwords = (tls.tls.keystore_password, tls.tls.key_password)
+    assert passwords == (("", "p") if is_pem else ("p", ""))
+
+
+def test_a_store_of_an_unknown_type_is_refused() -> None:
     """UX-3: with the words that help."""
-    location = f"zookeeper.ssl.{store}.location"
-    jks = {location: "/etc/kafka.jks", "zookeeper.ssl.client.enable": "true"}
-    for kind in ({}, {f"zookeeper.ssl.{store}.type": "JKS"}):
-        with pytest.raises(ConfigError, match=re.escape(f"{location}=/etc/kafka.jks") + ".*=PEM"):
-            _settings(**{**jks, **kind})
+    on = {"zookeeper_ssl_client_enable": "true"}
+    for store in ("keystore", "truststore"):
+        with pytest.raises(ConfigError, match=rf"{store}\.location=/own: .*{store}\.type to JKS"):
+            _settings(**on, **{f"zookeeper_ssl_{store}_location": "/own"})

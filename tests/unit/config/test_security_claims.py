@@ -32,6 +32,8 @@ HONOURED = """
     sasl.server.max.receive.size
     zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
     zookeeper.ssl.truststore.location zookeeper.ssl.truststore.type
+    zookeeper.ssl.truststore.password zookeeper.ssl.cipher.suites zookeeper.ssl.enabled.protocols
+    zookeeper.ssl.protocol
     ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
     ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.key.password
     ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
@@ -54,7 +56,6 @@ HARMLESS = """
     sasl.oauthbearer.token.endpoint.url
     ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
     ssl.trustmanager.algorithm
-    zookeeper.ssl.truststore.password
 """
 """They refine TLS, log-ins, tokens or an authorizer, each of which is refused where it is asked."""
 
@@ -64,8 +65,6 @@ def promise_of(name: str) -> str:
     return {
         "zookeeper.ssl.crl.enable": "true",
         "zookeeper.ssl.ocsp.enable": "TRUE",
-        "zookeeper.ssl.enabled.protocols": "TLSv1.3",
-        "zookeeper.ssl.protocol": "TLSv1.3",
     }.get(name, "com.example.Anything")
 
 

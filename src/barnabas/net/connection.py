@@ -29,7 +29,7 @@ _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger 
 _SMALL_BYTES = 16 * 1024  # of an incomplete frame: a larger part stays where it is
 _GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
 _FRAMES_PER_TURN = 256  # of one connection, while others wait: some three milliseconds
-_READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
+_READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 

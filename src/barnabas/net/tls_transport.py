@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.net.connection import Connection
 
 _SCRATCH_BYTES = 256 * 1024
-_WRITE_BYTES = 256 * 1024  # encrypted at once: the largest that the shared BIO grows to
+_WRITE_BYTES = 64 * 1024  # encrypted at once; more than 128 KiB, and malloc asks the kernel for it
 _HANDSHAKE_RECORD = 0x16
 _UNKNOWN = -1  # size of the buffer that is asked for
 
@@ -243,12 +243,14 @@ class TlsTransport(asyncio.BufferedProtocol):
             buffer = self._protocol.get_buffer(_UNKNOWN)
             filled, size = 0, len(buffer)
             try:
+                # Some clients send records of 4 KiB: each turn of this costs.
+                read: Callable[[int, memoryview], int] = self._ssl.read  # type: ignore[assignment]
                 while filled < size:
-                    count = self._ssl.read(size - filled, buffer[filled:])
+                    count = read(size - filled, buffer[filled:])
                     if not count:
                         is_end = True
                         break
-                    filled += cast(int, count)
+                    filled += count
                     if not (incoming.pending or self._ssl.pending()):
                         break  # cheaper than the exception that the next read would raise
             except ssl.SSLWantReadError:

@@ -137,8 +137,6 @@ class TlsTransport(asyncio.BufferedProtocol):
         received = _scratch.received[:nbytes]
         if not self._is_open:
             self._received_early(bytes(received))
-        elif self._is_paused:
-            self._held += received
         else:
             self._decrypt(received)
 

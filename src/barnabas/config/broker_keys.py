@@ -101,15 +101,18 @@ def key_of(name: str) -> ConfigKey:
     `listener.name.<listener>.<key>` is read like `<key>`. A plug-in's setting is unknown, so its
     value is never shown.
     """
+    key = _EFFECTIVE.get(name)
+    if key is not None:
+        return key
+    from barnabas.config.dynamic_keys import THROTTLES
+
+    if name in THROTTLES:  # which every start reads: not behind the rare ones
+        return THROTTLES[name]
     key = BROKER_KEYS.get(name)
     if key is not None:
         return key
     if not name.startswith(_PREFIXES):
-        from barnabas.config.dynamic_keys import THROTTLES
-
-        if name not in THROTTLES:
-            raise unknown_key(name, BROKER_KEYS, "broker")
-        return THROTTLES[name]
+        raise unknown_key(name, BROKER_KEYS, "broker")
     if name.startswith(_LISTENER):
         base = name.split(".", 3)[-1]
         found = BROKER_KEYS.get(base) or BROKER_KEYS.get(base.partition(".")[2])

@@ -33,7 +33,8 @@ from barnabas.broker.node import Node
 from barnabas.broker.parts import Bound, Ground, Parts
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams, system_seams
-from barnabas.broker.security.authorization import AllowAll, Authorizer, open_authorizer
+from barnabas.broker.security.authorization import AllowAll, Authorizer
+from barnabas.broker.security.authorizer_choice import open_authorizer
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import MetadataStore

@@ -16,8 +16,7 @@ from barnabas.security.acl_binding import parse_principal, pascal_name
 from barnabas.security.acl_rules import AclRules
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Context
-    from barnabas.broker.security.authorization import Needs
+    from barnabas.broker.security.authorization import Asking, Needs
     from barnabas.clock import Clock, Random
     from barnabas.cluster.store import MetadataStore
     from barnabas.config import BrokerConfig
@@ -48,7 +47,7 @@ class AclAuthorizer:
         self.acls = AclStore(store, self._rules, self._decisions.clear, clock, random)
 
     def allows(
-        self, context: Context, needs: Needs, resource_name: str, *, is_audited: bool = True
+        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
     ) -> bool:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
@@ -63,7 +62,7 @@ class AclAuthorizer:
             _log_decision(context, needs, f"LITERAL:{resource_name}", answer)
         return answer
 
-    def allows_somewhere(self, context: Context, needs: Needs) -> bool:
+    def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
         client = context.client
         question = (client.principal, client.address, needs)
         answer = self._decisions.get(question)
@@ -107,7 +106,7 @@ def java_host(address: str) -> str:
     return f"{groups}{percent}{scope}"
 
 
-def _log_decision(context: Context, needs: Needs, resource: str, is_allowed: bool) -> None:
+def _log_decision(context: Asking, needs: Needs, resource: str, is_allowed: bool) -> None:
     level = logging.DEBUG if is_allowed else logging.INFO
     if not _audit.isEnabledFor(level):
         return

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from barnabas.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Context
+    from barnabas.broker.network.client_connection import ClientConnection
     from barnabas.broker.security.acl_store import AclStore
-    from barnabas.clock import Clock, Random
-    from barnabas.cluster.store import MetadataStore
-    from barnabas.config import BrokerConfig
+    from barnabas.protocol.api import Api
 
 
 class Needs(NamedTuple):
@@ -86,6 +84,16 @@ REQUIRED: dict[str, Needs | None] = {
 }
 
 
+class Asking(Protocol):
+    """A request, as far as an authorizer looks at it."""
+
+    @property
+    def client(self) -> ClientConnection: ...
+
+    @property
+    def api(self) -> Api: ...
+
+
 class Authorizer(Protocol):
     """Decides on one operation."""
 
@@ -95,7 +103,7 @@ class Authorizer(Protocol):
         ...
 
     def allows(
-        self, context: Context, needs: Needs, resource_name: str, *, is_audited: bool = True
+        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
     ) -> bool:
         """Whether the client of a request may do this.
 
@@ -104,7 +112,7 @@ class Authorizer(Protocol):
         """
         ...
 
-    def allows_somewhere(self, context: Context, needs: Needs) -> bool:
+    def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
         """Whether there may be a resource of this type on which the client may do this."""
         ...
 
@@ -115,26 +123,9 @@ class AllowAll:
     acls = None
 
     def allows(
-        self, context: Context, needs: Needs, resource_name: str, *, is_audited: bool = True
+        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
     ) -> bool:
         return True
 
-    def allows_somewhere(self, context: Context, needs: Needs) -> bool:
+    def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
         return True
-
-
-async def open_authorizer(
-    config: BrokerConfig, store: MetadataStore, clock: Clock, random: Random
-) -> Authorizer:
-    """The authorizer of a broker with these settings, with its rules read.
-
-    Raises ConfigError, and MetadataError or CorruptData if the rules cannot be read whole: nobody
-    is served without them.
-    """
-    if not (config.is_set("authorizer.class.name") and config.str("authorizer.class.name")):
-        return AllowAll()
-    from barnabas.broker.security.acl_authorizer import AclAuthorizer  # few brokers have it
-
-    authorizer = AclAuthorizer(config, store, clock, random)
-    await authorizer.acls.open()
-    return authorizer

@@ -29,10 +29,11 @@ BROKER_FOLDERS = tuple(
 UNREPEATABLE = {"wait", "as_completed", "TaskGroup"}
 
 CLOCKS = {"time", "random", "uuid", "secrets", "datetime"}
-# The entry of a real process measures its own start, and passwords and certificates are made before
-# a broker begins; nothing in them is simulated.
+# The entry of a real process measures its own start, passwords and certificates are made before a
+# broker begins, and quotas of time are about this machine's; nothing in them is simulated.
 NOT_SIMULATED = {
     "src/barnabas/broker/main.py",
+    "src/barnabas/broker/quotas/counted_request.py",
     "src/barnabas/broker/security/secure_setup.py",
 }
 # Converts UUIDs that are given, and makes none.

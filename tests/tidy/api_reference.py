@@ -82,6 +82,7 @@ PAGES = (
         "Reads and changes what is in a cluster.",
         (
             Item("client/admin/admin.py", "Admin"),
+            _admin("acl_admin", "AclAdmin", "Rules of access control"),
             _admin("group_admin", "GroupAdmin", "Groups and their offsets"),
             _admin("partition_admin", "PartitionAdmin", "Elections and reassignments"),
             _admin("replica_admin", "ReplicaAdmin", "Replicas"),

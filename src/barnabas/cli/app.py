@@ -36,6 +36,7 @@ _COMMANDS = {
     "transactions": "List and describe transactions, and abort those that hang.",
     "records": "Delete the oldest records of partitions.",
     "configs": "Show and change the configs of topics and brokers.",
+    "acls": "Add, list, remove and explain the rules of access control.",
     "users": "Add, list and delete the users that log in, and change passwords.",
     "metadata": "Read, protect or import the metadata tree.",
     "dump": "Print or check the files of a log directory.",

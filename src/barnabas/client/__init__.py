@@ -27,9 +27,21 @@ if TYPE_CHECKING:
     from barnabas.client.producer.delivery import Delivery, RecordMetadata
     from barnabas.client.producer.producer import Producer
     from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
+    from barnabas.security.acl import Operation, ResourceType
+    from barnabas.security.acl_binding import (
+        AclBinding,
+        AclEntry,
+        AclFilter,
+        Pattern,
+        PatternType,
+        PermissionType,
+    )
     from barnabas.types import TopicPartition
 
 __all__ = [
+    "AclBinding",
+    "AclEntry",
+    "AclFilter",
     "Admin",
     "BatchDelivery",
     "ConfigOperation",
@@ -41,10 +53,15 @@ __all__ = [
     "NewTopic",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
+    "Operation",
+    "Pattern",
+    "PatternType",
+    "PermissionType",
     "Producer",
     "ProducerRecord",
     "RebalanceListener",
     "RecordMetadata",
+    "ResourceType",
     "SyncAdmin",
     "SyncConsumer",
     "SyncProducer",
@@ -76,6 +93,14 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "TopicPartition": "barnabas.types",
         "UserScramCredentialDeletion": "barnabas.client.admin.scram_admin",
         "UserScramCredentialUpsertion": "barnabas.client.admin.scram_admin",
+        "AclBinding": "barnabas.security.acl_binding",
+        "AclEntry": "barnabas.security.acl_binding",
+        "AclFilter": "barnabas.security.acl_binding",
+        "Operation": "barnabas.security.acl",
+        "Pattern": "barnabas.security.acl_binding",
+        "PatternType": "barnabas.security.acl_binding",
+        "PermissionType": "barnabas.security.acl_binding",
+        "ResourceType": "barnabas.security.acl",
     }
 )
 

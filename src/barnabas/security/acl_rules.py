@@ -32,7 +32,7 @@ from barnabas.security.prefixes import Prefixes
 _NO_ENTRIES: frozenset[AclEntry] = frozenset()
 _ALL_BIT = 1 << Operation.ALL
 
-_IMPLIED_BY = {
+IMPLIED_BY = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
@@ -40,7 +40,7 @@ _IMPLIED_BY = {
 
 def allowing(operation: Operation) -> tuple[Operation, ...]:
     """The operations of which an ALLOW allows this one too."""
-    return (operation, Operation.ALL, *_IMPLIED_BY.get(operation, ()))
+    return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
 _ALLOWING = {each: sum(1 << other for other in allowing(each)) for each in Operation}

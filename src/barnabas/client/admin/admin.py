@@ -17,6 +17,7 @@ from typing import NamedTuple, Unpack, overload
 
 from barnabas.client import arguments
 from barnabas.client.admin import admin_arguments
+from barnabas.client.admin.acl_admin import AclAdmin
 from barnabas.client.admin.admin_arguments import ConfigOperations, ConfigText, Names
 from barnabas.client.admin.configs import (
     BROKER,
@@ -177,7 +178,9 @@ class LogDirDescription(NamedTuple):
     usable_bytes: int
 
 
-class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, ScramAdmin, TokenAdmin, TransactionAdmin):
+class Admin(
+    AclAdmin, GroupAdmin, PartitionAdmin, ReplicaAdmin, ScramAdmin, TokenAdmin, TransactionAdmin
+):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 
     Options are those of every client (see `ClientOptions`). Where a method takes names or

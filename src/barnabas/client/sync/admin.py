@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
+from barnabas.client.admin.acl_admin import AclFilters, Acls
 from barnabas.client.admin.admin import (
     Admin,
     ClusterDescription,
@@ -32,6 +33,7 @@ from barnabas.client.offsets import OffsetAndTimestamp
 from barnabas.client.sync.blocking import BlockingClient
 from barnabas.client.sync.documentation import documented_by
 from barnabas.errors import KafkaError
+from barnabas.security.acl_binding import AclBinding, AclFilter
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -213,6 +215,17 @@ class SyncAdmin(BlockingClient[Admin]):
 
     def delete_group_offsets(self, group_id: str, partitions: Partitions) -> None:
         self._thread.run(self._client.delete_group_offsets(group_id, partitions))
+
+    # ---- rules ----
+
+    def create_acls(self, acls: Acls) -> None:
+        self._thread.run(self._client.create_acls(acls))
+
+    def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
+        return self._thread.run(self._client.describe_acls(wanted))
+
+    def delete_acls(self, filters: AclFilters) -> list[AclBinding]:
+        return self._thread.run(self._client.delete_acls(filters))
 
     # ---- credentials ----
 

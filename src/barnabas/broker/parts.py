@@ -252,7 +252,7 @@ class NetworkParts:
             [each.check for each in self.tls],
         )
         quotas = ClientQuotas(config.value, clock)
-        stored_quotas = StoredQuotas(store, quotas)
+        stored_quotas = StoredQuotas(store, quotas, self.connections.ip_quotas)
         for kind in stored_quotas.kinds:
             self.dynamic_config.follow(kind, stored_quotas)
         self.endpoints, auto_advertised = advertised_endpoints(

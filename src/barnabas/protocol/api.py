@@ -149,6 +149,8 @@ INCREMENTAL_ALTER_CONFIGS: Final = Api(44, "IncrementalAlterConfigs", (0, 1), 1)
 ALTER_PARTITION_REASSIGNMENTS: Final = Api(45, "AlterPartitionReassignments", (0, 0), 0)
 LIST_PARTITION_REASSIGNMENTS: Final = Api(46, "ListPartitionReassignments", (0, 0), 0)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", (0, 0), NEVER)
+DESCRIBE_CLIENT_QUOTAS: Final = Api(48, "DescribeClientQuotas", (0, 1), 1)
+ALTER_CLIENT_QUOTAS: Final = Api(49, "AlterClientQuotas", (0, 1), 1)
 DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(50, "DescribeUserScramCredentials", (0, 0), 0)
 ALTER_USER_SCRAM_CREDENTIALS: Final = Api(51, "AlterUserScramCredentials", (0, 0), 0)
 ALTER_PARTITION: Final = Api(56, "AlterPartition", (0, 3), 0)
@@ -210,6 +212,8 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             ALTER_PARTITION_REASSIGNMENTS,
             LIST_PARTITION_REASSIGNMENTS,
             OFFSET_DELETE,
+            DESCRIBE_CLIENT_QUOTAS,
+            ALTER_CLIENT_QUOTAS,
             DESCRIBE_USER_SCRAM_CREDENTIALS,
             ALTER_USER_SCRAM_CREDENTIALS,
             ALTER_PARTITION,

@@ -30,6 +30,7 @@ from barnabas.broker.configs.config_rules import (
     tell_changes,
     unusable,
 )
+from barnabas.broker.configs.entity_nodes import write_operations
 from barnabas.cluster import config_changes, layout
 from barnabas.cluster.loading import children, load_topic_config
 from barnabas.cluster.store import (
@@ -41,6 +42,7 @@ from barnabas.cluster.store import (
     MetadataStore,
     NodeExists,
     NoNode,
+    NotEmpty,
     Operation,
     SessionExpired,
     SessionState,
@@ -249,6 +251,14 @@ class DynamicConfig:
         except CorruptData:
             raise InvalidConfig(f"the settings of user {user!r} cannot be read") from None
 
+    async def alter_entity(self, entity: str, edit: Edit, *, validate_only: bool = False) -> None:
+        """Change what a user, a client id or an address is configured with, by its path below
+        `/config`; returns when it is in force here.
+
+        An edit must leave alone what it does not know. Raises whatever `edit` raises.
+        """
+        await self._alter(entity, edit, None, validate_only, is_kept_empty=False)
+
     def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
         """Raises ConfigError if the broker, or one of its topics, could not live with it."""
         now = self._config.value
@@ -266,11 +276,18 @@ class DynamicConfig:
                     raise
 
     async def _alter(
-        self, entity: str, decide: Edit, guard: str | None, validate_only: bool
+        self,
+        entity: str,
+        decide: Edit,
+        guard: str | None,
+        validate_only: bool,
+        *,
+        is_kept_empty: bool = True,
     ) -> dict[str, str]:
         """Write what `decide` makes of the entity's settings, while the node `guard` stays.
 
-        Returns what is new among them; nothing if it was only to be validated.
+        `is_kept_empty`: the node stays when nothing is set any more. Returns what is new among
+        them; nothing if it was only to be validated.
         """
         path = config_changes.config_path(entity)
         for _ in range(_ATTEMPTS):
@@ -287,17 +304,22 @@ class DynamicConfig:
             if validate_only:
                 return {}
             data = layout.encode_config(wanted)
-            operations += [
-                Create(path, data) if node is None else Set(path, data, node.version),
+            if is_kept_empty:
+                operations.append(
+                    Create(path, data) if node is None else Set(path, data, node.version)
+                )
+            else:
+                operations += await write_operations(self._store, entity, node, wanted)
+            operations.append(
                 Create(
                     config_changes.CHANGE_PREFIX,
                     config_changes.encode_change(entity),
                     sequential=True,
-                ),
-            ]
+                )
+            )
             try:
                 await self._store.commit(operations)
-            except (BadVersion, NodeExists, NoNode):
+            except (BadVersion, NodeExists, NoNode, NotEmpty):
                 continue  # another one was faster: what it wrote is to be edited now
             except MetadataError as error:
                 raise UnknownServerError(f"the metadata store does not answer: {error}") from error

@@ -7,6 +7,7 @@ from collections import Counter
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
 from barnabas.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicAuthorizationFailed
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -14,6 +15,8 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+
+_STRICT_QUOTA = 3  # KIP-599
 
 
 def handle(context: Context, request: CreatePartitionsRequest) -> Outcome:
@@ -24,6 +27,7 @@ async def _create_all(
     context: Context, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
+    quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
     results = []
     for topic in {topic.name: topic for topic in request.topics}.values():
         result = CreatePartitionsTopicResult(name=topic.name)
@@ -32,11 +36,27 @@ async def _create_all(
                 raise InvalidRequest("Duplicate topic in request.")
             if not context.allowed(topic.name):
                 raise TopicAuthorizationFailed(f"not allowed to alter {topic.name}")
+            if quota.is_limited and not request.validate_only:
+                await _check_quota(context, topic, quota)
             await _create(context, topic, request)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)
         results.append(result)
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(throttle_time_ms=quota.throttle_ms, results=results)
+
+
+async def _check_quota(
+    context: Context, topic: CreatePartitionsTopic, quota: MutationQuota
+) -> None:
+    """Raises ThrottlingQuotaExceeded; an invalid request, which raises its own, does not count."""
+    assignments = topic.assignments
+    await context.node.controller.create_partitions(
+        topic.name,
+        topic.count,
+        None if assignments is None else [each.broker_ids for each in assignments],
+        validate_only=True,
+    )
+    quota.take(topic.count - len(context.node.image.topics[topic.name].partitions))
 
 
 async def _create(

@@ -9,6 +9,7 @@ from barnabas.broker.configs.effective_config import topic_configs
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
 from barnabas.controller.topics import NewTopic
@@ -34,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 _BROKER_DEFAULT = -1
 _TELLS_CONFIGS = 5  # KIP-525
+_STRICT_QUOTA = 6  # KIP-599
 _KRAFTS_OWN = "__cluster_metadata"
 
 
@@ -54,16 +56,41 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
             outcomes.append(_wanted(context, topic))
         except KafkaError as error:
             outcomes.append(error)
+    quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
+    if quota.is_limited and not request.validate_only:
+        outcomes = await _within_quota(context, quota, outcomes)
     wanted = [each for each in outcomes if isinstance(each, NewTopic)]
     if wanted:
         made = iter(await _create(context, request, wanted))
         outcomes = [next(made) if isinstance(each, NewTopic) else each for each in outcomes]
     return CreateTopicsResponse(
+        throttle_time_ms=quota.throttle_ms,
         topics=[
             _result(context, topic, outcome)
             for topic, outcome in zip(request.topics, outcomes, strict=True)
-        ]
+        ],
     )
+
+
+async def _within_quota(
+    context: Context, quota: MutationQuota, outcomes: list[TopicImage | NewTopic | KafkaError]
+) -> list[TopicImage | NewTopic | KafkaError]:
+    """Refuse topics for which the client's quota has no room; invalid ones do not count."""
+    wanted = [each for each in outcomes if isinstance(each, NewTopic)]
+    checked = iter(await context.node.controller.create_topics(wanted, validate_only=True))
+    judged: list[TopicImage | NewTopic | KafkaError] = []
+    for each in outcomes:
+        outcome = each
+        if isinstance(each, NewTopic):
+            found = next(checked)
+            try:
+                if isinstance(found, KafkaError):
+                    raise found
+                quota.take(len(found.partitions))
+            except KafkaError as error:
+                outcome = error
+        judged.append(outcome)
+    return judged
 
 
 async def _create(

@@ -8,11 +8,13 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
 from barnabas.errors import (
     InvalidRequest,
     KafkaError,
     NotController,
     RequestTimedOut,
+    ThrottlingQuotaExceeded,
     TopicAuthorizationFailed,
     TopicDeletionDisabled,
     UnknownTopicId,
@@ -28,6 +30,7 @@ from barnabas.security.acl import Operation, ResourceType
 
 _BY_NAME_OR_ID = 6
 _KNOWS_DISABLED = 3
+_STRICT_QUOTA = 5  # KIP-599
 _NO_TOPIC_ID = bytes(16)
 
 
@@ -63,13 +66,16 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
 async def _delete_all(
     context: Context, wanted: list[DeleteTopicState], timeout_ms: int
 ) -> DeleteTopicsResponse:
-    image = context.node.image
+    image, quota = context.node.image, mutation_quota(context, strict_from=_STRICT_QUOTA)
     results = []
     deleted: dict[str, list[DeletableTopicResult]] = {}
     for each in wanted:
         is_by_id = each.topic_id != _NO_TOPIC_ID
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
-        result = _result(name, each.topic_id, _why_not(context, name, is_by_id=is_by_id))
+        refusal = _why_not(context, name, is_by_id=is_by_id)
+        if refusal is None and name is not None and name not in deleted:
+            refusal = _exceeded(quota, len(image.topics[name].partitions))
+        result = _result(name, each.topic_id, refusal)
         if result.error_code == 0:
             assert name is not None
             deleted.setdefault(name, []).append(result)
@@ -81,7 +87,15 @@ async def _delete_all(
         for same, outcome in zip(deleted.values(), outcomes, strict=True):
             for result in same:
                 _set_error(result, outcome)
-    return DeleteTopicsResponse(responses=results)
+    return DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=results)
+
+
+def _exceeded(quota: MutationQuota, partitions: int) -> KafkaError | None:
+    try:
+        quota.take(partitions)
+    except ThrottlingQuotaExceeded as error:
+        return error
+    return None
 
 
 def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaError | None:

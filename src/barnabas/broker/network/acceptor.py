@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_MOST_THROTTLED = 1_000  # connections kept before they are closed: each takes a descriptor
 _PER_WAKE = 64  # then other sockets have their turn
 _PAUSE_AFTER_ERROR_MS = 1000  # out of descriptors: the next attempt would fail as well
 
@@ -45,6 +46,7 @@ class Acceptor:
         self._is_accepting = False
         self._timer: asyncio.TimerHandle | None = None
         self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in their order
+        self._throttled: dict[socket.socket, asyncio.TimerHandle] = {}  # until they are closed
         self._is_closed = False
         self._has_failed = False  # and that has been logged
         connections.when_freed(self._freed)
@@ -63,6 +65,10 @@ class Acceptor:
             self._timer.cancel()
         for task in self._adopting:
             task.cancel()
+        for accepted, timer in self._throttled.items():
+            timer.cancel()
+            accepted.close()
+        self._throttled.clear()
         self._socket.close()
 
     def _freed(self) -> None:
@@ -102,6 +108,10 @@ class Acceptor:
             _log.info("connection refused: %s", refusal)
             accepted.close()
             return
+        throttle_ms = self._connections.throttle_ms(host)
+        if throttle_ms:
+            self._close_later(accepted, throttle_ms)
+            return
         self._connections.opened(self._listener, host)
         accepted.setblocking(False)
         # A peer whose machine has failed sends nothing, not even a FIN: the kernel's probes tell.
@@ -110,6 +120,20 @@ class Acceptor:
         task = self._loop.create_task(self._adopt(accepted, address))
         self._adopting[task] = None
         task.add_done_callback(self._adopting.pop)
+
+    def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
+        """Keep a connection of an address that opens them too fast, unread, for that time."""
+        if len(self._throttled) >= _MOST_THROTTLED:
+            oldest = next(iter(self._throttled))
+            self._throttled.pop(oldest).cancel()
+            oldest.close()
+        self._throttled[accepted] = self._loop.call_later(
+            throttle_ms / 1000, self._close_throttled, accepted
+        )
+
+    def _close_throttled(self, accepted: socket.socket) -> None:
+        del self._throttled[accepted]
+        accepted.close()
 
     async def _adopt(self, accepted: socket.socket, address: Address) -> None:
         connection = self._router.accept(address)

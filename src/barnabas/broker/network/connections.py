@@ -3,6 +3,7 @@
     max.connections.per.ip (.overrides)    refused: the connection is closed at once
     max.connections, of all or a listener  not accepted until another one closes
     max.connection.creation.rate           not accepted before its time
+    connection_creation_rate of an address accepted, and closed late and unread
     RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
 
 Counts and decides only; acceptors act on it, and are called back when a connection has closed.
@@ -15,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from barnabas.broker.network.complaints import Complaints
+from barnabas.broker.quotas.ip_quotas import IpQuotas
+from barnabas.broker.quotas.rate import Windows
 from barnabas.broker.runtime.descriptors import Descriptors, plenty
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
@@ -46,6 +49,9 @@ class Connections:
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
         self._freed: list[Callable[[], None]] = []
         self.complaints = Complaints(_log, clock)
+        self.ip_quotas = IpQuotas(
+            Windows(config.int("quota.window.num"), 1_000 * config.int("quota.window.size.seconds"))
+        )
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
@@ -96,6 +102,13 @@ class Connections:
         if self._by_host[host] < limit:
             return None
         return f"{host} has {limit} connections already, the limit of max.connections.per.ip"
+
+    def throttle_ms(self, host: str) -> int:
+        """How long a connection that comes too fast for its address is kept before it is closed;
+        0 if it may be served."""
+        if not self.ip_quotas.is_active:
+            return 0
+        return self.ip_quotas.throttle_ms(host, self._clock.monotonic_ms())
 
     def opened(self, listener: str, host: str) -> None:
         self._by_listener[listener] += 1

@@ -10,32 +10,38 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.quotas.client_quotas import FETCH, KINDS, PRODUCE
-from barnabas.broker.quotas.entity import CLIENTS, IPS, USERS, entity_of
+from barnabas.broker.quotas.entity import CLIENTS, IPS, USERS, decoded, entity_of
+from barnabas.broker.quotas.ip_quotas import CONNECTION_RATE
+from barnabas.broker.quotas.quota_filter import CLIENT_ID, IP, USER
 from barnabas.cluster import layout
-from barnabas.cluster.config_changes import config_path
+from barnabas.cluster.config_changes import DEFAULT, config_path
 from barnabas.errors import CorruptData
 
 if TYPE_CHECKING:
     from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.broker.quotas.ip_quotas import IpQuotas
     from barnabas.cluster.store import MetadataStore, Znode
 
 _log = logging.getLogger(__name__)
 
-_WHOLE = (PRODUCE, FETCH)  # numbers of bytes, which Kafka reads as whole ones
+_WHOLE = (PRODUCE, FETCH, CONNECTION_RATE)  # which Kafka reads as whole numbers
+_KINDS = (*KINDS, CONNECTION_RATE)
+_TYPES = {USERS: USER, CLIENTS: CLIENT_ID, IPS: IP}
 
 
 class StoredQuotas:
-    """Brings into force what the tree holds for users and client ids."""
+    """Brings into force what the tree holds for users, client ids and addresses."""
 
-    kinds = (USERS, CLIENTS)
+    kinds = (USERS, CLIENTS, IPS)
 
-    def __init__(self, store: MetadataStore, quotas: ClientQuotas) -> None:
+    def __init__(self, store: MetadataStore, quotas: ClientQuotas, ip_quotas: IpQuotas) -> None:
         self._store = store
         self._quotas = quotas
+        self._ip_quotas = ip_quotas
 
     async def load(self) -> None:
         """Bring all quotas into force."""
-        for path, node in await entity_nodes(self._store):
+        for path, node in await _nodes(self._store):
             self._apply(path, node)
 
     async def changed(self, path: str) -> None:
@@ -43,42 +49,73 @@ class StoredQuotas:
         self._apply(path, await self._store.read(config_path(path)))
 
     def _apply(self, path: str, node: Znode | None) -> None:
-        entity = entity_of(path)
-        if entity is None:
-            _log.error("a quota was changed for %s, which is no user and no client id", path)
-            return
         try:
-            stored = {} if node is None else layout.decode_config(config_path(path), node.data)
+            limits = _quotas_of(path, node)
         except CorruptData as error:
             _log.error("quotas of %s stay as they were: %s", path, error)
             return
-        limits = _limits_of(path, stored)
-        if limits or self._quotas.has(entity):
+        kind, _, name = path.partition("/")
+        if kind == IPS:
+            self._apply_to_address(name, limits.get(CONNECTION_RATE))
+            return
+        entity = entity_of(path)
+        if entity is None:
+            _log.error("quotas of %s are left out: it is no user and no client id", path)
+        elif limits or self._quotas.has(entity):
             _log.info("quotas of %s: %s", path, limits or "none")
-            self._quotas.set(entity, limits)
+            self._quotas.set(entity, {kind: limits[kind] for kind in KINDS if kind in limits})
 
+    def _apply_to_address(self, name: str, limit: float | None) -> None:
+        from ipaddress import ip_address  # few brokers need it
 
-def _limits_of(path: str, stored: Mapping[str, str]) -> dict[str, float]:
-    limits = {}
-    for kind in KINDS:
-        text = stored.get(kind)
-        if text is None:
-            continue
         try:
-            limit = float(int(text)) if kind in _WHOLE else float(text)
+            address = DEFAULT if name == DEFAULT else str(ip_address(decoded(name) or ""))
         except ValueError:
-            limit = float("nan")
-        if limit != limit:
-            _log.error("%s=%s of %s is not a number, and left out", kind, text, path)
+            _log.error("quotas of ips/%s are left out: it is no IP address", name)
+            return
+        _log.info("connections per second of ips/%s: %s", name, "any" if limit is None else limit)
+        self._ip_quotas.set(address, limit)
+
+
+async def quotas_in(
+    store: MetadataStore,
+) -> list[tuple[dict[str, str | None], dict[str, float]]]:
+    """All entities that have quotas, by the types and names of their parts, and their quotas."""
+    found = []
+    for path, node in await _nodes(store):
+        quotas = _quotas_of(path, node)
+        if quotas:
+            words = path.split("/")
+            kinds_and_names = zip(words[::2], words[1::2], strict=True)
+            found.append(({_TYPES[kind]: decoded(name) for kind, name in kinds_and_names}, quotas))
+    return found
+
+
+def _quotas_of(path: str, node: Znode | None) -> dict[str, float]:
+    """The quotas of a node; raises CorruptData if it cannot be read."""
+    if node is None:
+        return {}
+    stored = layout.decode_config(config_path(path), node.data)
+    return _numbers_of(path, {key: stored[key] for key in _KINDS if key in stored})
+
+
+def _numbers_of(path: str, quotas: Mapping[str, str]) -> dict[str, float]:
+    numbers = {}
+    for key, text in quotas.items():
+        try:
+            number = float(int(text)) if key in _WHOLE else float(text)
+        except ValueError:
+            number = float("nan")
+        if number != number:
+            _log.error("%s=%s of %s is not a number, and left out", key, text, path)
         else:
-            limits[kind] = limit
-    return limits
+            numbers[key] = number
+    return numbers
 
 
-async def entity_nodes(store: MetadataStore, *, ips: bool = False) -> list[tuple[str, Znode]]:
-    """All users, client ids and both (or all addresses) that have a node, by their path."""
-    tops = (IPS,) if ips else (USERS, CLIENTS)
-    found = await _below(store, tops)
+async def _nodes(store: MetadataStore) -> list[tuple[str, Znode]]:
+    """The nodes of all users, client ids, both, and addresses, by their path below `/config`."""
+    found = await _below(store, (USERS, CLIENTS, IPS))
     users = [path for path, node in found if path.startswith(USERS) and CLIENTS in node.children]
     return found + await _below(store, [f"{path}/{CLIENTS}" for path in users])
 

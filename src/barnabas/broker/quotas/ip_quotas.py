@@ -1,0 +1,74 @@
+"""How fast each address may open connections (KIP-612), by the addresses of the metadata tree.
+
+A connection above its address's rate is accepted and closed after the throttle time, unread, and
+does not count: so the client's next attempt comes late, and no other waits for it.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.quotas.rate import Rate, Windows
+from barnabas.cluster.config_changes import DEFAULT
+
+CONNECTION_RATE = "connection_creation_rate"
+
+_MOST_ADDRESSES = 20_000  # that are measured at a time
+_INACTIVE_MS = 60 * 60 * 1_000
+
+
+class _Meter:
+    __slots__ = ("last_used_ms", "rate")
+
+    def __init__(self, windows: Windows) -> None:
+        self.rate = Rate(windows)
+        self.last_used_ms = 0
+
+
+class IpQuotas:
+    """Limits by address, and what comes from those that have one."""
+
+    __slots__ = ("_limits", "_meters", "_sweep_at_ms", "_windows", "is_active")
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._limits: dict[str, float] = {}
+        self._meters: dict[str, _Meter] = {}
+        self._sweep_at_ms = 0
+        self.is_active = False
+        """Whether any address has a limit."""
+
+    def set(self, address: str, limit: float | None) -> None:
+        """Set the limit of an address, or of DEFAULT, all without their own; None removes it."""
+        if limit is None:
+            self._limits.pop(address, None)
+        else:
+            self._limits[address] = limit
+        self.is_active = bool(self._limits)
+        if not self.is_active:
+            self._meters.clear()
+
+    def throttle_ms(self, address: str, now_ms: int) -> int:
+        """Count a new connection. If it comes too fast it was not counted, and this is how long it
+        is kept before it is closed; else 0."""
+        limit = self._limits.get(address, self._limits.get(DEFAULT))
+        if limit is None:
+            return 0
+        meter = self._meter(address, now_ms)
+        meter.rate.record(1, now_ms)
+        throttle_ms = min(meter.rate.throttle_ms(limit, now_ms), self._windows.length_ms)
+        if throttle_ms:
+            meter.rate.record(-1, now_ms)
+        return throttle_ms
+
+    def _meter(self, address: str, now_ms: int) -> _Meter:
+        if now_ms >= self._sweep_at_ms:
+            self._sweep_at_ms = now_ms + _INACTIVE_MS // 4
+            for name, meter in list(self._meters.items()):
+                if now_ms - meter.last_used_ms >= _INACTIVE_MS:
+                    del self._meters[name]
+        found = self._meters.get(address)
+        if found is None:
+            if len(self._meters) >= _MOST_ADDRESSES:
+                del self._meters[next(iter(self._meters))]
+            found = self._meters[address] = _Meter(self._windows)
+        found.last_used_ms = now_ms
+        return found

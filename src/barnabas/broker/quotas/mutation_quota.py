@@ -1,0 +1,59 @@
+"""The quota of one request that creates or deletes partitions (KIP-599).
+
+    strict       (versions that know THROTTLING_QUOTA_EXCEEDED) a topic is refused while the bucket
+                 is overdrawn
+    permissive   (older ones) it is carried out, and the client is throttled afterwards
+
+Either way the bucket may be overdrawn by one topic, however large.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ThrottlingQuotaExceeded
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
+    from barnabas.broker.quotas.client_quotas import MutationMeter
+
+
+class MutationQuota:
+    """Without a meter everything is allowed."""
+
+    __slots__ = ("_is_strict", "_meter", "_now_ms", "throttle_ms")
+
+    def __init__(self, meter: MutationMeter | None, *, is_strict: bool, now_ms: int) -> None:
+        self._meter = meter
+        self._is_strict = is_strict
+        self._now_ms = now_ms
+        self.throttle_ms = 0
+        """How long the client has to wait, for what it was refused or took too much."""
+
+    @property
+    def is_limited(self) -> bool:
+        return self._meter is not None
+
+    def take(self, partitions: int) -> None:
+        """Count the partitions of one topic. Raises ThrottlingQuotaExceeded."""
+        meter = self._meter
+        if meter is None:
+            return
+        if self._is_strict:
+            self.throttle_ms = meter.throttle_ms(self._now_ms)
+            if self.throttle_ms:
+                raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
+            meter.take(partitions, self._now_ms)
+            return
+        meter.take(partitions, self._now_ms)
+        self.throttle_ms = meter.throttle_ms(self._now_ms)
+
+
+def mutation_quota(context: Context, *, strict_from: int) -> MutationQuota:
+    """The quota of a request whose versions are strict from that one on."""
+    quotas, meter, now_ms = context.node.quotas, None, 0
+    if quotas.is_active:
+        limits = quotas.of(context.client.principal.name, context.client_id)
+        meter = None if limits is None else limits.mutation
+        now_ms = context.node.clock.monotonic_ms()
+    return MutationQuota(meter, is_strict=context.version >= strict_from, now_ms=now_ms)

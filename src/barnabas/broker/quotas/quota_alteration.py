@@ -1,0 +1,106 @@
+"""What an AlterClientQuotas changes of one entity: where it is kept, and the edit of its configs.
+
+Checks and reasons are Kafka's; what it does not check, and could not be obeyed, is refused, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from math import isfinite
+from typing import NamedTuple
+
+from barnabas.broker.configs.config_edit import Edit
+from barnabas.broker.quotas.client_quotas import FETCH, KINDS, MUTATION, PRODUCE, REQUEST
+from barnabas.broker.quotas.entity import IPS, Entity, encoded
+from barnabas.broker.quotas.ip_quotas import CONNECTION_RATE
+from barnabas.broker.quotas.quota_filter import CLIENT_ID, IP, USER
+from barnabas.errors import InvalidRequest
+
+_TYPES = (USER, CLIENT_ID, IP)
+_WHOLE = {
+    PRODUCE: ("Long", 2**63 - 1),
+    FETCH: ("Long", 2**63 - 1),
+    CONNECTION_RATE: ("Int", 2**31 - 1),
+}
+_FRACTIONS = (REQUEST, MUTATION)
+_EPSILON = 1e-6
+
+
+class Change(NamedTuple):
+    """A quota to set, or to remove (None)."""
+
+    key: str
+    value: float | None
+
+
+def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
+    """The place below `/config` of an entity, by its parts' types and names (None: the default).
+
+    Raises InvalidRequest.
+    """
+    if not parts:
+        raise InvalidRequest("Invalid empty client quota entity")
+    names: dict[str, str] = {}
+    for entity_type, name in parts:
+        if entity_type not in _TYPES:
+            raise InvalidRequest(f"Unhandled client quota entity type: {entity_type}")
+        if name == "":
+            raise InvalidRequest(f"Empty {entity_type} not supported")
+        names[entity_type] = encoded(name)
+    if IP not in names:
+        return Entity(names.get(USER, ""), names.get(CLIENT_ID, "")).path
+    if len(names) > 1:
+        raise InvalidRequest(
+            "Invalid quota entity combination, IP entity should not be used with user/client ID "
+            "entity."
+        )
+    _check_address(dict(parts)[IP])
+    return f"{IPS}/{names[IP]}"
+
+
+def _check_address(name: str | None) -> None:
+    """Unlike Kafka, which looks up host names: an address would have to be looked up for ever."""
+    if name is None:
+        return
+    try:
+        ip_address(name)
+    except ValueError:
+        raise InvalidRequest(f"{name} is not a valid IP or resolvable host.") from None
+
+
+def edit_of(path: str, changes: Sequence[Change]) -> Edit:
+    """The change of what the entity's node holds. Raises InvalidRequest, when it is made."""
+    keys = (CONNECTION_RATE,) if path.startswith(f"{IPS}/") else KINDS
+
+    def edit(current: Mapping[str, str]) -> dict[str, str]:
+        wanted = dict(current)
+        for key, value in changes:
+            if value is not None:
+                if key not in keys:
+                    raise InvalidRequest(f"Invalid configuration key {key}")
+                wanted[key] = _text(key, value)
+            elif key in keys:  # and not a user's credentials
+                wanted.pop(key, None)
+        return wanted
+
+    return edit
+
+
+def _text(key: str, value: float) -> str:
+    """The value as Kafka writes it."""
+    if not isfinite(value):
+        raise InvalidRequest(f"Configuration {key} must be a number")
+    if key in _FRACTIONS:
+        return _java_double(value)
+    kind, most = _WHOLE[key]
+    whole = int(value + _EPSILON)
+    if abs(whole - value) > _EPSILON or whole > most:
+        raise InvalidRequest(f"Configuration {key} must be a {kind} value")
+    return str(whole)
+
+
+def _java_double(value: float) -> str:
+    """As Java prints it, within the range where it has no exponent; else as Python does, which
+    Java reads as well."""
+    return repr(float(value)).replace("e+", "E").replace("e", "E")

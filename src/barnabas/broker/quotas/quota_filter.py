@@ -1,0 +1,80 @@
+"""Which quotas a DescribeClientQuotas asks for: parts of an entity, and how each has to match.
+
+exact      the part has this name            default    it is the default
+any        the part is there, whatever it is called
+strict     an entity must have no part that is not asked for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.errors import InvalidRequest, UnsupportedVersion
+
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+"""Types of the parts of an entity, on the wire."""
+
+EXACT, DEFAULT, ANY = 0, 1, 2
+"""How a part matches, on the wire."""
+
+_MATCHES = (EXACT, DEFAULT, ANY)
+_SHOWN = {USER: "user", CLIENT_ID: "client", IP: "ip"}
+
+Named = Mapping[str, str | None]
+"""An entity's parts by their type; None: the default."""
+
+
+class Component(NamedTuple):
+    """What is asked of the part of one type."""
+
+    match_type: int
+    name: str | None  # for EXACT
+
+
+class QuotaFilter:
+    """Matches entities; the checks of a request are made when it is built."""
+
+    __slots__ = ("_components", "_is_strict")
+
+    def __init__(self, components: Iterable[tuple[str, Component]], *, is_strict: bool) -> None:
+        """Raises InvalidRequest, UnsupportedVersion with Kafka's reasons."""
+        self._components: dict[str, Component] = {}
+        self._is_strict = is_strict
+        for entity_type, component in components:
+            if entity_type in self._components:
+                raise InvalidRequest(
+                    f"Duplicate {_SHOWN[entity_type]} filter component entity type"
+                )
+            if not entity_type:
+                raise InvalidRequest("Unexpected empty filter component entity type")
+            if entity_type not in _SHOWN:
+                raise UnsupportedVersion(f"Custom entity type '{entity_type}' not supported")
+            _check(component)
+            self._components[entity_type] = component
+        if IP in self._components and len(self._components) > 1:
+            raise InvalidRequest(
+                "Invalid entity filter component combination, IP filter component should not be "
+                "used with user or clientId filter component."
+            )
+
+    def matches(self, entity: Named) -> bool:
+        for entity_type, component in self._components.items():
+            if entity_type not in entity:
+                return False
+            name = entity[entity_type]
+            if component.match_type == EXACT and (name is None or name != component.name):
+                return False
+            if component.match_type == DEFAULT and name is not None:
+                return False
+        return not self._is_strict or entity.keys() == self._components.keys()
+
+
+def _check(component: Component) -> None:
+    if component.match_type not in _MATCHES:
+        raise InvalidRequest(f"Unexpected match type: {component.match_type}")
+    if component.match_type == EXACT and component.name is None:
+        raise InvalidRequest("Request specifies MATCH_TYPE_EXACT, but `match` is set to null.")
+    if component.match_type != EXACT and component.name is not None:
+        kind = "DEFAULT" if component.match_type == DEFAULT else "SPECIFIED"
+        raise InvalidRequest(f"Request specifies MATCH_TYPE_{kind}, but `match` is not null")

@@ -1,0 +1,113 @@
+"""Quotas in force: throttle times in answers, and connections that are not read meanwhile.
+
+Waiting is never measured by a clock of the test: the rates are so low that what must wait would
+wait for minutes, and what must not is answered.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas import Broker
+from barnabas.errors import ThrottlingQuotaExceeded
+from barnabas.protocol.api import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+)
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.produces import fill, produce_request
+from tests.kit.broker.quota_calls import Parts, set_quotas
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
+
+A_MINUTE_MS = 60_000
+
+
+def send_too_much(client: RawClient, topic: str, acks: int = -1) -> int:
+    """The throttle time of 20 KB at once."""
+    request = produce_request(topic, {0: batch(bytes(20_000))}, acks)
+    throttle_ms: int = client.call(PRODUCE, 9, request).throttle_time_ms
+    return throttle_ms
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        {"client-id": "raw"},
+        {"client-id": None},
+        {"user": "ANONYMOUS"},
+        {"user": None},
+        {"user": "ANONYMOUS", "client-id": None},
+    ],
+    ids=str,
+)
+def test_se_5_a_producer_above_its_rate_is_told_and_muted(entity: Parts) -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 1)
+        fill(client, "t", batch(b"learnt"), batch(b"repeated"))
+        set_quotas(client, entity, producer_byte_rate=100.0)
+        throttle_ms = send_too_much(client, "t")
+        assert throttle_ms > A_MINUTE_MS
+        client.send(METADATA, 9, MetadataRequest(topics=[]))
+        with RawClient(broker.bootstrap_servers) as other:  # of the same quota, not muted yet
+            assert other.call(METADATA, 9, MetadataRequest(topics=[])).brokers
+            assert send_too_much(other, "t") > throttle_ms
+        client.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.receive(METADATA, 9)
+
+
+def test_se_5_a_consumer_above_its_rate_gets_nothing_until_it_may() -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 1)
+        fill(client, "t", *[batch(bytes(1_000))] * 20)
+        set_quotas(client, {"client-id": "raw"}, consumer_byte_rate=1_000.0)
+        first = client.call(FETCH, 11, fetch_request("t"))
+        assert first.throttle_time_ms == 0
+        assert 1 < len(values(only(first))) < 10
+        second = client.call(FETCH, 11, fetch_request("t"))
+        assert second.throttle_time_ms > 0
+        assert second.responses == []
+
+
+def test_se_5_partitions_are_created_and_deleted_within_the_quota() -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        set_quotas(client, {"client-id": "raw"}, controller_mutation_rate=0.01)
+
+        def create(*names: str) -> list[int]:
+            wanted = [
+                CreatableTopic(name=name, num_partitions=3, replication_factor=1) for name in names
+            ]
+            request = CreateTopicsRequest(topics=wanted, timeout_ms=60_000)
+            return [each.error_code for each in client.call(CREATE_TOPICS, 6, request).topics]
+
+        assert create("a", "b") == [0, ThrottlingQuotaExceeded.code]
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        set_quotas(client, {"client-id": "raw"}, controller_mutation_rate=10_000.0)
+        assert create("a", "b") == [0, 0]
+        growth = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name="a", count=5)], timeout_ms=60_000
+        )
+        (grown,) = client.call(CREATE_PARTITIONS, 3, growth).results
+        deletion = DeleteTopicsRequest(topic_names=["a"], timeout_ms=60_000)
+        (deleted,) = client.call(DELETE_TOPICS, 5, deletion).responses
+        assert (grown.error_code, deleted.error_code) == (0, 0)
+
+
+def test_se_5_a_quota_that_is_removed_is_not_obeyed_any_more() -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 1)
+        set_quotas(client, {"client-id": "raw"}, producer_byte_rate=100.0)
+        set_quotas(client, {"client-id": "raw"}, producer_byte_rate=None)
+        assert send_too_much(client, "t") == 0

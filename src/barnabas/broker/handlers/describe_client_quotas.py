@@ -33,7 +33,7 @@ async def _describe(
         return _refused(UnknownServerError(f"the metadata store does not answer: {error}"))
     except KafkaError as error:
         return _refused(error)
-    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(entries=entries)
 
 
 async def _matching(

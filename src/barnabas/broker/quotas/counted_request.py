@@ -16,11 +16,11 @@ followers.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.broker.outcome import Hold, Later, LaterOutcome, Outcome, Staged
 from barnabas.broker.security.authorization import REQUIRED
+from barnabas.clock import spent_ns
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.protocol.codec import Message
 from barnabas.security.acl import Operation
@@ -84,7 +84,7 @@ class CountedRequest:
         if context.api is PRODUCE and self._limits.produce is not None:
             # At its arrival: what the client has sent behind it is not read before its time.
             self._throttle(self._limits.produce.record(self._size_bytes, self._clock_ms()))
-        began_ns = perf_counter_ns()
+        began_ns = spent_ns()
         outcome = stage_one()
         self.spend_since(began_ns)
         if isinstance(outcome, Hold):
@@ -92,7 +92,7 @@ class CountedRequest:
         return cast(Outcome, self.settle(outcome))
 
     def spend_since(self, began_ns: int) -> None:
-        self._spent_ns += perf_counter_ns() - began_ns
+        self._spent_ns += spent_ns() - began_ns
 
     def settle(self, outcome: Settled) -> Settled:
         """The outcome of a step: an answer is completed, what leads to it goes on being counted."""
@@ -113,18 +113,18 @@ class CountedRequest:
             if own_ms < throttle_ms and hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = throttle_ms
             self._throttle(throttle_ms)
-        self._answered_ns = perf_counter_ns()
+        self._answered_ns = spent_ns()
 
     def _count_time(self) -> int:
-        spent_ns, self._spent_ns = self._spent_ns, 0
+        time_ns, self._spent_ns = self._spent_ns, 0
         if self._limits.request is None:
             return 0
-        return self._limits.request.record_ns(spent_ns, self._clock_ms())
+        return self._limits.request.record_ns(time_ns, self._clock_ms())
 
     def end(self) -> None:
         """The arrival is over: if the answer was complete, it has been encoded meanwhile."""
         if self._answered_ns and self._limits.request is not None:
-            self._limits.request.count_ns(perf_counter_ns() - self._answered_ns, self._clock_ms())
+            self._limits.request.count_ns(spent_ns() - self._answered_ns, self._clock_ms())
 
     def _throttle(self, throttle_ms: int) -> None:
         if throttle_ms:
@@ -142,7 +142,7 @@ class CountedStaged(Staged):
         self._staged = staged
 
     def answer(self) -> Message | Later | None:
-        began_ns = perf_counter_ns()
+        began_ns = spent_ns()
         answer = self._staged.answer()
         self._request.spend_since(began_ns)
         return cast("Message | Later | None", self._request.settle(answer))
@@ -176,7 +176,7 @@ class CountedLater(Coroutine[Any, Any, Any]):
         return self.send(None)
 
     def _step(self, step: Callable[..., Any], *value: Any) -> Any:
-        began_ns = perf_counter_ns()
+        began_ns = spent_ns()
         try:
             waits_for = step(*value)
         except StopIteration as end:

@@ -19,9 +19,9 @@ from barnabas.errors import InvalidRequest
 
 _TYPES = (USER, CLIENT_ID, IP)
 _WHOLE = {
-    PRODUCE: ("Long", 2**63 - 1),
-    FETCH: ("Long", 2**63 - 1),
-    CONNECTION_RATE: ("Int", 2**31 - 1),
+    PRODUCE: ("LONG", 2**63 - 1),
+    FETCH: ("LONG", 2**63 - 1),
+    CONNECTION_RATE: ("INT", 2**31 - 1),
 }
 _FRACTIONS = (REQUEST, MUTATION)
 _EPSILON = 1e-6
@@ -66,7 +66,7 @@ def _check_address(name: str | None) -> None:
     try:
         ip_address(name)
     except ValueError:
-        raise InvalidRequest(f"{name} is not a valid IP or resolvable host.") from None
+        raise InvalidRequest(f"{encoded(name)} is not a valid IP or resolvable host.") from None
 
 
 def edit_of(path: str, changes: Sequence[Change]) -> Edit:

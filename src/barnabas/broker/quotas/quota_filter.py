@@ -75,6 +75,3 @@ def _check(component: Component) -> None:
         raise InvalidRequest(f"Unexpected match type: {component.match_type}")
     if component.match_type == EXACT and component.name is None:
         raise InvalidRequest("Request specifies MATCH_TYPE_EXACT, but `match` is set to null.")
-    if component.match_type != EXACT and component.name is not None:
-        kind = "DEFAULT" if component.match_type == DEFAULT else "SPECIFIED"
-        raise InvalidRequest(f"Request specifies MATCH_TYPE_{kind}, but `match` is not null")

@@ -36,6 +36,7 @@ from barnabas.client.admin.configs import (
 )
 from barnabas.client.admin.group_admin import GroupAdmin
 from barnabas.client.admin.partition_admin import PartitionAdmin, refuse_wrong_controller
+from barnabas.client.admin.quota_admin import QuotaAdmin
 from barnabas.client.admin.replica_admin import ReplicaAdmin
 from barnabas.client.admin.scram_admin import ScramAdmin
 from barnabas.client.admin.token_admin import TokenAdmin
@@ -179,7 +180,14 @@ class LogDirDescription(NamedTuple):
 
 
 class Admin(
-    AclAdmin, GroupAdmin, PartitionAdmin, ReplicaAdmin, ScramAdmin, TokenAdmin, TransactionAdmin
+    AclAdmin,
+    GroupAdmin,
+    PartitionAdmin,
+    QuotaAdmin,
+    ReplicaAdmin,
+    ScramAdmin,
+    TokenAdmin,
+    TransactionAdmin,
 ):
     """Reads and changes topics, partitions, configs, groups, transactions and credentials.
 

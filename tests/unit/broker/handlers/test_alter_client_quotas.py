@@ -72,10 +72,10 @@ def test_se_5_what_is_only_validated_is_not_kept(node: Broker, client: RawClient
         (
             {"client-id": "c"},
             {"producer_byte_rate": 1.5},
-            "Configuration producer_byte_rate must be a Long value",
+            "Configuration producer_byte_rate must be a LONG value",
         ),
         ({"ip": "1.2.3.4"}, {"producer_byte_rate": 1.0}, "Invalid configuration key producer_byte"),
-        ({"ip": "no such host"}, {}, "no such host is not a valid IP or resolvable host."),
+        ({"ip": "no such host"}, {}, "no%20such%20host is not a valid IP or resolvable host."),
         ({"ip": "1.2.3.4", "user": "u"}, {}, "Invalid quota entity combination"),
     ],
 )

@@ -1,0 +1,106 @@
+"""Quotas of users, client ids and addresses: a part of `Admin`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.client.admin.admin_calls import AdminCalls
+from barnabas.client.errors import check
+from barnabas.protocol.api import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from barnabas.protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+_EXACT, _DEFAULT = 0, 1
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Pairs of a type (`user`, `client-id`, `ip`) and a name; None: all without an entry of their
+own."""
+
+
+class QuotaAdmin(AdminCalls):
+    """Reads and changes quotas."""
+
+    async def describe_client_quotas(
+        self, entity: Mapping[str, str | None] | None = None, *, is_strict: bool = False
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The quotas that are set, by their entities.
+
+        `entity`: names by type (`user`, `client-id`, `ip`; None: the default) that must be in it;
+        `is_strict`: and no other. Raises InvalidRequest.
+
+            await admin.describe_client_quotas({"user": "alice"})
+        """
+        request = DescribeClientQuotasRequest(
+            components=[
+                ComponentData(
+                    entity_type=kind, match_type=_DEFAULT if name is None else _EXACT, match=name
+                )
+                for kind, name in (entity or {}).items()
+            ],
+            strict=is_strict,
+        )
+
+        async def attempt() -> DescribeClientQuotasResponse:
+            answer = await self._cluster.call_any(
+                DESCRIBE_CLIENT_QUOTAS, request, DescribeClientQuotasResponse
+            )
+            check(answer.error_code, "quotas", answer.error_message)
+            return answer
+
+        answer = await self._persist(attempt)
+        return {
+            tuple((part.entity_type, part.entity_name) for part in entry.entity): {
+                each.key: each.value for each in entry.values
+            }
+            for entry in answer.entries or ()
+        }
+
+    async def alter_client_quotas(
+        self,
+        entity: Mapping[str, str | None],
+        quotas: Mapping[str, float | None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Set quotas of one entity, by their keys; None removes one.
+
+        `producer_byte_rate` and `consumer_byte_rate` in bytes per second, `request_percentage` of
+        one core, `controller_mutation_rate` in partitions per second; for an `ip`
+        `connection_creation_rate` per second. Raises InvalidRequest.
+
+            await admin.alter_client_quotas({"user": "alice"}, {"producer_byte_rate": 1_000_000})
+        """
+        request = AlterClientQuotasRequest(
+            entries=[
+                EntryData(
+                    entity=[
+                        EntityData(entity_type=kind, entity_name=name)
+                        for kind, name in entity.items()
+                    ],
+                    ops=[
+                        OpData(key=key, value=float(value or 0), remove=value is None)
+                        for key, value in quotas.items()
+                    ],
+                )
+            ],
+            validate_only=validate_only,
+        )
+
+        async def attempt() -> None:
+            answer = await self._cluster.call_any(
+                ALTER_CLIENT_QUOTAS, request, AlterClientQuotasResponse
+            )
+            (entry,) = answer.entries
+            check(entry.error_code, f"quotas of {dict(entity)}", entry.error_message)
+
+        await self._persist(attempt)

@@ -1,0 +1,141 @@
+"""Quotas beside a real Kafka: the same load gets the same throttle times, and the same rate.
+
+Both sides serve at the same time, each a client that sends as fast as it is read. Throttle times
+are the brokers' own words, so a slow machine changes little; it may try a second time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.protocol.api import FETCH, PRODUCE
+from tests.kit.broker.fetches import fetch_request
+from tests.kit.broker.produces import produce_request
+from tests.kit.broker.quota_calls import (
+    Parts,
+    alter_quotas,
+    describe_quotas,
+    quotas_found,
+    set_quotas,
+)
+from tests.kit.broker.topics import create
+from tests.kit.clients.kafka_process import kafka_broker
+from tests.kit.raw_client import RawClient, batch
+
+pytestmark = [pytest.mark.foreign, pytest.mark.slow]
+
+RATE = 100_000.0
+BATCH_BYTES = 50_000
+SECONDS = 5.0
+BURST_BATCHES = 20  # ten seconds' worth, which no quota holds up
+_numbers = itertools.count()
+
+
+class Seen(NamedTuple):
+    """What one side did."""
+
+    requests: int
+    throttle_ms: int
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as address:
+        yield address
+
+
+def produce_for_a_while(address: str) -> Seen:
+    """Exhaust the burst, then send for some seconds; only the latter counts."""
+    topic = f"t{next(_numbers)}"
+    with RawClient(address) as client:
+        create(client, topic, 1)
+        set_quotas(client, {"client-id": "raw"}, producer_byte_rate=RATE)
+        request = produce_request(topic, {0: batch(bytes(BATCH_BYTES))}, 1)
+        ends_at, requests, throttle_ms = 0.0, 0, 0
+        while not ends_at or time.monotonic() < ends_at:
+            answer = client.call(PRODUCE, 9, request)
+            if not ends_at and answer.throttle_time_ms:
+                ends_at = time.monotonic() + SECONDS
+            if ends_at:
+                requests += 1
+                throttle_ms += answer.throttle_time_ms
+        return Seen(requests, throttle_ms)
+
+
+def consume_for_a_while(address: str) -> Seen:
+    """As fast as the broker answers, from a topic that is long enough."""
+    topic = f"t{next(_numbers)}"
+    with RawClient(address) as client:
+        create(client, topic, 1)
+        for _ in range(60):
+            client.call(PRODUCE, 9, produce_request(topic, {0: batch(bytes(BATCH_BYTES))}, 1))
+        set_quotas(client, {"client-id": "raw"}, consumer_byte_rate=RATE)
+        request = fetch_request(topic, max_bytes=BATCH_BYTES, partition_max_bytes=BATCH_BYTES)
+        ends_at, with_records, throttle_ms = 0.0, 0, 0
+        while not ends_at or time.monotonic() < ends_at:
+            answer = client.call(FETCH, 11, request)
+            if not ends_at and answer.throttle_time_ms:
+                ends_at = time.monotonic() + SECONDS
+            if ends_at:
+                with_records += bool(answer.responses)
+                throttle_ms += answer.throttle_time_ms
+        return Seen(with_records, throttle_ms)
+
+
+@pytest.mark.parametrize("load", [produce_for_a_while, consume_for_a_while])
+def test_se_5_rates_and_throttle_times_are_kafkas(servers: str, kafka: str, load: object) -> None:
+    assert callable(load)
+    for attempt in (1, 2):
+        with ThreadPoolExecutor(2) as pool:
+            ours, theirs = pool.map(load, (servers, kafka))
+        for address in (servers, kafka):
+            with RawClient(address) as client:
+                set_quotas(
+                    client,
+                    {"client-id": "raw"},
+                    producer_byte_rate=None,
+                    consumer_byte_rate=None,
+                )
+        print(f"ours {ours}, Kafka's {theirs}")
+        is_close = (
+            ours.throttle_ms == pytest.approx(theirs.throttle_ms, rel=0.1)
+            and abs(ours.requests - theirs.requests) <= 1
+        )
+        if is_close or attempt == 2:
+            break
+    assert is_close, (ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("entity", "quotas"),
+    [
+        ({}, {}),
+        ({"shoe": "x"}, {}),
+        ({"user": ""}, {}),
+        ({"user": "u"}, {"colour": 1.0}),
+        ({"user": "u"}, {"colour": None}),
+        ({"user": "u"}, {"producer_byte_rate": 1.5}),
+        ({"user": "u"}, {"producer_byte_rate": -1.0}),
+        ({"ip": "no such host"}, {}),
+        ({"ip": "1.2.3.4", "user": "u"}, {}),
+        ({"ip": "1.2.3.4"}, {"connection_creation_rate": 1.5}),
+        ({"user": "a b", "client-id": None}, {"request_percentage": 50.0}),
+        ({"user": "a b", "client-id": None}, {"request_percentage": None}),
+    ],
+    ids=str,
+)
+def test_se_5_changes_are_judged_as_kafka_judges_them(
+    servers: str, kafka: str, entity: Parts, quotas: dict[str, float | None]
+) -> None:
+    with RawClient(servers) as ours, RawClient(kafka) as theirs:
+        answers = [alter_quotas(client, entity, quotas) for client in (ours, theirs)]
+        ours_and_theirs = [(each.error_code, each.error_message) for each in answers]
+        assert ours_and_theirs[0] == ours_and_theirs[1]
+        described = [quotas_found(describe_quotas(client)) for client in (ours, theirs)]
+        assert described[0] == described[1]

@@ -111,3 +111,37 @@ def test_se_5_a_quota_that_is_removed_is_not_obeyed_any_more() -> None:
         set_quotas(client, {"client-id": "raw"}, producer_byte_rate=100.0)
         set_quotas(client, {"client-id": "raw"}, producer_byte_rate=None)
         assert send_too_much(client, "t") == 0
+
+
+def test_se_5_a_produce_without_an_answer_is_muted_as_well() -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 1)
+        set_quotas(client, {"client-id": "raw"}, producer_byte_rate=100.0)
+        client.send(PRODUCE, 9, produce_request("t", {0: batch(bytes(20_000))}, 0))
+        client.send(METADATA, 9, MetadataRequest(topics=[]))
+        client.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.receive(METADATA, 9)
+
+
+def test_se_5_time_at_the_broker_is_counted_and_its_throttle_is_a_window_at_most() -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 1)
+        fill(client, "t", batch(b"v"))
+        set_quotas(client, {"user": None}, request_percentage=0.000001)
+        produced = client.call(PRODUCE, 9, produce_request("t", {0: batch(b"v")}))
+        assert produced.throttle_time_ms == 1_000
+        # Kafka sends a client that is above its time an empty answer.
+        fetched = client.call(FETCH, 11, fetch_request("t"))
+        assert (fetched.throttle_time_ms, fetched.responses) == (1_000, [])
+
+
+def test_se_5_brokers_are_exempt() -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 1)
+        fill(client, "t", batch(bytes(5_000)))
+        set_quotas(client, {"user": None}, consumer_byte_rate=1.0, request_percentage=0.000001)
+        with RawClient(broker.bootstrap_servers) as follower:
+            answer = follower.call(FETCH, 11, fetch_request("t", replica_id=1))
+            assert answer.throttle_time_ms == 0
+            assert len(answer.responses) == 1

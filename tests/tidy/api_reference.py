@@ -120,6 +120,19 @@ PAGES = (
                     "RebalanceEvent",
                 )
             ),
+            *(
+                Item(f"security/{module}.py", name)
+                for module, name in (
+                    ("acl_binding", "AclBinding"),
+                    ("acl_binding", "Pattern"),
+                    ("acl_binding", "AclEntry"),
+                    ("acl_binding", "AclFilter"),
+                    ("acl", "ResourceType"),
+                    ("acl_binding", "PatternType"),
+                    ("acl", "Operation"),
+                    ("acl_binding", "PermissionType"),
+                )
+            ),
             Item("client/admin/partition_admin.py", "Reassignment"),
             Item("client/admin/replica_admin.py", "ReplicaEnd"),
             Item("client/admin/scram_admin.py", "UserScramCredentialUpsertion"),
@@ -136,6 +149,8 @@ PAGES = (
             ("client/admin/admin_arguments.py", "ConfigText"),
             ("client/admin/admin_arguments.py", "ConfigOperations"),
             ("client/admin/scram_admin.py", "ScramAlteration"),
+            ("client/admin/acl_admin.py", "Acls"),
+            ("client/admin/acl_admin.py", "AclFilters"),
         ),
     ),
     Page(

@@ -85,6 +85,7 @@ class AclFilter(NamedTuple):
     permission: PermissionType = PermissionType.ANY
 
     def matches_pattern(self, pattern: Pattern) -> bool:
+        """Whether it matches rules of this pattern, as far as the pattern goes."""
         if self.resource_type not in (ResourceType.ANY, pattern.resource_type):
             return False
         if self.pattern_type is PatternType.MATCH:
@@ -94,6 +95,7 @@ class AclFilter(NamedTuple):
         return self.name in (None, pattern.name)
 
     def matches_entry(self, entry: AclEntry) -> bool:
+        """Whether it matches rules with this entry, as far as the entry goes."""
         return (
             self.principal in (None, entry.principal)
             and self.host in (None, entry.host)
@@ -102,6 +104,7 @@ class AclFilter(NamedTuple):
         )
 
     def matches(self, binding: AclBinding) -> bool:
+        """Whether it matches this rule."""
         return self.matches_pattern(binding.pattern) and self.matches_entry(binding.entry)
 
     def named_patterns(self) -> tuple[Pattern, ...]:

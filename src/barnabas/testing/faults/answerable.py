@@ -116,6 +116,7 @@ ROWS: Final = _table(
             "NOT_CONTROLLER RESOURCE_NOT_FOUND DUPLICATE_RESOURCE UNACCEPTABLE_CREDENTIAL "
             "UNSUPPORTED_SASL_MECHANISM"
         ),
+        "AlterClientQuotas": "INVALID_CONFIG",
         "DescribeUserScramCredentials": "RESOURCE_NOT_FOUND DUPLICATE_RESOURCE",
         "DescribeTransactions": (
             f"{_COORDINATOR} TRANSACTIONAL_ID_AUTHORIZATION_FAILED TRANSACTIONAL_ID_NOT_FOUND"
@@ -150,6 +151,7 @@ WHOLE: Final = _table(
         "SaslHandshake": "UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE",
         "SaslAuthenticate": "SASL_AUTHENTICATION_FAILED ILLEGAL_SASL_STATE",
         "DescribeAcls": _ACLS,
+        "DescribeClientQuotas": "UNSUPPORTED_VERSION",
         "DeleteAcls": _ACLS,
         "CreateDelegationToken": _TOKEN,
         "RenewDelegationToken": _TOKEN,

@@ -25,18 +25,7 @@ from barnabas.errors import (
     SecurityDisabled,
     TopicAuthorizationFailed,
 )
-
-AUTHORIZER = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
-ADMIN = {**AUTHORIZER, "super.users": "User:ANONYMOUS"}
-EVERYBODY = "User:ANONYMOUS"
-
-
-def rule(
-    name: str, operation: Operation = Operation.READ, kind: ResourceType = ResourceType.TOPIC
-) -> AclBinding:
-    return AclBinding(
-        Pattern(kind, name), AclEntry("User:alice", "*", operation, PermissionType.ALLOW)
-    )
+from tests.kit.broker.acl_brokers import ADMIN, AUTHORIZER, rule
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +81,7 @@ def test_se_4_without_an_authorizer_there_are_no_rules() -> None:
                 ask()
 
 
-def test_se_4_who_may_not_alter_the_cluster_creates_none(tmp_path: object) -> None:
+def test_se_4_who_may_not_alter_the_cluster_creates_none() -> None:
     """And nobody may do anything without a rule."""
     with Broker(config=AUTHORIZER) as closed:
         with closed.admin() as admin:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas import Broker
 from barnabas.client import AclFilter, Operation, PatternType, ResourceType, SyncAdmin
-from tests.unit.broker.handlers.test_create_acls import ADMIN, rule
+from tests.kit.broker.acl_brokers import ADMIN, rule
 
 
 def test_se_4_what_a_filter_matches_is_deleted(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from barnabas import Broker
 from barnabas.client import AclBinding, AclFilter, Operation, PatternType, ResourceType, SyncAdmin
 from barnabas.protocol.api import DESCRIBE_ACLS
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+from tests.kit.broker.acl_brokers import ADMIN, rule
 from tests.kit.raw_client import RawClient
-from tests.unit.broker.handlers.test_create_acls import ADMIN, rule
 
 TOPIC = ResourceType.TOPIC
 

@@ -280,6 +280,7 @@ def test_all_apis_with_lists_are_known() -> None:
         # Their lists are filters, and are looked at once.
         "api_versions", "describe_log_dirs", "list_groups", "list_transactions",
         # Single users, rules and tokens of an administrator.
+        "alter_client_quotas", "describe_client_quotas",
         "alter_user_scram_credentials", "create_acls", "create_delegation_token", "delete_acls",
         "describe_acls", "describe_delegation_token", "describe_user_scram_credentials",
         "expire_delegation_token", "renew_delegation_token", "sasl_authenticate", "sasl_handshake",

@@ -137,5 +137,6 @@ def test_the_file_can_be_read_by_people(tmp_path: Path) -> None:
         "zookeeper_port": plan.zookeeper_port,
         "ports": {"1": plan.ports[1]},
         "overrides": {"num.partitions": "6"},
+        "secure": False,
     }
     assert not (tmp_path / "cluster.new").exists()

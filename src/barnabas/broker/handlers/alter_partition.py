@@ -6,7 +6,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.inter_broker.alter_partition_wire import isr_response, proposals_of
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.security.cluster_action import is_broker
-from barnabas.errors import ClusterAuthorizationFailed, KafkaError
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError, StaleBrokerEpoch
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -23,6 +23,9 @@ async def _alter(context: Context, request: AlterPartitionRequest) -> AlterParti
     controller = context.node.controller
     try:
         image = controller.image
+        sender = image.brokers.get(request.broker_id)
+        if sender is None or sender.epoch != request.broker_epoch:
+            return AlterPartitionResponse(error_code=StaleBrokerEpoch.code)
         proposals = proposals_of(request, context.version, image)
         answers = await controller.alter_partitions(
             request.broker_id, request.broker_epoch, proposals

@@ -26,7 +26,7 @@ Outcomes = Mapping[TopicPartition, KafkaError | None]
 
 def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
     if not context.allowed(CLUSTER_NAME):
-        return _refused(ClusterAuthorizationFailed("not allowed to reassign partitions"))
+        return _denied(request)
     return _reassign(context, request)
 
 
@@ -46,6 +46,20 @@ async def _reassign(
     except KafkaError as error:
         return _refused(error)
     return AlterPartitionReassignmentsResponse(responses=_results(outcomes))
+
+
+def _denied(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    """The refusal, which stands in the rows as well."""
+    error = ClusterAuthorizationFailed("not allowed to reassign partitions")
+    answer = _refused(error)
+    answer.responses = _results(
+        {
+            TopicPartition(topic.name, each.partition_index): error
+            for topic in request.topics
+            for each in topic.partitions
+        }
+    )
+    return answer
 
 
 def _refused(error: KafkaError) -> AlterPartitionReassignmentsResponse:

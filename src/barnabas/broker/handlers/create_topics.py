@@ -160,7 +160,9 @@ def _result(
     may_see = not tells_configs or context.allowed_to(
         Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name
     )
-    if not may_see:
+    if not may_see and (
+        isinstance(outcome, TopicAuthorizationFailed) or not isinstance(outcome, KafkaError)
+    ):
         result.topic_config_error_code = TopicAuthorizationFailed.code
     if isinstance(outcome, KafkaError):
         result.error_code, result.error_message = outcome.code, str(outcome)

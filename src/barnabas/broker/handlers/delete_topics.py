@@ -101,6 +101,8 @@ def _exceeded(quota: MutationQuota, partitions: int) -> KafkaError | None:
 def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaError | None:
     if name is None:
         return UnknownTopicId() if is_by_id else UnknownTopicOrPartition()
+    if is_by_id and not _may_see(context, name):
+        return TopicAuthorizationFailed("not allowed to delete this topic")
     if not context.allowed(name):
         return TopicAuthorizationFailed(f"not allowed to delete {name}")
     if name not in context.node.image.topics:

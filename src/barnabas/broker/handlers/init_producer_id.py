@@ -26,12 +26,19 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
     if request.transactional_id is not None:
         return _handle_transactional(context, request, request.transactional_id)
-    if not context.allowed(CLUSTER_NAME):
+    if not _may_be_idempotent(context):
         return _failed(ClusterAuthorizationFailed())
     producer_id = context.node.producer_ids.next()
     if producer_id is None:
         return _from_new_block(context)
     return _made(producer_id)
+
+
+def _may_be_idempotent(context: Context) -> bool:
+    """Whoever may write to any topic may do so idempotently (KIP-679)."""
+    return context.may(
+        Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
+    ) or context.allowed_somewhere(Operation.WRITE, ResourceType.TOPIC)
 
 
 async def _from_new_block(context: Context) -> InitProducerIdResponse:

@@ -146,7 +146,7 @@ def _respond(
         )
     if request.include_topic_authorized_operations:
         for topic in topics:
-            if topic.name is not None:
+            if topic.name is not None and topic.error_code != TopicAuthorizationFailed.code:
                 topic.topic_authorized_operations = authorized_operations(
                     context, ResourceType.TOPIC, topic.name
                 )

@@ -68,7 +68,9 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
     if version == _IN_ZOOKEEPER:
         return failed(UnsupportedVersion)
     if not context.allowed(group.group_id):
-        return failed(GroupAuthorizationFailed)
+        denied = failed(GroupAuthorizationFailed)
+        denied.topics = []  # as Kafka, in the oldest versions too, which have no error of a group
+        return denied
     try:
         shard = context.node.groups.shard_of(group.group_id)
     except KafkaError as error:

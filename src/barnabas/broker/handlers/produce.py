@@ -244,6 +244,9 @@ def admitted(
 ) -> Replica:
     """The replica for a batch to that partition (topic and number), after all checks that need no
     look into the batch. Raises the KafkaError to answer."""
+    attributes = _attributes(records)
+    if attributes & TRANSACTIONAL:
+        _check_id(context, transactional_id)
     _check(context, acks, place[0])
     node = context.node
     replica = node.replicas.leader_of(place)
@@ -251,7 +254,6 @@ def admitted(
         replica.partition.check_acks_all()
     if not isinstance(records, memoryview) or not len(records):
         raise InvalidRecord(f"no records for {place[0]}-{place[1]}")
-    attributes = records[ATTRIBUTES_LOW_AT] if len(records) > ATTRIBUTES_LOW_AT else 0
     if attributes & CODEC_MASK == ZSTD and context.version < _ZSTD:
         raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
     if attributes & TRANSACTIONAL:
@@ -259,14 +261,26 @@ def admitted(
     return replica
 
 
-def _check_transactional(
-    context: Context, replica: Replica, transactional_id: str | None, records: memoryview
-) -> None:
-    """Whether a transactional batch may be appended now; raises the row for the producer."""
+def _attributes(records: Records | None) -> int:
+    """The low byte of a batch's attributes; 0 for what is none."""
+    if isinstance(records, memoryview) and len(records) > ATTRIBUTES_LOW_AT:
+        return records[ATTRIBUTES_LOW_AT]
+    return 0
+
+
+def _check_id(context: Context, transactional_id: str | None) -> None:
+    """Before anything about the topic, as in Kafka."""
     if transactional_id is None or not context.allowed_to(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
         raise TransactionalIdAuthorizationFailed
+
+
+def _check_transactional(
+    context: Context, replica: Replica, transactional_id: str | None, records: memoryview
+) -> None:
+    """Whether a transactional batch may be appended now; raises the row for the producer."""
+    assert transactional_id is not None, "checked before"
     try:
         header = read_header(records)
     except CorruptData:

@@ -151,8 +151,6 @@ PAGES = (
             ("client/admin/admin_arguments.py", "ConfigOperations"),
             ("client/admin/quota_admin.py", "QuotaEntity"),
             ("client/admin/scram_admin.py", "ScramAlteration"),
-            ("client/admin/acl_admin.py", "Acls"),
-            ("client/admin/acl_admin.py", "AclFilters"),
         ),
     ),
     Page(

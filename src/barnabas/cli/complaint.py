@@ -11,6 +11,7 @@ from barnabas.errors import (
     InvalidReplicationFactor,
     KafkaError,
     NonEmptyGroup,
+    SecurityDisabled,
     TopicAlreadyExists,
     TransactionalIdNotFound,
     UnknownTopicOrPartition,
@@ -27,6 +28,11 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (GroupIdNotFound, "`barnabas groups list` shows what there is"),
     (NonEmptyGroup, "stop its members first: `barnabas groups describe --members` shows them"),
     (GroupSubscribedToTopic, "stop the members that read it first"),
+    (
+        SecurityDisabled,
+        "the brokers obey no rules: `barnabas server start --secure` runs one that does, and "
+        "authorizer.class.name makes others",
+    ),
     (TransactionalIdNotFound, "`barnabas transactions list` shows what there is"),
 )
 

@@ -1,93 +1,65 @@
-"""Which rule decides about an operation, and why: for people, from the rules alone. Pure."""
+"""Why a request is allowed or denied, by the rules that somebody has read from a cluster. Pure.
+
+The decision is that of `AclRules`; who is in `super.users` is not in the rules.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.security.acl import Operation, ResourceType
+from barnabas.security.acl import Operation
 from barnabas.security.acl_binding import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBinding,
-    AclEntry,
     AclFilter,
+    Pattern,
     PatternType,
     PermissionType,
-    pascal_name,
 )
-from barnabas.security.acl_rules import IMPLIED_BY
+from barnabas.security.acl_rules import allowing
 
 
-class Question(NamedTuple):
-    """Who wants to do what."""
+class Access(NamedTuple):
+    """What a client wants to do."""
 
-    principal: str
-    host: str
+    principal: str  # User:alice
     operation: Operation
-    resource_type: ResourceType
-    name: str
-
-    def __str__(self) -> str:
-        what = f"{pascal_name(self.resource_type).lower()} {self.name}"
-        return f"{self.principal} from {self.host}: {pascal_name(self.operation)} on {what}"
+    resource: Pattern  # LITERAL
+    host: str = WILDCARD  # its address; the wildcard: one that no rule names
 
 
 class Explanation(NamedTuple):
-    """The decision, the rules that make it, and the reason in words."""
+    """A decision and its reason."""
 
-    is_allowed: bool
-    rules: tuple[AclBinding, ...]
-    reason: str
-
-
-def explained(question: Question, rules: Iterable[AclBinding]) -> Explanation:
-    """The decision of a broker with these rules, which has no super users and does not allow what
-    has no rules: it cannot be seen from outside whether it does."""
-    about = AclFilter(question.resource_type, question.name, PatternType.MATCH)
-    ours = sorted(rule for rule in rules if about.matches_pattern(rule.pattern))
-    if not ours:
-        return Explanation(False, (), "no rule is about this resource")
-    denying = _matching(ours, question, PermissionType.DENY, (question.operation, Operation.ALL))
-    if denying:
-        return Explanation(False, denying, "a rule that denies comes before all that allow")
-    operations = (question.operation, Operation.ALL, *IMPLIED_BY.get(question.operation, ()))
-    allowing = _matching(ours, question, PermissionType.ALLOW, operations)
-    if not allowing:
-        return Explanation(False, (), "rules are about this resource, and none allows this")
-    if any(each.entry.operation in (question.operation, Operation.ALL) for each in allowing):
-        return Explanation(True, allowing, "a rule allows it, and none denies it")
-    implied = pascal_name(allowing[0].entry.operation)
-    return Explanation(True, allowing, f"who may {implied} may {pascal_name(question.operation)}")
+    is_allowed: bool | None
+    """None: no rule is about the resource, so `allow.everyone.if.no.acl.found` decides."""
+    rule: AclBinding | None
+    """The one that decides; None if it is that none matches."""
+    about: tuple[AclBinding, ...]
+    """All rules about the resource."""
 
 
-def shown(rule: AclBinding) -> str:
-    """A rule in one line."""
-    (resource_type, name, pattern_type), (principal, host, operation, permission) = rule
-    verb = "may" if permission is PermissionType.ALLOW else "may not"
-    names = "all" if name == WILDCARD else name
-    begin = " those that begin with" if pattern_type is PatternType.PREFIXED else ""
-    where = "" if host == WILDCARD else f" from {host}"
-    kind = pascal_name(resource_type).lower()
-    return f"{principal}{where} {verb} {pascal_name(operation)}: {kind}{begin} {names}"
-
-
-def _matching(
-    rules: Iterable[AclBinding],
-    question: Question,
-    permission: PermissionType,
-    operations: Iterable[Operation],
-) -> tuple[AclBinding, ...]:
-    wanted = frozenset(operations)
-    return tuple(rule for rule in rules if _is_of(rule.entry, question, permission, wanted))
-
-
-def _is_of(
-    entry: AclEntry, question: Question, permission: PermissionType, wanted: frozenset[Operation]
-) -> bool:
-    return (
-        entry.permission is permission
-        and entry.operation in wanted
-        and entry.principal in (question.principal, WILDCARD_PRINCIPAL)
-        and entry.host in (question.host, WILDCARD)
-    )
+def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
+    """Whether the rules allow this, and the first that decides: a DENY before any ALLOW."""
+    resource = access.resource
+    wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
+    about = tuple(sorted(each for each in rules if wanted.matches(each)))
+    if not about:
+        return Explanation(None, None, ())
+    granting = {
+        PermissionType.DENY: (access.operation, Operation.ALL),
+        PermissionType.ALLOW: allowing(access.operation),
+    }
+    for permission, operations in granting.items():
+        for each in about:
+            entry = each.entry
+            if (
+                entry.permission is permission
+                and entry.operation in operations
+                and entry.principal in (access.principal, WILDCARD_PRINCIPAL)
+                and entry.host in (access.host, WILDCARD)
+            ):
+                return Explanation(permission is PermissionType.ALLOW, each, about)
+    return Explanation(False, None, about)

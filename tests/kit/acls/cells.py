@@ -108,15 +108,7 @@ def _cluster_requests(known: Known) -> Iterator[tuple[Api, int, Values]]:
         )
     for version in (1, 2, 4):
         yield apis.DESCRIBE_LOG_DIRS, version, {"topics": [{"topic": existing, "partitions": [0]}]}
-    partitions = [{"topic": existing, "partitions": [0]}]
-    for version in (0, 2):
-        yield apis.ELECT_LEADERS, version, {"topic_partitions": partitions}
-    yield (
-        apis.ALTER_PARTITION_REASSIGNMENTS,
-        0,
-        {"topics": [{"name": existing, "partitions": [{"partition_index": 0}]}]},
-    )
-    yield apis.LIST_PARTITION_REASSIGNMENTS, 0, {"topics": None}
+    yield from _about_replicas(existing)
     for resource_type in (4, 8):
         resource = {"resource_type": resource_type, "resource_name": broker}
         keys = {**resource, "configuration_keys": ["log.dirs"]}
@@ -141,6 +133,18 @@ def _cluster_requests(known: Known) -> Iterator[tuple[Api, int, Values]]:
     yield apis.ALTER_REPLICA_LOG_DIRS, 2, {"dirs": [{"path": "/nowhere", "topics": [moved]}]}
     yield apis.DESCRIBE_CLIENT_QUOTAS, 1, {"components": [], "strict": False}
     yield from _broker_requests(existing)
+
+
+def _about_replicas(existing: str) -> Iterator[tuple[Api, int, Values]]:
+    partitions = [{"topic": existing, "partitions": [0]}]
+    for version in (0, 2):
+        yield apis.ELECT_LEADERS, version, {"topic_partitions": partitions}
+    yield (
+        apis.ALTER_PARTITION_REASSIGNMENTS,
+        0,
+        {"topics": [{"name": existing, "partitions": [{"partition_index": 0}]}]},
+    )
+    yield apis.LIST_PARTITION_REASSIGNMENTS, 0, {"topics": None}
 
 
 def _broker_requests(existing: str) -> Iterator[tuple[Api, int, Values]]:
@@ -231,6 +235,12 @@ def _topic_requests(topic: str, known: Known) -> Iterator[tuple[Api, int, Values
                 "topics": [{"topic": topic, "partitions": [epoch]}],
             },
         )
+    yield from _administration(topic)
+    yield from _commits(topic)
+
+
+def _administration(topic: str) -> Iterator[tuple[Api, int, Values]]:
+    """Requests that change a topic, or show its configs."""
     yield (
         apis.DELETE_RECORDS,
         2,
@@ -271,7 +281,6 @@ def _topic_requests(topic: str, known: Known) -> Iterator[tuple[Api, int, Values
             "validate_only": True,
         },
     )
-    yield from _commits(topic)
 
 
 def _commits(topic: str) -> Iterator[tuple[Api, int, Values]]:

@@ -21,6 +21,7 @@ MODULES: Final = {
     "kafka-broker-api-versions": "broker_api_versions",
     "kafka-log-dirs": "log_dirs",
     "kafka-cluster": "cluster",
+    "kafka-acls": "acls",
     "kafka-server-start": "server_start",
     "kafka-server-stop": "server_stop",
     "zookeeper-shell": "zookeeper_shell",
@@ -62,6 +63,7 @@ CLASSES: Final = {
     "kafka.admin.LogDirsCommand": "kafka-log-dirs",
     "org.apache.kafka.tools.LogDirsCommand": "kafka-log-dirs",
     "kafka.tools.ClusterTool": "kafka-cluster",
+    "kafka.admin.AclCommand": "kafka-acls",
     "org.apache.kafka.tools.ClusterTool": "kafka-cluster",
     "kafka.tools.ReplicaVerificationTool": "kafka-replica-verification",
     "org.apache.kafka.tools.ReplicaVerificationTool": "kafka-replica-verification",
@@ -120,15 +122,17 @@ REPLACED: Final = {
     ),
 }  # fmt: skip
 
-_NO_SECURITY = "Barnabas has no authentication and no access control"
 _NO_KRAFT = "Barnabas keeps its metadata as Kafka does in ZooKeeper mode: there is no KRaft quorum"
 _NO_CONNECT = (
     "Barnabas is a broker without Kafka Connect: run the Connect of a Kafka distribution against it"
 )
 NOT_COVERED: Final = {
-    "kafka-acls": _NO_SECURITY,
-    "kafka-delegation-tokens": _NO_SECURITY,
-    "zookeeper-security-migration": _NO_SECURITY,
+    "kafka-delegation-tokens": (
+        "Barnabas has no command for tokens: the admin client makes, renews and lists them"
+    ),
+    "zookeeper-security-migration": (
+        "`barnabas metadata secure --config server.properties` protects an existing tree"
+    ),
     "kafka-metadata-quorum": _NO_KRAFT,
     "kafka-metadata-shell": f"{_NO_KRAFT}; `barnabas metadata ls /` reads the metadata",
     "kafka-storage": f"{_NO_KRAFT}, and a directory needs no formatting: barnabas server start",

@@ -1,12 +1,15 @@
-"""The rules of access control: a part of `Admin` (KIP-140)."""
+"""The rules of access control (ACLs): a part of `Admin` (KIP-140)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
+from typing import TypeVar
 
 from barnabas.client import arguments
 from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.errors import check
+from barnabas.errors import UnsupportedVersion
 from barnabas.protocol.api import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from barnabas.protocol.messages.create_acls import (
     AclCreation,
@@ -22,7 +25,6 @@ from barnabas.protocol.messages.delete_acls import (
 from barnabas.protocol.messages.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
-    DescribeAclsResource,
     DescribeAclsResponse,
 )
 from barnabas.security.acl import Operation, ResourceType
@@ -33,67 +35,62 @@ from barnabas.security.acl_binding import (
     Pattern,
     PatternType,
     PermissionType,
+    parse_principal,
 )
 
-Acls = AclBinding | Iterable[AclBinding]
-AclFilters = AclFilter | Iterable[AclFilter]
+C = TypeVar("C", bound=IntEnum)
+
+_FOR_FILTERS: tuple[IntEnum, ...] = (
+    ResourceType.ANY,
+    PatternType.ANY,
+    PatternType.MATCH,
+    Operation.ANY,
+    PermissionType.ANY,
+)
 
 
 class AclAdmin(AdminCalls):
     """Methods of `Admin`."""
 
-    async def create_acls(self, acls: Acls) -> None:
-        """Create rules; one that is there already stays.
+    async def create_acls(self, bindings: AclBinding | Iterable[AclBinding]) -> None:
+        """Add rules; one that is there already stays as it is.
 
-        Raises the first KafkaError (ClusterAuthorizationFailed, InvalidRequest, SecurityDisabled
-        without an authorizer); the other rules are created all the same.
+        Raises the first KafkaError (InvalidRequest, ClusterAuthorizationFailed, SecurityDisabled on
+        brokers without an authorizer); the other rules of the call are added all the same.
 
-            await admin.create_acls(
-                AclBinding(
-                    Pattern(ResourceType.TOPIC, "orders"),
-                    AclEntry("User:alice", "*", Operation.READ, PermissionType.ALLOW),
-                )
-            )
+            await admin.create_acls(AclBinding(
+                Pattern(ResourceType.TOPIC, "orders"),
+                AclEntry("User:alice", "*", Operation.READ, PermissionType.ALLOW),
+            ))
         """
-        wanted = [_binding(each) for each in _several(acls, AclBinding, "acls")]
-        if not wanted:
+        request = CreateAclsRequest(creations=[_creation(each) for each in _bindings(bindings)])
+        if not request.creations:
             return
-        request = CreateAclsRequest(
-            creations=[
-                AclCreation(
-                    resource_type=pattern.resource_type,
-                    resource_name=pattern.name,
-                    resource_pattern_type=pattern.pattern_type,
-                    principal=entry.principal,
-                    host=entry.host,
-                    operation=entry.operation,
-                    permission_type=entry.permission,
-                )
-                for pattern, entry in wanted
-            ]
-        )
 
         async def attempt() -> CreateAclsResponse:
             return await self._cluster.call_any(CREATE_ACLS, request, CreateAclsResponse)
 
         answer = await self._persist(attempt)
-        for binding, result in zip(wanted, answer.results, strict=True):
-            check(result.error_code, f"rule {binding.pattern}", result.error_message)
+        for creation, result in zip(request.creations, answer.results, strict=True):
+            check(result.error_code, f"adding a rule of {creation.principal}", result.error_message)
 
     async def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
-        """The rules that a filter matches, sorted; all without one.
+        """The rules that a filter matches; all without one.
 
-        Raises ClusterAuthorizationFailed, SecurityDisabled without an authorizer.
+        Raises ClusterAuthorizationFailed, SecurityDisabled on brokers without an authorizer, and
+        UnsupportedVersion for rules with a code that this client does not know.
+
+            await admin.describe_acls(AclFilter(ResourceType.TOPIC, "orders", PatternType.MATCH))
         """
-        (chosen,) = _several(wanted or AclFilter(), AclFilter, "wanted")
+        given = AclFilter() if wanted is None else _checked_filter(wanted)
         request = DescribeAclsRequest(
-            resource_type_filter=chosen.resource_type,
-            resource_name_filter=chosen.name,
-            pattern_type_filter=chosen.pattern_type,
-            principal_filter=chosen.principal,
-            host_filter=chosen.host,
-            operation=chosen.operation,
-            permission_type=chosen.permission,
+            resource_type_filter=given.resource_type,
+            resource_name_filter=given.name,
+            pattern_type_filter=given.pattern_type,
+            principal_filter=given.principal,
+            host_filter=given.host,
+            operation=given.operation,
+            permission_type=given.permission,
         )
 
         async def attempt() -> DescribeAclsResponse:
@@ -102,74 +99,133 @@ class AclAdmin(AdminCalls):
             return answer
 
         answer = await self._persist(attempt)
-        return sorted(_rule(each, acl) for each in answer.resources for acl in each.acls)
+        return [
+            AclBinding(
+                _pattern(each.resource_type, each.resource_name, each.pattern_type), _entry(acl)
+            )
+            for each in answer.resources
+            for acl in each.acls
+        ]
 
-    async def delete_acls(self, filters: AclFilters) -> list[AclBinding]:
-        """Delete the rules that the filters match; those that were deleted, sorted.
+    async def delete_acls(self, filters: AclFilter | Iterable[AclFilter]) -> list[AclBinding]:
+        """Remove the rules that the filters match; those that are removed.
 
-        Raises the first KafkaError; what other filters match is deleted all the same.
+        Raises the first KafkaError (ClusterAuthorizationFailed, SecurityDisabled on brokers without
+        an authorizer); what the other filters match is removed all the same.
+
+            await admin.delete_acls(AclFilter(principal="User:alice"))
         """
-        wanted = _several(filters, AclFilter, "filters")
-        if not wanted:
+        request = DeleteAclsRequest(filters=[_deletion(each) for each in _filters(filters)])
+        if not request.filters:
             return []
-        request = DeleteAclsRequest(
-            filters=[
-                DeleteAclsFilter(
-                    resource_type_filter=each.resource_type,
-                    resource_name_filter=each.name,
-                    pattern_type_filter=each.pattern_type,
-                    principal_filter=each.principal,
-                    host_filter=each.host,
-                    operation=each.operation,
-                    permission_type=each.permission,
-                )
-                for each in wanted
-            ]
-        )
 
         async def attempt() -> DeleteAclsResponse:
             return await self._cluster.call_any(DELETE_ACLS, request, DeleteAclsResponse)
 
         answer = await self._persist(attempt)
-        deleted = set()
+        deleted: dict[AclBinding, None] = {}
         for result in answer.filter_results:
-            check(result.error_code, "deleting rules", result.error_message)
-            for acl in result.matching_acls:
-                check(acl.error_code, f"rule about {acl.resource_name}", acl.error_message)
-                deleted.add(_rule(acl, acl))
-        return sorted(deleted)
+            check(result.error_code, "removing rules", result.error_message)
+            for each in result.matching_acls:
+                check(each.error_code, f"removing a rule of {each.principal}", each.error_message)
+                pattern = _pattern(each.resource_type, each.resource_name, each.pattern_type)
+                deleted[AclBinding(pattern, _entry(each))] = None
+        return list(deleted)
 
 
-def _rule(
-    resource: DescribeAclsResource | DeleteAclsMatchingAcl,
-    acl: AclDescription | DeleteAclsMatchingAcl,
-) -> AclBinding:
-    return AclBinding(
-        Pattern(
-            ResourceType(resource.resource_type),
-            resource.resource_name,
-            PatternType(resource.pattern_type),
-        ),
-        AclEntry(
-            acl.principal, acl.host, Operation(acl.operation), PermissionType(acl.permission_type)
-        ),
+def _bindings(given: object) -> list[AclBinding]:
+    argument = "bindings"
+    several = [given] if isinstance(given, AclBinding) else arguments.several(given, argument)
+    return [_checked_binding(each, argument) for each in several]
+
+
+def _checked_binding(given: object, argument: str) -> AclBinding:
+    if not isinstance(given, AclBinding):
+        raise TypeError(f"{argument}: each must be an AclBinding, not {type(given).__name__}")
+    pattern, entry = given
+    if not isinstance(pattern, Pattern) or not isinstance(entry, AclEntry):
+        raise TypeError(f"{argument}: an AclBinding has a Pattern and an AclEntry")
+    _member(ResourceType, pattern.resource_type, argument)
+    _member(PatternType, pattern.pattern_type, argument)
+    _member(Operation, entry.operation, argument)
+    _member(PermissionType, entry.permission, argument)
+    for code in (pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission):
+        if any(code is each for each in _FOR_FILTERS):
+            kind = type(code).__name__
+            raise ValueError(f"{argument}: {kind}.{code.name} is for filters, not for rules")
+    for text in (pattern.name, entry.principal, entry.host):
+        if not arguments.text(text, argument):
+            raise ValueError(f"{argument}: a rule names its resource, principal and host")
+    try:
+        parse_principal(entry.principal)
+    except ValueError as error:
+        raise ValueError(f"{argument}: {error}") from None
+    return given
+
+
+def _filters(given: object) -> list[AclFilter]:
+    several = [given] if isinstance(given, AclFilter) else arguments.several(given, "filters")
+    return [_checked_filter(each, "filters") for each in several]
+
+
+def _checked_filter(given: object, argument: str = "wanted") -> AclFilter:
+    if not isinstance(given, AclFilter):
+        raise TypeError(f"{argument}: must be an AclFilter, not {type(given).__name__}")
+    _member(ResourceType, given.resource_type, argument)
+    _member(PatternType, given.pattern_type, argument)
+    _member(Operation, given.operation, argument)
+    _member(PermissionType, given.permission, argument)
+    for text in (given.name, given.principal, given.host):
+        if text is not None:
+            arguments.text(text, argument)
+    return given
+
+
+def _member(kind: type[IntEnum], value: object, argument: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{argument}: {value!r} must be one of {kind.__name__}")
+
+
+def _creation(binding: AclBinding) -> AclCreation:
+    pattern, entry = binding
+    return AclCreation(
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        resource_pattern_type=pattern.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission,
     )
 
 
-def _several(given: object, kind: type, argument: str) -> list:  # type: ignore[type-arg]
-    """The items, each of this kind. Raises TypeError."""
-    items = [given] if isinstance(given, kind) else arguments.several(given, argument)
-    for each in items:
-        if not isinstance(each, kind):
-            raise TypeError(f"{argument}: must be {kind.__name__}, not {type(each).__name__}")
-    return items
+def _deletion(wanted: AclFilter) -> DeleteAclsFilter:
+    return DeleteAclsFilter(
+        resource_type_filter=wanted.resource_type,
+        resource_name_filter=wanted.name,
+        pattern_type_filter=wanted.pattern_type,
+        principal_filter=wanted.principal,
+        host_filter=wanted.host,
+        operation=wanted.operation,
+        permission_type=wanted.permission,
+    )
 
 
-def _binding(binding: AclBinding) -> AclBinding:
-    """A rule that can be sent. Raises TypeError, ValueError."""
-    pattern, entry = binding
-    arguments.text(pattern.name, "pattern.name")
-    arguments.text(entry.host, "entry.host")
-    if ":" not in arguments.text(entry.principal, "entry.principal"):
-        raise ValueError(f"entry.principal: {entry.principal!r} is not written as User:name")
-    return binding
+def _pattern(resource_type: int, name: str, pattern_type: int) -> Pattern:
+    return Pattern(_known(ResourceType, resource_type), name, _known(PatternType, pattern_type))
+
+
+def _entry(acl: AclDescription | DeleteAclsMatchingAcl) -> AclEntry:
+    operation, permission = acl.operation, acl.permission_type
+    return AclEntry(
+        acl.principal, acl.host, _known(Operation, operation), _known(PermissionType, permission)
+    )
+
+
+def _known(kind: type[C], code: int) -> C:
+    try:
+        return kind(code)
+    except ValueError:
+        raise UnsupportedVersion(
+            f"the brokers have a rule with {kind.__name__} {code}, which this client does not know"
+        ) from None

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
-from barnabas.client.admin.acl_admin import AclFilters, Acls
 from barnabas.client.admin.admin import (
     Admin,
     ClusterDescription,
@@ -218,13 +217,13 @@ class SyncAdmin(BlockingClient[Admin]):
 
     # ---- rules ----
 
-    def create_acls(self, acls: Acls) -> None:
-        self._thread.run(self._client.create_acls(acls))
+    def create_acls(self, bindings: AclBinding | Iterable[AclBinding]) -> None:
+        self._thread.run(self._client.create_acls(bindings))
 
     def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
         return self._thread.run(self._client.describe_acls(wanted))
 
-    def delete_acls(self, filters: AclFilters) -> list[AclBinding]:
+    def delete_acls(self, filters: AclFilter | Iterable[AclFilter]) -> list[AclBinding]:
         return self._thread.run(self._client.delete_acls(filters))
 
     # ---- credentials ----

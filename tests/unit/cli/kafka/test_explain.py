@@ -60,6 +60,23 @@ def test_ux_6_every_line_of_the_page_has_the_command_that_it_names(
         (f"kafka-topics --create --topic t {AT}", "topics create t"),
         (f"kafka-topics -create -topic=t {AT}", "topics create t"),
         (
+            f"kafka-acls --add --allow-principal User:a --cluster --topic t {AT}",
+            "acls add --user a --operation all --topic t --cluster",
+        ),
+        (
+            f"kafka-acls --add --allow-principal Group:a --producer --idempotent --topic t {AT}",
+            "acls add --principal Group:a --producer --idempotent --topic t",
+        ),
+        (
+            f"kafka-acls --remove --producer --topic t --group g --resource-pattern-type any {AT}",
+            "acls remove --topic t --resource-pattern-type any",
+        ),
+        (
+            f"kafka-acls --remove --deny-principal User:a --operation AlterConfigs --topic t {AT}",
+            "acls remove --user a --deny --host '*' --operation alter-configs --topic t",
+        ),
+        (f"kafka-acls --list {AT}", "acls list"),
+        (
             f"kafka-topics --create --topic t --replica-assignment 0:1,1:0 {AT}",
             "topics create t --replica-assignment 0:1,1:0",
         ),

@@ -84,7 +84,7 @@ def test_the_rewritten_line_is_one_that_runs(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("kafka-acls.sh --list", "no access control"),
+        ("kafka-delegation-tokens.sh --describe", "the admin client makes"),
         ("connect-standalone.sh worker.properties", "without Kafka Connect"),
         ("kafka-mirror-maker.sh --consumer.config c", "MirrorMaker 2"),
         ("kafka-storage.sh format", "needs no formatting"),

@@ -1,0 +1,175 @@
+"""Rules of access control from the options of a command line. Pure.
+
+--producer               WRITE, DESCRIBE and CREATE topics; WRITE and DESCRIBE transactional ids
+--producer --idempotent  and IDEMPOTENT_WRITE the cluster
+--consumer               READ and DESCRIBE topics; READ groups
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from barnabas.errors import BarnabasError
+from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
+from barnabas.security.acl_binding import (
+    AclBinding,
+    AclEntry,
+    AclFilter,
+    Pattern,
+    PatternType,
+    PermissionType,
+    pascal_name,
+)
+
+OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+"""What can be done with each type of resource, besides ALL."""
+
+CLUSTER: Final = Pattern(ResourceType.CLUSTER, CLUSTER_NAME)
+
+_AS_PRODUCER: Final = {
+    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+_AS_CONSUMER: Final = {
+    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
+    ResourceType.GROUP: (Operation.READ,),
+}
+
+
+class BadGrant(BarnabasError):
+    """Options that make no rule."""
+
+
+class Deeds(NamedTuple):
+    """What is allowed or denied: as a producer, as a consumer, or else these operations."""
+
+    is_producer: bool = False
+    is_consumer: bool = False
+    is_idempotent: bool = False
+    operations: tuple[Operation, ...] = ()
+
+    @property
+    def is_role(self) -> bool:
+        return self.is_producer or self.is_consumer
+
+
+class Clients(NamedTuple):
+    """Who may, or may not."""
+
+    principals: tuple[str, ...]
+    hosts: tuple[str, ...]
+    permission: PermissionType
+
+
+def check_deeds(deeds: Deeds, patterns: Iterable[Pattern]) -> None:
+    """Raises BadGrant for a role without what it works on."""
+    types = {each.resource_type for each in patterns}
+    if deeds.is_role and deeds.operations:
+        raise BadGrant("--producer and --consumer imply their operations: leave out --operation")
+    if deeds.is_producer and ResourceType.TOPIC not in types:
+        raise BadGrant("With --producer you must specify a --topic")
+    if deeds.is_idempotent and not deeds.is_producer:
+        raise BadGrant("The --idempotent option is only available if --producer is set")
+    if deeds.is_consumer and not {ResourceType.TOPIC, ResourceType.GROUP} <= types:
+        raise BadGrant("With --consumer you must specify a --topic and a --group")
+
+
+def operations_by_pattern(
+    deeds: Deeds, patterns: Iterable[Pattern]
+) -> dict[Pattern, tuple[Operation, ...]]:
+    """The operations on each resource, without those on which a role does nothing.
+
+    Raises BadGrant for an operation that a resource does not have.
+    """
+    found: dict[Pattern, dict[Operation, None]] = {}
+    given = tuple(patterns)
+    roles = [
+        role
+        for role, is_wanted in (
+            (_AS_PRODUCER, deeds.is_producer),
+            (_AS_CONSUMER, deeds.is_consumer),
+        )
+        if is_wanted
+    ]
+    for pattern in given:
+        if not deeds.is_role:
+            _check_operations(pattern.resource_type, deeds.operations)
+            found[pattern] = dict.fromkeys(deeds.operations)
+        for role in roles:
+            operations = role.get(pattern.resource_type, ())
+            if operations:
+                found.setdefault(pattern, {}).update(dict.fromkeys(operations))
+    if deeds.is_idempotent:
+        found.setdefault(CLUSTER, {})[Operation.IDEMPOTENT_WRITE] = None
+    return {pattern: tuple(operations) for pattern, operations in found.items()}
+
+
+def entries(clients: Clients, operations: Iterable[Operation]) -> list[AclEntry]:
+    """One for each principal, operation and host."""
+    return [
+        AclEntry(principal, host, operation, clients.permission)
+        for operation in operations
+        for principal in clients.principals
+        for host in clients.hosts
+    ]
+
+
+def bindings(clients: Clients, deeds: Deeds, patterns: Iterable[Pattern]) -> list[AclBinding]:
+    """All rules that the options mean. Raises BadGrant."""
+    return [
+        AclBinding(pattern, entry)
+        for pattern, operations in operations_by_pattern(deeds, patterns).items()
+        for entry in entries(clients, operations)
+    ]
+
+
+def filter_of(rule: AclBinding) -> AclFilter:
+    """What selects this rule alone."""
+    pattern, entry = rule
+    return AclFilter(
+        *pattern,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission=entry.permission,
+    )
+
+
+def is_specific(pattern_type: PatternType) -> bool:
+    """Whether rules, and not only filters, have this type."""
+    return pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+
+
+def _check_operations(resource_type: ResourceType, operations: Iterable[Operation]) -> None:
+    valid = (*OPERATIONS[resource_type], Operation.ALL)
+    for each in operations:
+        if each not in valid:
+            raise BadGrant(
+                f"--operation {pascal_name(each)}: ResourceType {resource_type.name} only supports "
+                f"operations {', '.join(map(pascal_name, valid))}"
+            )

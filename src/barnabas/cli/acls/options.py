@@ -1,0 +1,203 @@
+"""The options of `barnabas acls` that name resources, clients and operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from itertools import product
+from typing import Any, TypeVar
+
+import click
+
+from barnabas.cli.acls.grants import CLUSTER, BadGrant, Deeds, check_deeds, operations_by_pattern
+from barnabas.cli.completion import topic_names
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.security.acl_binding import (
+    AclFilter,
+    Pattern,
+    PatternType,
+    PermissionType,
+    parse_code,
+    parse_principal,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TYPES = {
+    "topics": ResourceType.TOPIC,
+    "groups": ResourceType.GROUP,
+    "transactional_ids": ResourceType.TRANSACTIONAL_ID,
+    "delegation_tokens": ResourceType.DELEGATION_TOKEN,
+    "user_principals": ResourceType.USER,
+}
+
+
+def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
+    """The resources, passed on as `patterns`; `pattern_types`: how their names may be read."""
+    options = (
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            metavar="NAME",
+            shell_complete=topic_names,
+            help="A topic, or '*' for every one; may be repeated, as each of these.",
+        ),
+        click.option("--group", "groups", multiple=True, metavar="NAME", help="A consumer group."),
+        click.option("--cluster", is_flag=True, help="The cluster."),
+        click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID"),
+        click.option("--delegation-token", "delegation_tokens", multiple=True, metavar="ID"),
+        click.option(
+            "--user-principal",
+            "user_principals",
+            multiple=True,
+            metavar="TYPE:NAME",
+            help="A user for whom tokens are made.",
+        ),
+        click.option(
+            "--resource-pattern-type",
+            type=click.Choice(pattern_types, case_sensitive=False),
+            default=default,
+            show_default=True,
+            help="How names are read: as they are, as prefixes, or as what rules are about.",
+        ),
+    )
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def gathered(**given: Any) -> Any:
+            pattern_type = parse_code(PatternType, given.pop("resource_pattern_type"))
+            patterns = [
+                Pattern(resource_type, name, pattern_type)
+                for option, resource_type in _TYPES.items()
+                for name in given.pop(option)
+            ]
+            if given.pop("cluster"):
+                patterns.append(CLUSTER)
+            return command(patterns=patterns, **given)
+
+        chosen: Any = gathered
+        for option in reversed(options):
+            chosen = option(chosen)
+        return chosen  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def principals(command: F) -> F:
+    """`--user` and `--principal`, passed on as `principals`."""
+
+    @wraps(command)
+    def gathered(**given: Any) -> Any:
+        named = [f"User:{name}" for name in given.pop("users")]
+        for text in given.pop("named_principals"):
+            try:
+                named.append(str(parse_principal(text)))
+            except ValueError as error:
+                raise click.UsageError(f"--principal: {error}") from None
+        return command(principals=tuple(named), **given)
+
+    chosen: Any = gathered
+    chosen = click.option(
+        "--principal",
+        "named_principals",
+        multiple=True,
+        metavar="TYPE:NAME",
+        help="The same, with its type; User:* is everybody.",
+    )(chosen)
+    return click.option(  # type: ignore[no-any-return]
+        "--user",
+        "users",
+        multiple=True,
+        metavar="NAME",
+        help="The user whom the rule is about; may be repeated.",
+    )(chosen)
+
+
+def deeds(command: F) -> F:
+    """What clients do, passed on as `deeds`."""
+    options = (
+        click.option("--producer", is_flag=True, help="Write to the topics: all that it needs."),
+        click.option(
+            "--consumer", is_flag=True, help="Read the topics in the group: all that it needs."
+        ),
+        click.option("--idempotent", is_flag=True, help="With --producer: for older brokers."),
+        click.option(
+            "--operation",
+            "operations",
+            multiple=True,
+            metavar="NAME",
+            callback=_operations,
+            help="Such as read, write, describe, alter-configs or all; may be repeated.",
+        ),
+    )
+
+    @wraps(command)
+    def gathered(**given: Any) -> Any:
+        names = ("producer", "consumer", "idempotent", "operations")
+        return command(deeds=Deeds(*[given.pop(name) for name in names]), **given)
+
+    chosen: Any = gathered
+    for option in reversed(options):
+        chosen = option(chosen)
+    return chosen  # type: ignore[no-any-return]
+
+
+hosts = click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="ADDRESS",
+    help="The client's address, without names or ranges; '*' is any. May be repeated.",
+)
+
+
+def operation(text: str) -> Operation:
+    """`alter-configs`, `AlterConfigs` or `ALTER_CONFIGS`. Raises UsageError."""
+    try:
+        found = parse_code(Operation, text.replace("-", "_"))
+    except ValueError as error:
+        raise click.UsageError(f"--operation: {error}") from None
+    if found is Operation.ANY:
+        raise click.UsageError("--operation any: say all, for every operation")
+    return found
+
+
+def _operations(_: click.Context, __: click.Parameter, texts: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(map(operation, texts))
+
+
+def checked(deeds: Deeds, patterns: list[Pattern]) -> None:
+    """Raises UsageError for options that do not go together."""
+    try:
+        check_deeds(deeds, patterns)
+        operations_by_pattern(deeds, patterns)
+    except BadGrant as error:
+        raise click.UsageError(str(error)) from None
+
+
+def filters(
+    patterns: list[Pattern],
+    deeds: Deeds,
+    clients: tuple[tuple[str, ...], tuple[str, ...]],
+    permission: PermissionType,
+) -> list[AclFilter]:
+    """What selects the rules that the options name; an option that is not given leaves it open.
+
+    `clients`: principals and hosts.
+    """
+    principals, hosts = clients
+    wanted = operations_by_pattern(deeds, patterns)
+    if not patterns:
+        resources = [(AclFilter(), deeds.operations)]
+    else:
+        resources = [(AclFilter(*pattern), found) for pattern, found in wanted.items()]
+    return [
+        resource._replace(
+            principal=principal, host=host, operation=operation, permission=permission
+        )
+        for resource, operations in resources
+        for principal, host, operation in product(
+            principals or (None,), hosts or (None,), operations or (Operation.ANY,)
+        )
+    ]

@@ -1,0 +1,165 @@
+"""Rules of access control in words, and the lines that make or remove them. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final
+
+from barnabas.security.acl import Operation, ResourceType
+from barnabas.security.acl_binding import (
+    WILDCARD,
+    AclBinding,
+    AclEntry,
+    Pattern,
+    PatternType,
+    PermissionType,
+    pascal_name,
+)
+from barnabas.security.acl_explanation import Access, Explanation
+
+_NOUNS: Final = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.GROUP: "group",
+    ResourceType.TRANSACTIONAL_ID: "transactional id",
+    ResourceType.DELEGATION_TOKEN: "delegation token",
+    ResourceType.USER: "user",
+}
+_OPTIONS: Final = {
+    ResourceType.TOPIC: "--topic",
+    ResourceType.GROUP: "--group",
+    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceType.DELEGATION_TOKEN: "--delegation-token",
+    ResourceType.USER: "--user-principal",
+}
+
+
+def resource_text(pattern: Pattern) -> str:
+    """`topic orders`, `every topic`, `each topic that begins with ord`, `the cluster`."""
+    if pattern.resource_type is ResourceType.CLUSTER:
+        return "the cluster"
+    noun = _NOUNS[pattern.resource_type]
+    if pattern.pattern_type is PatternType.PREFIXED:
+        return f"each {noun} that begins with {pattern.name}"
+    return f"every {noun}" if pattern.name == WILDCARD else f"{noun} {pattern.name}"
+
+
+def host_text(host: str) -> str:
+    return "from any host" if host == WILDCARD else f"from {host}"
+
+
+def rule_text(rule: AclBinding) -> str:
+    """`allow User:alice Read on topic orders, from any host`."""
+    pattern, entry = rule
+    return (
+        f"{entry.permission.name.lower()} {entry.principal} {pascal_name(entry.operation)} on "
+        f"{resource_text(pattern)}, {host_text(entry.host)}"
+    )
+
+
+def rule_line(rule: AclBinding, command: str = "add") -> str:
+    """Our command that adds or removes just this rule."""
+    pattern, entry = rule
+    words = ["barnabas", "acls", command]
+    if entry.permission is PermissionType.DENY:
+        words.append("--deny")
+    elif command == "remove":
+        words.append("--allow")
+    words += principal_words(entry.principal)
+    words += ["--operation", entry.operation.name.lower().replace("_", "-")]
+    if entry.host != WILDCARD or command == "remove":
+        words += ["--host", entry.host]
+    return shlex.join([*words, *resource_words(pattern)])
+
+
+def principal_words(principal: str) -> list[str]:
+    kind, _, name = principal.partition(":")
+    return ["--user", name] if kind == "User" else ["--principal", principal]
+
+
+def resource_words(pattern: Pattern) -> list[str]:
+    """The options that name a resource."""
+    if pattern.resource_type is ResourceType.CLUSTER:
+        return ["--cluster"]
+    words = [_OPTIONS[pattern.resource_type], pattern.name]
+    if pattern.pattern_type is not PatternType.LITERAL:
+        words += ["--resource-pattern-type", pattern.pattern_type.name.lower()]
+    return words
+
+
+def rule_values(rule: AclBinding) -> dict[str, str]:
+    """A rule for JSON, in Kafka's words."""
+    pattern, entry = rule
+    return {
+        "principal": entry.principal,
+        "permission": entry.permission.name,
+        "operation": entry.operation.name,
+        "host": entry.host,
+        "resource_type": pattern.resource_type.name,
+        "name": pattern.name,
+        "pattern_type": pattern.pattern_type.name,
+    }
+
+
+def letting_in(access: Access) -> AclBinding:
+    """The rule that allows just this."""
+    entry = AclEntry(access.principal, access.host, access.operation, PermissionType.ALLOW)
+    return AclBinding(access.resource, entry)
+
+
+def explanation_lines(access: Access, found: Explanation) -> list[str]:
+    """The decision, the rule, the reason, and what would change it."""
+    verdict = {True: "Allowed", False: "Denied", None: "Denied by default"}[found.is_allowed]
+    lines = [
+        f"{verdict}: {access.principal}, {pascal_name(access.operation)} on "
+        f"{resource_text(access.resource)}, {host_text(access.host)}."
+    ]
+    rule = found.rule
+    if rule is None:
+        lines += _without_rule(access, found)
+    elif found.is_allowed:
+        lines += [f"Rule: {rule_text(rule)}.", _why_allowed(access, rule)]
+    else:
+        lines += [
+            f"Rule: {rule_text(rule)}.",
+            "A rule that denies wins over every rule that allows. Without it, unless others deny "
+            "as well, rules that allow decide; to remove it:",
+            f"  {rule_line(rule, 'remove')}",
+        ]
+    if not found.is_allowed:
+        lines.append(
+            f"Not visible from here: whether {access.principal} is in the brokers' super.users, "
+            "who may do everything."
+        )
+    return lines
+
+
+def _without_rule(access: Access, found: Explanation) -> list[str]:
+    resource = resource_text(access.resource)
+    if found.is_allowed is None:
+        why = (
+            f"No rule is about {resource}: nobody but super users may use it, unless the brokers "
+            "have allow.everyone.if.no.acl.found=true."
+        )
+    else:
+        why = f"Of the rules about {resource}, {len(found.about)}, none allows it."
+    lines = [why]
+    lines += [
+        f"Near: {rule_text(each)}."
+        for each in found.about
+        if each.entry.principal == access.principal
+    ][:5]
+    lines += ["To let it in:", f"  {rule_line(letting_in(access))}"]
+    if access.operation is Operation.READ and access.resource.resource_type is ResourceType.TOPIC:
+        lines.append("A consumer reads its group as well: --consumer --group GROUP allows both.")
+    return lines
+
+
+def _why_allowed(access: Access, rule: AclBinding) -> str:
+    operation = rule.entry.operation
+    if operation is access.operation:
+        return "No rule denies it."
+    if operation is Operation.ALL:
+        return "All is every operation, and no rule denies it."
+    return (
+        f"{pascal_name(operation)} implies {pascal_name(access.operation)}, and no rule denies it."
+    )

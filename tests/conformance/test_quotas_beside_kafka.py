@@ -1,4 +1,4 @@
-"""Quotas beside a real Kafka: the same load gets the same throttle times, and the same rate.
+"""SE-5: quotas beside a real Kafka. The same load gets the same throttle times, and the same rate.
 
 Both sides serve at the same time, each a client that sends as fast as it is read. Throttle times
 are the brokers' own words, so a slow machine changes little; it may try a second time.

@@ -180,3 +180,29 @@ def test_se_4_rules_are_listed_and_removed(run: Commands) -> None:
 )
 def test_se_4_options_that_make_no_rule_are_refused(line: str, said: str, run: Commands) -> None:
     assert said in run(f"acls {line}", 2)
+
+
+def test_se_4_a_rule_for_another_host_is_near(run: Commands) -> None:
+    run("acls add --user fay --operation alter --topic far --host 10.0.0.7")
+    ask = "acls explain --user fay --operation describe --topic far"
+    denied = run(ask)
+    assert "Of the rules about topic far, 1, none allows it.\n" in denied
+    assert "Near: allow User:fay Alter on topic far, from 10.0.0.7.\n" in denied
+    allowed = run(f"{ask} --host 10.0.0.7")
+    assert "Allowed: " in allowed and "Alter implies Describe, and no rule denies it.\n" in allowed
+
+
+def test_se_4_a_user_who_may_not_see_the_rules_is_told_so(
+    broker: barnabas.Broker, run: Commands, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "gil.properties"
+    run(f"users add gil --file {path}")
+    capsys.readouterr()
+    assert main(["acls", "list", "--command-config", str(path)]) == 1
+    assert "CLUSTER_AUTHORIZATION_FAILED" in capsys.readouterr().err
+
+
+def test_se_4_a_broker_without_rules_says_how_to_get_them(capsys: Capture) -> None:
+    with barnabas.Broker() as broker:
+        assert main(["acls", "list", "--bootstrap-server", broker.bootstrap_servers]) == 1
+    assert "`barnabas server start --secure`" in capsys.readouterr().err

@@ -113,7 +113,8 @@ def test_se_4_a_user_may_do_nothing_at_first(
     bob = tmp_path / "bob.properties"
     run(capsys, f"users add bob --file {bob} --command-config {file}")
     line = f"consume private --from-beginning --max-messages 1 --command-config {bob}"
-    assert "private" in run(capsys, line, 1)
+    refused = run(capsys, line, 1)
+    assert "private" in refused and "`barnabas acls explain`" in refused
     assert run(capsys, f"topics list --command-config {bob}") == ""
 
 

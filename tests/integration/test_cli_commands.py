@@ -49,6 +49,9 @@ OUTPUT = {
     "barnabas cluster health": r"healthy: 1 broker, controller 0, .*\n",
     "barnabas metadata ls /brokers/ids --dir data": r"0\n",
     "barnabas dump --verify data/test-0": r"",
+    "barnabas acls list --topic orders": r"User:eve\tDENY\tALL\t\*\tTOPIC\t\*\tLITERAL\n(.+\n){5}",
+    "barnabas acls remove --topic orders --force": r"Removed 5 rules:\n(  allow .*\n){5}",
+    "barnabas acls remove --user alice": r"No such rule\.\n",
     "barnabas configs describe --topic test": r"Dynamic configs for topic test are:\n"
     r"  retention\.ms=86400000 sensitive=false synonyms=\{.*\}\n",
 }
@@ -76,6 +79,8 @@ class Machine:
         (directory / "server.properties").write_text(
             f"broker.id=0\nlog.dirs={self.data}\nlisteners=PLAINTEXT://{self._address}\n"
             "group.initial.rebalance.delay.ms=0\n"  # as Kafka's sample file has it
+            "authorizer.class.name=kafka.security.authorizer.AclAuthorizer\n"
+            "super.users=User:ANONYMOUS\n"
         )
         self._environment = os.environ | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -90,7 +90,8 @@ def tame(made: Field) -> st.SearchStrategy[Any] | None:
     if made.name.endswith("_timestamp_ms"):
         return st.integers(0, 4_000_000_000_000)
     if made.name in {
-        "retention_time_ms", "max_lifetime_ms", "renew_period_ms", "expiry_time_period_ms",
+        "retention_time_ms", "max_lifetime_ms", "session_lifetime_ms", "renew_period_ms",
+        "expiry_time_period_ms",
     }:  # fmt: skip
         return st.integers(-1, 4_000_000_000_000)  # of timedelta not even all of 64 bits
     if made.name in {"timestamp", "log_append_time_ms"}:

@@ -6,6 +6,7 @@ import sys
 
 from barnabas.client.errors import NoBrokersAvailable
 from barnabas.errors import (
+    GroupAuthorizationFailed,
     GroupIdNotFound,
     GroupSubscribedToTopic,
     InvalidReplicationFactor,
@@ -13,9 +14,12 @@ from barnabas.errors import (
     NonEmptyGroup,
     SecurityDisabled,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
     TransactionalIdNotFound,
     UnknownTopicOrPartition,
 )
+
+_RULES = "`barnabas acls explain` tells an administrator why, and which rule lets the user in"
 
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (NoBrokersAvailable, "is --bootstrap-server right? `barnabas server start` runs a broker"),
@@ -28,6 +32,8 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (GroupIdNotFound, "`barnabas groups list` shows what there is"),
     (NonEmptyGroup, "stop its members first: `barnabas groups describe --members` shows them"),
     (GroupSubscribedToTopic, "stop the members that read it first"),
+    (TopicAuthorizationFailed, _RULES),
+    (GroupAuthorizationFailed, _RULES),
     (
         SecurityDisabled,
         "the brokers obey no rules: `barnabas server start --secure` runs one that does, and "

@@ -33,7 +33,7 @@ class ClientTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """Made anew if a file has changed; what cannot be used is logged, and the old one stays."""
+        """Made again if a file has changed; if that fails it is logged, and the old one stays."""
         changed_at_ns = self._last_change_ns()
         if changed_at_ns != self._changed_at_ns:
             self._changed_at_ns = changed_at_ns

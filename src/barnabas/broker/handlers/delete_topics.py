@@ -103,10 +103,12 @@ def _exceeded(quota: MutationQuota, partitions: int) -> KafkaError | None:
 def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaError | None:
     if name is None:
         return UnknownTopicId() if is_by_id else UnknownTopicOrPartition()
+    # Both are judged and logged in any case, as in Kafka.
     may_see = context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    may_delete = context.allowed(name)
     if is_by_id and not may_see:
         return TopicAuthorizationFailed("not allowed to delete this topic")
-    if not context.allowed(name):
+    if not may_delete:
         return TopicAuthorizationFailed(f"not allowed to delete {name}")
     if name not in context.node.image.topics:
         return UnknownTopicOrPartition()

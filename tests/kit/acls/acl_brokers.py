@@ -92,7 +92,7 @@ class Pair(NamedTuple):
 def both_pairs(directory: Path) -> Iterator[tuple[Pair, Pair]]:
     """Where what no rule is about is denied, and users log in; and where it is allowed."""
     kinds = {
-        "ruled": ([*all_rules(), *user_rules()], _with_users),
+        "ruled": ([*all_rules(), *user_rules()], with_users),
         "unruled": (list(unruled_rules()), _without_users),
     }
     with zookeeper_process(directory) as zookeeper, contextlib.ExitStack() as running:
@@ -126,7 +126,7 @@ def both_pairs(directory: Path) -> Iterator[tuple[Pair, Pair]]:
         yield pairs[0], pairs[1]
 
 
-def _with_users(port: int, login_port: int) -> tuple[str, ...]:
+def with_users(port: int, login_port: int) -> tuple[str, ...]:
     """Settings of a second listener, for users that log in, and of their tokens."""
     users = " ".join(f'"user_{each}"="{PASSWORD}"' for each in USERS)
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -154,6 +154,10 @@ class AclBroker:
         self._log = log
         self._connections: dict[tuple[str, str], socket.socket] = {}
         self.admin = RawClient(f"127.0.0.1:{port}")
+
+    def again(self) -> AclBroker:
+        """The same after a new start."""
+        return AclBroker(self._port, self._login_port, self._log)
 
     def close(self) -> None:
         self.admin.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from barnabas.protocol import api as apis
 from barnabas.security.acl import Operation, ResourceType
@@ -75,6 +75,18 @@ def user_cells(known: Known) -> Iterator[Cell]:
             group = {"group_id": "u.g", "generation_id": 1, "member_id": "nobody"}
             yield Cell(host, apis.HEARTBEAT, 4, group, f"group of {user}", user)
         yield from _about_tokens(user, known)
+
+
+def shown_operations(topics: Iterable[str]) -> Iterator[Cell]:
+    """What each user may do with topics, which need not exist."""
+    for user in USERS:
+        for host in (ADMIN, STRANGER):
+            values = {
+                "topics": [{"name": topic} for topic in topics],
+                "allow_auto_topic_creation": False,
+                "include_topic_authorized_operations": True,
+            }
+            yield Cell(host, apis.METADATA, 12, values, f"operations of {user}", user)
 
 
 def _about_topic(user: str, host: str, topic: str) -> Iterator[Cell]:

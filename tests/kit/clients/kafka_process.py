@@ -22,6 +22,8 @@ _READY = "started (kafka.server.KafkaServer)"
 _LOG4J = """log4j.rootLogger=WARN, out
 log4j.logger.kafka.server.KafkaServer=INFO
 log4j.logger.kafka.log.LogManager=INFO
+# Requests that its authorizer denies.
+log4j.logger.kafka.authorizer.logger=INFO
 # It complains of each partition whose broker is yet to start.
 log4j.logger.state.change.logger=OFF
 log4j.appender.out=org.apache.log4j.ConsoleAppender

@@ -40,7 +40,7 @@ def is_missing(context: Context, name: str) -> bool:
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
-        and context.allowed(name)
+        and context.could(Operation.DESCRIBE, ResourceType.TOPIC, name)
     )
 
 
@@ -71,6 +71,6 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
 
 
 def _may_create(context: Context, name: str) -> bool:
-    return context.allowed_to(
-        Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME
-    ) or context.allowed_to(Operation.CREATE, ResourceType.TOPIC, name)
+    return context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or context.allowed_to(
+        Operation.CREATE, ResourceType.TOPIC, name
+    )

@@ -86,6 +86,20 @@ REQUIRED: dict[str, Needs | None] = {
 }
 
 
+class Audit(NamedTuple):
+    """What is logged of a decision."""
+
+    logs_grant: bool = True
+    logs_denial: bool = True
+    references: int = 1
+    """How often the request names the resource."""
+
+
+ASKED = Audit()
+TRIED = Audit(logs_denial=False)
+SHOWN = Audit(logs_grant=False, logs_denial=False)
+
+
 class Asking(Protocol):
     """A request, as far as an authorizer looks at it."""
 
@@ -105,13 +119,9 @@ class Authorizer(Protocol):
         ...
 
     def allows(
-        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
+        self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
-        """Whether the client of a request may do this.
-
-        `is_audited`: whether the request asks for just this. What a client may do besides, or may
-        see in a list, is nothing to log.
-        """
+        """Whether the client of a request may do this."""
         ...
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
@@ -125,7 +135,7 @@ class AllowAll:
     acls = None
 
     def allows(
-        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
+        self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
         return True
 

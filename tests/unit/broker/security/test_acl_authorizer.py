@@ -12,6 +12,7 @@ from barnabas.client import (
     AclBinding,
     AclEntry,
     AclFilter,
+    NewTopic,
     Operation,
     Pattern,
     PermissionType,
@@ -20,6 +21,10 @@ from barnabas.client import (
     SyncProducer,
 )
 from barnabas.errors import ConfigError, TopicAuthorizationFailed
+from barnabas.protocol.api import FETCH, METADATA
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.kit.raw_client import RawClient
 
 CONFIG = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
@@ -65,7 +70,59 @@ def test_se_4_a_decision_holds_until_a_rule_changes(caplog: pytest.LogCaptureFix
             producer.send("orders", b"two").result(20)
         assert (
             "Principal = User:ANONYMOUS is Denied Operation = Write from host = 127.0.0.1 on "
-            "resource = Topic:LITERAL:orders for request = Produce" in caplog.text
+            "resource = Topic:LITERAL:orders for request = Produce with resourceRefCount = 1"
+            in caplog.text
         )
         admin.delete_acls(AclFilter())
         producer.send("orders", b"three").result(20)
+
+
+def test_se_4_what_a_client_did_not_ask_for_is_no_denial_to_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A list without what may not be seen, and operations that are shown: nothing was refused."""
+    caplog.set_level(logging.INFO, AUDIT_LOG)
+    rules = [
+        AclBinding(
+            Pattern(ResourceType.TOPIC, name),
+            AclEntry("User:ANONYMOUS", "*", operation, permission),
+        )
+        for name, operation, permission in (
+            ("shown", Operation.DESCRIBE, PermissionType.ALLOW),
+            ("hidden", Operation.READ, PermissionType.DENY),
+        )
+    ]
+    with (
+        Broker(config=CONFIG) as broker,
+        SyncAdmin(broker.bootstrap_servers) as admin,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
+        admin.create_topics([NewTopic("shown", 1), NewTopic("hidden", 1)])
+        admin.create_acls(rules)
+        wanted = MetadataRequest(topics=None, include_topic_authorized_operations=True)
+        (topic,) = client.call(METADATA, 12, wanted).topics
+        assert (topic.name, topic.topic_authorized_operations) == ("shown", 1 << Operation.DESCRIBE)
+        assert "Denied" not in caplog.text
+        named = [MetadataRequestTopic(name="hidden")]
+        client.call(METADATA, 12, MetadataRequest(topics=named))
+        assert caplog.text.count("Denied") == 1
+
+
+def test_se_4_a_line_of_a_fetch_counts_the_partitions(caplog: pytest.LogCaptureFixture) -> None:
+    """One decision, and one line, for all partitions of a topic."""
+    caplog.set_level(logging.INFO, AUDIT_LOG)
+    rule = AclBinding(
+        Pattern(ResourceType.TOPIC, "orders"),
+        AclEntry("User:bob", "*", Operation.READ, PermissionType.ALLOW),
+    )
+    with (
+        Broker(config=CONFIG) as broker,
+        SyncAdmin(broker.bootstrap_servers) as admin,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
+        admin.create_acls(rule)
+        partitions = [FetchPartition(partition=number) for number in range(3)]
+        wanted = FetchRequest(topics=[FetchTopic(topic="orders", partitions=partitions)])
+        client.call(FETCH, 12, wanted)
+    (line,) = (line for line in caplog.text.splitlines() if "Denied" in line)
+    assert line.endswith("for request = Fetch with resourceRefCount = 3")

@@ -66,6 +66,7 @@ _PER_BROKER = """
 """
 
 _ONLY_PER_LISTENER = """
+    barnabas.ssl.crl.location
     ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
     ssl.keystore.password ssl.keystore.type
     ssl.truststore.certificates ssl.truststore.location ssl.truststore.password

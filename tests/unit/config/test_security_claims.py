@@ -20,6 +20,7 @@ HONOURED = """
     delegation.token.expiry.time.ms delegation.token.master.key delegation.token.max.lifetime.ms
     delegation.token.secret.key
     allow.everyone.if.no.acl.found authorizer.class.name super.users
+    barnabas.ssl.crl.location
     barnabas.zookeeper.credentials barnabas.zookeeper.credentials.scheme
     listener.security.protocol.map security.inter.broker.protocol zookeeper.set.acl
     zookeeper.ssl.client.enable zookeeper.ssl.endpoint.identification.algorithm

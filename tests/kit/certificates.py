@@ -123,6 +123,30 @@ class Authority:
         """For a user; `subject`: the whole name, as `CN=alice,OU=Sales,O=Acme,C=DE`."""
         return self._issue(subject or f"CN={cn}", (), password=password)
 
+    def revoke(self, *revoked: PemFiles, expired: bool = False, is_der: bool = False) -> Path:
+        """Write the list of these, which replaces the one before; returns its path."""
+        now = datetime.now(UTC)
+        end = now - timedelta(minutes=1) if expired else now + _LIFE
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self.name)
+            .last_update(now - _SKEW)
+            .next_update(end)
+        )
+        for files in revoked:
+            certificate = x509.load_pem_x509_certificate(files.chain.read_bytes())
+            builder = builder.add_revoked_certificate(
+                x509.RevokedCertificateBuilder()
+                .serial_number(certificate.serial_number)
+                .revocation_date(now - _SKEW)
+                .build()
+            )
+        signed = builder.sign(self.key, hashes.SHA256())
+        form = serialization.Encoding.DER if is_der else serialization.Encoding.PEM
+        path = self.truststore.with_suffix(".crl")
+        path.write_bytes(signed.public_bytes(form))
+        return path
+
     def self_signed(self, names: Sequence[str] = LOCAL_NAMES) -> PemFiles:
         """A host's certificate that nobody issued; its files are beside the authority's."""
         return self._issue(f"CN={names[0]}", names, is_self_signed=True)

@@ -300,12 +300,14 @@ def _log_ins(
         tokens = DelegationTokens(ground.store, config, ground.clock)
     credentials = ScramCredentials(ground.store, tokens)
     dynamic_config.follow(USERS, credentials)
-    return [
-        SaslListener(config, each.listener, ground.clock, credentials)
-        if each.listener.protocol.uses_sasl
-        else None
-        for each in bound
-    ]
+    log_ins: list[SaslListener | None] = []
+    for each in bound:
+        sasl = None
+        if each.listener.protocol.uses_sasl:
+            sasl = SaslListener(config, each.listener, ground.clock, credentials)
+            dynamic_config.obeyed_by(sasl.configure, sasl.check)
+        log_ins.append(sasl)
+    return log_ins
 
 
 def _obey_config(

@@ -126,10 +126,11 @@ class Server:
             self._store = self._store or await self._open_store()
             if self._first_users:
                 await self._ensure_users(self._store, self._first_users)
+            config = await self._with_secrets(self._store)
             self._authorizer = await open_authorizer(
                 self.config, self._store, self.clock, self._seams.random
             )
-            self._parts = self._make_parts(self._store, self.failure)
+            self._parts = self._make_parts(config, self._store, self.failure)
             if self._view.has_peers:
                 self._serve()
                 await self._join_cluster()
@@ -150,7 +151,8 @@ class Server:
     def _bind(self) -> None:
         backlog = self.config.int("socket.listen.backlog.size")
         for listener in configured_listeners(self.config):
-            tls = self._tls_of(listener)
+            # A keystore's password may be known when the store is open.
+            tls = None if self._has_secrets else self._tls_of(listener, self.config)
             for sock in self._seams.bind(listener, backlog):
                 for option, size in socket_options(self.config):
                     sock.setsockopt(socket.SOL_SOCKET, option, size)
@@ -158,14 +160,33 @@ class Server:
                 self.listeners.append(bound)
                 self._bound.append(Bound(bound, sock, tls))
 
-    def _tls_of(self, listener: Listener) -> ServerTls | None:
+    @property
+    def _has_secrets(self) -> bool:
+        """Whether there may be passwords among the dynamic configs."""
+        return self.config.is_set("password.encoder.secret")
+
+    async def _with_secrets(self, store: MetadataStore) -> BrokerConfig:
+        """The configuration with what the store has for this broker, if that may matter for its
+        listeners, whose TLS is made then."""
+        if not self._has_secrets:
+            return self.config
+        from barnabas.broker.configs.stored_secrets import StoredSecrets, with_stored_settings
+
+        secrets = StoredSecrets(self.config)
+        config = await with_stored_settings(self.config, store, secrets, self.broker_id)
+        self._bound = [
+            each._replace(tls=self._tls_of(each.listener, config)) for each in self._bound
+        ]
+        return config
+
+    def _tls_of(self, listener: Listener, config: BrokerConfig) -> ServerTls | None:
         if not listener.protocol.uses_tls:
             return None
         # Only here, so that a broker without TLS loads nothing for it.
         from barnabas.broker.security.server_tls import ServerTls
 
-        is_inter_broker = listener.name == inter_broker_listener(self.config)[0]
-        return ServerTls(listener, self.config, is_inter_broker=is_inter_broker)
+        is_inter_broker = listener.name == inter_broker_listener(config)[0]
+        return ServerTls(listener, config, is_inter_broker=is_inter_broker)
 
     async def _bind_metrics(self) -> None:
         port = self.config.int("barnabas.metrics.port")
@@ -199,9 +220,11 @@ class Server:
         for user in await ensure_users(store, MECHANISM, passwords):
             _log.info("user %s has a new password", user)
 
-    def _make_parts(self, store: MetadataStore, failure: asyncio.Future[str]) -> Parts:
+    def _make_parts(
+        self, config: BrokerConfig, store: MetadataStore, failure: asyncio.Future[str]
+    ) -> Parts:
         ground = Ground(
-            self.config,
+            config,
             self._seams,
             self.clock,
             self._view,

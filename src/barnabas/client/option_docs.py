@@ -92,6 +92,9 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "ssl_cipher_suites": OptionDoc(
             "", "Cipher suites by IANA's names; unset, OpenSSL's own choice."
         ),
+        "ssl_crl_location": OptionDoc(
+            "", "File or directory with every authority's list of revoked certificates (CRL)."
+        ),
         # of the producer
         "acks": OptionDoc(
             "",

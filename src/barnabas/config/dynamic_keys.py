@@ -3,8 +3,8 @@
     /config/brokers/<id>          of one broker: any dynamic key
     /config/brokers/<default>     of all brokers: cluster-wide keys only
 
-Kafka also changes listeners, and how clients log in, while it runs; in Barnabas they are
-read-only.
+Kafka also adds and removes listeners while it runs; in Barnabas they are read-only. How clients log
+in at a listener is changed for the next log-in; in Kafka it waits for a restart.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ _PER_BROKER = """
 """
 
 _ONLY_PER_LISTENER = """
+    barnabas.ssl.crl.location
     ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
     ssl.keystore.password ssl.keystore.type
     ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
@@ -104,11 +105,20 @@ def scope_of(name: str) -> Scope:
     return DYNAMIC_KEYS.get(name, Scope.READ_ONLY)
 
 
-def is_read_at_start(name: str) -> bool:
-    """Whether a setting that Kafka changes while it runs is obeyed here after a restart alone: how
-    clients and brokers log in."""
-    base = name.split(".", 3)[-1] if name.startswith("listener.name.") else name
-    return ".sasl." in f".{base}" or base.endswith("connections.max.reauth.ms")
+_PASSWORDS = (
+    "sasl.jaas.config",
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.password",
+    "ssl.truststore.certificates",
+    "ssl.truststore.password",
+)
+
+
+def is_dynamic_password(name: str) -> bool:
+    """Whether Kafka keeps a dynamic config encrypted, whatever listener it is for."""
+    return name.endswith(_PASSWORDS)
 
 
 def refusal(name: str, is_for_all: bool) -> str | None:

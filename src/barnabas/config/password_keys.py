@@ -14,6 +14,4 @@ _PASSWORDS = (
     ("password.encoder.secret", "password", None, "", "The secret that it starts from."),
 )  # fmt: skip
 
-PASSWORD_KEYS: dict[str, ConfigKey] = table(
-    _PASSWORDS, "no passwords are kept among dynamic configs"
-)
+PASSWORD_KEYS: dict[str, ConfigKey] = table(_PASSWORDS)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from barnabas.config.key import ConfigKey, table
 
 _TLS = (
+    ("barnabas.ssl.crl.location", "string", None, "",
+     "File or directory with lists of revoked certificates, as PEM or DER, one of every authority; "
+     "unset, none is looked up. Barnabas's own."),
     ("ssl.allow.dn.changes", "boolean", False, "", "Whether new certificates may change the name."),
     ("ssl.allow.san.changes", "boolean", False, "", "Whether they may change host names."),
     ("ssl.cipher.suites", "list", "", "", "Cipher suites that are offered."),

@@ -15,6 +15,9 @@ _NOT_YET_VALID = 9
 _EXPIRED = 10
 _UNTRUSTED = (2, 18, 19, 20, 21, 24)
 _WRONG_NAME = (62, 64)
+_REVOKED = 23
+_NO_LIST = (3, 33)
+_LIST_EXPIRED = 12
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG")
 _NO_CERTIFICATE = (
@@ -71,7 +74,12 @@ def explained(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host:
             "needs the authority that issued it"
         )
     if reason == "SSLV3_ALERT_CERTIFICATE_EXPIRED":
-        return f"the certificate of this {'broker' if is_server else 'client'} has expired"
+        return (
+            f"the certificate of this {'broker' if is_server else 'client'} has expired, or the "
+            "other side's list of revoked certificates"
+        )
+    if reason == "SSLV3_ALERT_CERTIFICATE_REVOKED":
+        return f"the certificate of this {'broker' if is_server else 'client'} has been revoked"
     if reason in _VERSIONS:
         return (
             "both sides have no version of TLS in common (ssl.enabled.protocols); 1.2 is the "
@@ -97,6 +105,19 @@ def _about_certificate(
         return f"{whose} certificate has expired: it has to be renewed"
     if code == _NOT_YET_VALID:
         return f"{whose} certificate is not valid yet: check the clocks of both machines"
+    if code == _REVOKED:
+        return f"{whose} certificate has been revoked by its authority"
+    setting = "barnabas.ssl.crl.location" if is_server else "ssl.crl.location"
+    if code in _NO_LIST:
+        return (
+            f"there is no list of revoked certificates of an authority of {whose} certificate: "
+            f"put it into {setting}"
+        )
+    if code == _LIST_EXPIRED:
+        return (
+            f"a list of revoked certificates is too old to accept {whose} certificate: put the "
+            f"authority's new one into {setting}"
+        )
     if code in _UNTRUSTED:
         return (
             f"{whose} certificate is not issued by an authority that is trusted here "

@@ -16,7 +16,11 @@ from pathlib import Path
 from barnabas.errors import ConfigError
 from barnabas.security.cipher_suites import is_of_tls_1_3, openssl_name
 from barnabas.security.key_stores import KeyStore, load_key_store, load_trust_store
-from barnabas.security.tls_settings import TlsSettings
+from barnabas.security.tls_settings import (
+    BROKERS_CRL_LOCATION,
+    CLIENTS_CRL_LOCATION,
+    TlsSettings,
+)
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _TOO_OLD = ("SSLV2HELLO", "SSLV2", "SSLV3", "TLSV1", "TLSV1.1")
@@ -57,6 +61,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
             f"ssl.client.auth={settings.client_auth} needs the authorities of clients: set "
             "ssl.truststore.location (and ssl.truststore.type), or ssl.truststore.certificates"
         )
+    _refuse_revoked(context, BROKERS_CRL_LOCATION, settings)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _restrict(context, settings)
     return context
@@ -74,6 +79,7 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
     key_store = load_key_store(settings)
     if key_store is not None:
         _load(context, key_store)
+    _refuse_revoked(context, CLIENTS_CRL_LOCATION, settings)
     context.options |= ssl.OP_NO_RENEGOTIATION
     _restrict(context, settings)
     return context
@@ -156,6 +162,23 @@ def _trust(context: ssl.SSLContext, certificates: str) -> None:
     except ssl.SSLError as error:
         raise ConfigError(f"ssl.truststore: a certificate cannot be read: {error.reason}") from None
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+
+
+def _refuse_revoked(context: ssl.SSLContext, setting: str, settings: TlsSettings) -> None:
+    """Check the whole chain: a revoked authority is as bad as a revoked certificate."""
+    if not settings.crl_location:
+        return
+    from barnabas.security.revocation import load_revocation_lists  # few listeners have any
+
+    lists = load_revocation_lists(setting, settings.crl_location)
+    with _file_of(lists) as path:
+        try:
+            context.load_verify_locations(cafile=path)
+        except ssl.SSLError as error:
+            raise ConfigError(
+                f"{setting}={settings.crl_location}: a list cannot be read: {error.reason}"
+            ) from None
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 
 def _load(context: ssl.SSLContext, store: KeyStore) -> None:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+BROKERS_CRL_LOCATION = "barnabas.ssl.crl.location"
+"""A broker's setting of `crl_location`, which is none of Kafka's."""
+
+CLIENTS_CRL_LOCATION = "ssl.crl.location"
+"""A client's, which librdkafka has as well."""
+
 _SECRETS = frozenset({"key_password", "keystore_key", "keystore_password", "truststore_password"})
 
 
@@ -26,16 +32,22 @@ class TlsSettings(NamedTuple):
     cipher_suites: str = ""
     endpoint_identification_algorithm: str = "https"
     client_auth: str = "none"  # of servers
+    crl_location: str = ""  # lists of revoked certificates
 
     @classmethod
     def read(cls, value_of: Callable[[str], str]) -> TlsSettings:
-        """From Kafka's names, each with its prefix `ssl.`."""
-        return cls(*(value_of(f"ssl.{field.replace('_', '.')}") for field in cls._fields))
+        """From a broker's names: Kafka's, each with its prefix `ssl.`, and the one of our own."""
+        kafkas = (field for field in cls._fields if field != "crl_location")
+        return cls(
+            **{field: value_of(f"ssl.{field.replace('_', '.')}") for field in kafkas},
+            crl_location=value_of(BROKERS_CRL_LOCATION),
+        )
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that they name."""
-        return tuple(filter(None, (self.keystore_location, self.truststore_location)))
+        """The files that they name; a directory among them stands for what is in it."""
+        own = (self.keystore_location, self.truststore_location, self.crl_location)
+        return tuple(filter(None, own))
 
     def __repr__(self) -> str:
         """Without secrets, so that it may be logged."""

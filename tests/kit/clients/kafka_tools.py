@@ -17,6 +17,8 @@ TOOLS = {
     "kafka-console-producer": "kafka.tools.ConsoleProducer",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-acls": "kafka.admin.AclCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
+    "zookeeper-security-migration": "kafka.admin.ZkSecurityMigrator",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import barnabas
 from barnabas.config import BROKER_KEYS, TOPIC_KEYS
-from barnabas.security.tls_settings import TlsSettings
+from barnabas.security.tls_settings import CLIENTS_CRL_LOCATION, TlsSettings
 
 PACKAGE = Path(barnabas.__file__).parent
 BROKER_SIDE = (
@@ -40,6 +40,7 @@ def _keys_that_are_read() -> set[str]:
             read.update(key.synonyms)
     # Those of TLS are read together, by the names of their tuple.
     read.update(f"ssl.{field.replace('_', '.')}" for field in TlsSettings._fields)
+    read -= {CLIENTS_CRL_LOCATION}
     # The old timestamp bound is read under the names of the two that it became.
     return read | {"log.message.timestamp.difference.max.ms"}
 

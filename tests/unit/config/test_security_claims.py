@@ -20,6 +20,9 @@ HONOURED = """
     delegation.token.expiry.time.ms delegation.token.master.key delegation.token.max.lifetime.ms
     delegation.token.secret.key
     allow.everyone.if.no.acl.found authorizer.class.name super.users
+    barnabas.ssl.crl.location
+    password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+    password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
     barnabas.zookeeper.credentials barnabas.zookeeper.credentials.scheme
     listener.security.protocol.map security.inter.broker.protocol zookeeper.set.acl
     zookeeper.ssl.client.enable zookeeper.ssl.endpoint.identification.algorithm
@@ -44,8 +47,6 @@ HONOURED = """
 
 HARMLESS = """
     delegation.token.expiry.check.interval.ms
-    password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
-    password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
     sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
     sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
     sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor

@@ -13,6 +13,7 @@ from barnabas.security.cipher_suites import openssl_name
 from barnabas.security.tls import allowed_suites, client_context, server_context
 from barnabas.security.tls_settings import TlsSettings
 from tests.kit.certificates import Authority, PemFiles
+from tests.kit.tls_ends import shake_hands, tls_settings
 
 
 @pytest.fixture(scope="module")
@@ -20,35 +21,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> PemFiles:
     return Authority.make(tmp_path_factory.mktemp("ca")).server()
 
 
-def settings(files: PemFiles, **others: str) -> TlsSettings:
-    own = {
-        name.removeprefix("ssl.").replace(".", "_"): value
-        for name, value in files.settings().items()
-    }
-    return TlsSettings(**own)._replace(**others)
-
-
-def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> ssl.SSLObject:
-    """The client's end of a handshake without sockets."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    first = client.wrap_bio(to_client, to_server, server_hostname=host)
-    ends = [first, server.wrap_bio(to_server, to_client, server_side=True)]
-    while ends:
-        for end in list(ends):
-            try:
-                end.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-            ends.remove(end)
-    return first
-
-
 def test_se_2_the_newest_version_is_taken(broker: PemFiles) -> None:
-    made = settings(broker)
+    made = tls_settings(broker)
     assert shake_hands(client_context(made), server_context(made), "localhost").version() == (
         "TLSv1.3"
     )
-    older = settings(broker, enabled_protocols="TLSv1.2")
+    older = tls_settings(broker, enabled_protocols="TLSv1.2")
     assert shake_hands(client_context(made), server_context(older), "127.0.0.1").version() == (
         "TLSv1.2"
     )
@@ -57,35 +35,35 @@ def test_se_2_the_newest_version_is_taken(broker: PemFiles) -> None:
 @pytest.mark.parametrize("name", ["TLSv1.1", "TLSv1", "SSLv3"])
 def test_se_2_versions_below_1_2_are_refused(broker: PemFiles, name: str) -> None:
     with pytest.raises(ConfigError, match=f"ssl.enabled.protocols: '{name}' is no longer safe"):
-        server_context(settings(broker, enabled_protocols=f"TLSv1.2,{name}"))
+        server_context(tls_settings(broker, enabled_protocols=f"TLSv1.2,{name}"))
     with pytest.raises(ConfigError, match="is not one of TLS"):
-        server_context(settings(broker, protocol=name))
+        server_context(tls_settings(broker, protocol=name))
 
 
 def test_se_2_the_host_name_is_checked_unless_that_is_switched_off(broker: PemFiles) -> None:
-    server = server_context(settings(broker))
+    server = server_context(tls_settings(broker))
     with pytest.raises(ssl.SSLCertVerificationError, match="not valid for 'elsewhere'"):
-        shake_hands(client_context(settings(broker)), server, "elsewhere")
-    lenient = settings(broker, endpoint_identification_algorithm="")
+        shake_hands(client_context(tls_settings(broker)), server, "elsewhere")
+    lenient = tls_settings(broker, endpoint_identification_algorithm="")
     shake_hands(client_context(lenient), server, "elsewhere")
     with pytest.raises(ConfigError, match="is not https"):
-        client_context(settings(broker, endpoint_identification_algorithm="ldap"))
+        client_context(tls_settings(broker, endpoint_identification_algorithm="ldap"))
 
 
 def test_se_2_each_certificate_of_a_truststore_is_trusted_by_itself(broker: PemFiles) -> None:
     """As in Java: a broker's own certificate in it is enough."""
-    own = settings(broker)._replace(truststore_location=str(broker.chain))
-    shake_hands(client_context(own), server_context(settings(broker)), "localhost")
+    own = tls_settings(broker)._replace(truststore_location=str(broker.chain))
+    shake_hands(client_context(own), server_context(tls_settings(broker)), "localhost")
 
 
 def test_se_2_a_server_needs_a_key_and_whom_to_trust(broker: PemFiles) -> None:
     with pytest.raises(ConfigError, match="needs a private key and its certificate"):
         server_context(TlsSettings())
-    alone = settings(broker, client_auth="required")._replace(truststore_location="")
+    alone = tls_settings(broker, client_auth="required")._replace(truststore_location="")
     with pytest.raises(ConfigError, match="needs the authorities of clients"):
         server_context(alone)
     with pytest.raises(ConfigError, match="'always' is not one of none, requested, required"):
-        server_context(settings(broker, client_auth="always"))
+        server_context(tls_settings(broker, client_auth="always"))
 
 
 def test_se_2_key_and_certificate_belong_together(tmp_path: Path) -> None:
@@ -93,11 +71,11 @@ def test_se_2_key_and_certificate_belong_together(tmp_path: Path) -> None:
     one, other = authority.server(), authority.server()
     mixed = PemFiles(one.key, other.chain, one.truststore)
     with pytest.raises(ConfigError, match="does not belong to the first certificate"):
-        server_context(settings(mixed))
+        server_context(tls_settings(mixed))
 
 
 def test_se_2_renegotiation_is_off(broker: PemFiles) -> None:
-    assert server_context(settings(broker)).options & ssl.OP_NO_RENEGOTIATION
+    assert server_context(tls_settings(broker)).options & ssl.OP_NO_RENEGOTIATION
 
 
 @pytest.mark.parametrize(
@@ -120,8 +98,8 @@ def test_se_2_suites_have_ianas_names(iana: str, openssl: str) -> None:
 
 def test_se_2_only_the_suites_that_are_named_are_used(broker: PemFiles) -> None:
     suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
-    own = settings(broker, cipher_suites=suite)
-    end = shake_hands(client_context(settings(broker)), server_context(own), "localhost")
+    own = tls_settings(broker, cipher_suites=suite)
+    end = shake_hands(client_context(tls_settings(broker)), server_context(own), "localhost")
     assert end.version() == "TLSv1.2"  # of 1.3 there is none in the list
     assert end.cipher() == ("ECDHE-ECDSA-AES256-GCM-SHA384", "TLSv1.2", 256)
 
@@ -138,13 +116,13 @@ def test_se_2_suites_that_cannot_be_are_refused(
     broker: PemFiles, suites: str, protocols: str, says: str
 ) -> None:
     with pytest.raises(ConfigError, match=says):
-        server_context(settings(broker, cipher_suites=suites, enabled_protocols=protocols))
+        server_context(tls_settings(broker, cipher_suites=suites, enabled_protocols=protocols))
 
 
 def test_se_2_suites_of_1_3_are_those_of_the_list(broker: PemFiles) -> None:
-    named = settings(broker, cipher_suites="TLS_AES_256_GCM_SHA384")
+    named = tls_settings(broker, cipher_suites="TLS_AES_256_GCM_SHA384")
     assert allowed_suites(named) == {"TLS_AES_256_GCM_SHA384"}
-    assert len(allowed_suites(settings(broker))) == 3
+    assert len(allowed_suites(tls_settings(broker))) == 3
 
 
 def test_se_2_no_key_stays_on_disk(
@@ -152,9 +130,9 @@ def test_se_2_no_key_stays_on_disk(
 ) -> None:
     """Nor where the system has no files in memory."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    server_context(settings(broker))
+    server_context(tls_settings(broker))
     monkeypatch.delattr(os, "memfd_create", raising=False)
-    server_context(settings(broker))
+    server_context(tls_settings(broker))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Container, Mapping
 
 from barnabas.config import BrokerConfig, inert_warning, key_of
-from barnabas.config.dynamic_keys import is_read_at_start, refusal
+from barnabas.config.dynamic_keys import refusal
 from barnabas.errors import BarnabasError, ConfigError, InvalidConfig, InvalidRequest
 
 _log = logging.getLogger(__name__)
@@ -19,8 +19,7 @@ _log = logging.getLogger(__name__)
 def check_change(name: str, text: str, is_for_all: bool) -> None:
     """Raises InvalidConfig for a name that there is not, InvalidRequest for one not to be changed.
 
-    InvalidConfig also for what would be no secret in the tree, where passwords would have to be
-    encrypted, and for what promises a protection that there is not (SE-6).
+    InvalidConfig also for what promises a protection that there is not (SE-6).
     """
     try:
         key = key_of(name)
@@ -29,19 +28,12 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
     reason = refusal(name, is_for_all)
     if reason is not None:
         raise InvalidRequest(reason)
-    if key.type == "password":
-        raise InvalidConfig(f"{name} is a secret, which is not kept among dynamic configs")
     if key.inert:
         from barnabas.config.security_claims import broken_promise  # few changes are of such a key
 
         broken = broken_promise(name, text)
         if broken is not None:
             raise InvalidConfig(broken)
-    elif is_read_at_start(name):
-        raise InvalidRequest(
-            f"{name} is read when the broker starts: set it in the properties file and restart the "
-            "broker"
-        )
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
@@ -54,6 +46,12 @@ def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
         except BarnabasError as error:
             reasons[name] = str(error)
     return reasons
+
+
+def usable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
+    """The rest of them."""
+    reasons = unusable(stored, is_for_all)
+    return {name: text for name, text in stored.items() if name not in reasons}
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:

@@ -31,6 +31,7 @@ from barnabas.broker.configs.config_rules import (
     unusable,
 )
 from barnabas.broker.configs.entity_nodes import write_operations
+from barnabas.broker.configs.stored_secrets import StoredSecrets
 from barnabas.cluster import config_changes, layout
 from barnabas.cluster.loading import children, load_topic_config
 from barnabas.cluster.store import (
@@ -129,6 +130,7 @@ class DynamicConfig:
         "_logs",
         "_pending",
         "_pump_task",
+        "_secrets",
         "_seen_at_ms",
         "_store",
         "_view",
@@ -149,12 +151,13 @@ class DynamicConfig:
         self._store = store
         self._view = view
         self._config = config
+        self._secrets = StoredSecrets(config.value)
         self._clock = clock
         self._logs = logs
         self._controller = controller
-        self._listeners = listeners
+        self._listeners = list(listeners)
         self._followed: dict[str, list[EntityConfigs]] = {}  # by kind
-        self._checks = checks
+        self._checks = list(checks)
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
         self._pending: dict[str, None] = {}  # entities that have changed, in their order
         self._due = asyncio.Event()
@@ -165,6 +168,11 @@ class DynamicConfig:
     def follow(self, kind: str, configs: EntityConfigs) -> None:
         """Notify of the settings of entities of a kind (`users`); called before `start`."""
         self._followed.setdefault(kind, []).append(configs)
+
+    def obeyed_by(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
+        """Ask one more before, and notify it of, new settings; called before `start`."""
+        self._listeners.append(listener)
+        self._checks.append(check)
 
     async def start(self) -> None:
         """Bring into force what the tree holds for brokers; its topics have been loaded."""
@@ -226,16 +234,18 @@ class DynamicConfig:
         entity = config_changes.broker_entity(broker_id)
         is_for_all = broker_id is None
 
-        def decide(current: Mapping[str, str]) -> dict[str, str]:
+        def decide(stored: Mapping[str, str]) -> dict[str, str]:
+            readable, unreadable = self._secrets.opened(stored)
+            current = {**readable, **{name: stored[name] for name in unreadable}}
             wanted = edit(current)
             for name, text in changed(current, wanted).items():
                 check_change(name, text, is_for_all)
-            useless = unusable(current, is_for_all)
+            useless = {**unusable(current, is_for_all), **unreadable}
             try:
                 self._check_together(in_question(current, wanted, useless), is_for_all)
             except ConfigError as error:
                 raise InvalidRequest(str(error)) from None
-            return wanted
+            return wanted if validate_only else self._secrets.sealed(wanted, current, stored)
 
         await self._alter(entity, decide, None, validate_only)
 
@@ -465,10 +475,11 @@ class DynamicConfig:
         except CorruptData as error:
             _log.error("changed configs are left out: %s", error)
             return {}
-        reasons = unusable(stored, is_for_all=broker_id is None)
+        settings, unreadable = self._secrets.opened(stored)
+        reasons = {**unreadable, **unusable(settings, is_for_all=broker_id is None)}
         for reason in reasons.values():
             _log.error("%s: a setting is left out: %s", path, reason)
-        return {name: text for name, text in stored.items() if name not in reasons}
+        return {name: text for name, text in settings.items() if name not in reasons}
 
     async def _remove_old(self, names: frozenset[str], now_ms: int) -> None:
         """Remove the change nodes that every broker has had time to see."""

@@ -1,48 +1,34 @@
-"""SaslListener: the log-in settings of one listener, and a session for each of its connections.
+"""SaslListener: a session for each connection of a listener, by settings that may change meanwhile.
 
-Everything is checked when it is made, at the broker's start: a listener that cannot let its users
-in, or would let in others, does not serve.
+What is changed by IncrementalAlterConfigs holds for each log-in that begins afterwards: on a new
+connection, or again on one that is open. Open connections go on until their session ends.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.security.own_login import is_between_brokers, own_login
-from barnabas.broker.security.sasl_session import EnabledMechanism, SaslSession
+from barnabas.broker.security.sasl_session import SaslSession
+from barnabas.broker.security.sasl_settings import SaslSettings
 from barnabas.errors import ConfigError
-from barnabas.security.jaas import LoginModule, check_mechanism, parse_jaas
-from barnabas.security.oauthbearer import OAuthBearerServer
-from barnabas.security.plain import PlainServer
-from barnabas.security.protocol import SecurityProtocol
-from barnabas.security.sasl import (
-    MECHANISMS,
-    OAUTHBEARER,
-    PLAIN,
-    SCRAM_SHA_256,
-    SCRAM_SHA_512,
-    SaslServer,
-)
 
 if TYPE_CHECKING:
     from barnabas.broker.network.listeners import Listener
     from barnabas.broker.runtime.watched_clock import WatchedClock
     from barnabas.broker.security.scram_credentials import ScramCredentials
-    from barnabas.broker.security.signing_keys import SigningKeys
     from barnabas.config import BrokerConfig
+    from barnabas.config.key import ConfigValue
 
 _log = logging.getLogger(__name__)
 
-_ENABLED: Final = "sasl.enabled.mechanisms"
-_JAAS: Final = "sasl.jaas.config"
-_LOCAL: Final = ("127.", "localhost", "::1")
+_OF_ALL: Final = ("sasl.", "connections.max.reauth.ms", "connection.failed.authentication.")
 
 
 class SaslListener:
     """One listener's."""
+
+    __slots__ = ("_clock", "_credentials", "_listener", "_mechanisms", "_seen", "_settings")
 
     def __init__(
         self,
@@ -52,115 +38,53 @@ class SaslListener:
         credentials: ScramCredentials,
     ) -> None:
         """Raises ConfigError."""
-        self._config = config
         self._listener = listener
         self._clock = clock
         self._credentials = credentials
-        self.failure_delay_ms = config.int("connection.failed.authentication.delay.ms")
-        self.max_message_bytes = self._int("sasl.server.max.receive.size")
-        self._mechanisms = {name: self._enabled(name) for name in self._names()}
-        self._warn_of_readable_secrets()
-        if is_between_brokers(config, listener.name, listener.protocol):
-            own_login(config, listener.name, listener.protocol)
+        self._settings = self._made_of(config)
+        self._seen = self._relevant(config)
+        # One for all sessions: what is taken out of it cannot be used to log in again.
+        self._mechanisms = dict(self._settings.mechanisms)
+
+    @property
+    def failure_delay_ms(self) -> int:
+        return self._settings.failure_delay_ms
+
+    @property
+    def max_message_bytes(self) -> int:
+        return self._settings.max_message_bytes
 
     def session(self) -> SaslSession:
         """The log-in of a new connection."""
         return SaslSession(self._mechanisms, self._clock)
 
-    @property
-    def uses_scram(self) -> bool:
-        return not self._mechanisms.keys().isdisjoint((SCRAM_SHA_256, SCRAM_SHA_512))
+    def check(self, config: BrokerConfig) -> None:
+        """Raises ConfigError if these settings cannot replace those in force."""
+        if self._relevant(config) != self._seen:
+            self._made_of(config)
 
-    def _names(self) -> list[str]:
-        value = self._config.for_listener(self._listener.name, _ENABLED)
-        names = [name.strip() for name in value] if isinstance(value, list) else []
-        if not names:
-            raise ConfigError(f"{_ENABLED} is empty, and {self._listener} needs a mechanism")
-        for name in names:
-            if name not in MECHANISMS:
-                hint = "Kerberos" if name == "GSSAPI" else "it"
-                raise ConfigError(
-                    f"{_ENABLED}={','.join(names)}: {hint} is not supported on {self._listener}; "
-                    f"set it to some of {', '.join(MECHANISMS)}"
-                )
-        return list(dict.fromkeys(names))
+    def configure(self, config: BrokerConfig) -> None:
+        """Take new settings, if they can be used."""
+        seen = self._relevant(config)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            self._settings = self._made_of(config)
+        except ConfigError as error:
+            _log.error("the old ways to log in at %s stay: %s", self._listener, error)
+            return
+        self._mechanisms.clear()
+        self._mechanisms.update(self._settings.mechanisms)
+        _log.info("clients log in at %s by %s", self._listener, ", ".join(self._mechanisms))
 
-    def _enabled(self, mechanism: str) -> EnabledMechanism:
-        max_reauth_ms = self._int("connections.max.reauth.ms", mechanism)
-        return EnabledMechanism(self._maker(mechanism), max_reauth_ms)
+    def _made_of(self, config: BrokerConfig) -> SaslSettings:
+        return SaslSettings(config, self._listener, self._clock, self._credentials)
 
-    def _maker(self, mechanism: str) -> Callable[[], SaslServer]:
-        if mechanism == PLAIN:
-            return partial(PlainServer, self._plain_users())
-        if mechanism == OAUTHBEARER:
-            return partial(OAuthBearerServer, self._signing_keys().verify)
-        module = self._module(mechanism)
-        if module is not None:
-            check_mechanism(self._setting(mechanism), module, mechanism)
-        return partial(self._credentials.server, mechanism)
-
-    def _plain_users(self) -> Mapping[str, str]:
-        setting = self._setting(PLAIN)
-        module = self._module(PLAIN)
-        if module is None:
-            raise ConfigError(
-                f"{setting} is missing: {PLAIN} on {self._listener} needs users "
-                "(org.apache.kafka.common.security.plain.PlainLoginModule required "
-                'user_NAME="...";)'
-            )
-        check_mechanism(setting, module, PLAIN)
-        if not module.users:
-            raise ConfigError(f'{setting} has no user, which is an option user_NAME="..."')
-        return module.users
-
-    def _signing_keys(self) -> SigningKeys:
-        # Only here, so that a broker without tokens loads nothing for them.
-        from barnabas.broker.security.signing_keys import SigningKeys
-        from barnabas.security.token_rules import TokenRules
-
-        value = partial(self._config.for_listener, self._listener.name, mechanism=OAUTHBEARER)
-        module = self._module(OAUTHBEARER)
-        if module is not None:
-            check_mechanism(self._setting(OAUTHBEARER), module, OAUTHBEARER)
-        audiences = value("sasl.oauthbearer.expected.audience")
-        rules = TokenRules(
-            audiences=audiences if isinstance(audiences, list) else (),
-            issuer=str(value("sasl.oauthbearer.expected.issuer") or ""),
-            clock_skew_ms=1000 * self._int("sasl.oauthbearer.clock.skew.seconds", OAUTHBEARER),
-            subject_claim=str(value("sasl.oauthbearer.sub.claim.name")),
-            scope_claim=str(value("sasl.oauthbearer.scope.claim.name")),
-        )
-        return SigningKeys(
-            str(value("sasl.oauthbearer.jwks.endpoint.url") or ""),
-            self._int("sasl.oauthbearer.jwks.endpoint.refresh.ms", OAUTHBEARER),
-            self._int("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", OAUTHBEARER),
-            rules,
-            self._clock,
-        )
-
-    def _module(self, mechanism: str) -> LoginModule | None:
-        """The login module for a mechanism, if one is configured."""
-        value = self._config.for_listener(self._listener.name, _JAAS, mechanism)
-        if not isinstance(value, str) or not value.strip():
-            return None
-        return parse_jaas(self._setting(mechanism), value)
-
-    def _setting(self, mechanism: str) -> str:
-        name = f"listener.name.{self._listener.name.lower()}.{mechanism.lower()}.{_JAAS}"
-        return name if self._config.is_set(name) else _JAAS
-
-    def _int(self, name: str, mechanism: str = "") -> int:
-        value = self._config.for_listener(self._listener.name, name, mechanism)
-        assert isinstance(value, int), f"{name} is {value!r}"
-        return value
-
-    def _warn_of_readable_secrets(self) -> None:
-        readable = [name for name in (PLAIN, OAUTHBEARER) if name in self._mechanisms]
-        is_plain = self._listener.protocol is SecurityProtocol.SASL_PLAINTEXT
-        if readable and is_plain and not self._listener.host.startswith(_LOCAL):
-            _log.warning(
-                "listener %s: %s sends secrets that anybody on the network can read; use SASL_SSL "
-                "or SCRAM",
-                self._listener,
-                " and ".join(readable),
-            )
+    def _relevant(self, config: BrokerConfig) -> dict[str, ConfigValue]:
+        own = f"listener.name.{self._listener.name.lower()}."
+        return {
+            name: config.value(name)
+            for name in config.set_names()
+            if name.startswith((own, *_OF_ALL)) and not name.startswith(f"{own}ssl.")
+        }

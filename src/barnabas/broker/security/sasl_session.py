@@ -63,6 +63,7 @@ class SaslSession:
         "_began_at_ms",
         "_clock",
         "_has_requests",
+        "_max_reauth_ms",
         "_mechanism",
         "_mechanisms",
         "_server",
@@ -72,8 +73,9 @@ class SaslSession:
     )
 
     def __init__(self, mechanisms: Mapping[str, EnabledMechanism], clock: WatchedClock) -> None:
-        self._mechanisms = mechanisms
+        self._mechanisms = mechanisms  # which may change while this is open
         self._clock = clock
+        self._max_reauth_ms = 0  # as it was when the log-in began
         self._mechanism = ""
         self._server: SaslServer | None = None
         self._has_requests = False
@@ -136,6 +138,7 @@ class SaslSession:
         self._has_requests = version >= _HAS_REQUESTS
         if self.identity is None or mechanism == self._mechanism:
             self._mechanism = mechanism
+            self._max_reauth_ms = enabled.max_reauth_ms
             self._server = enabled.make_server()
         else:
             self._server = _OtherMechanism(mechanism, self._mechanism)
@@ -184,9 +187,8 @@ class SaslSession:
         lifetimes_ms = []
         if identity.expires_at_ms is not None:
             lifetimes_ms.append(max(identity.expires_at_ms - self._clock.wall_ms(), 0))
-        max_reauth_ms = self._mechanisms[self._mechanism].max_reauth_ms
-        if max_reauth_ms > 0:
-            lifetimes_ms.append(max_reauth_ms)
+        if self._max_reauth_ms > 0:
+            lifetimes_ms.append(self._max_reauth_ms)
         self.expires_at_ms = None
         if lifetimes_ms:
             self.expires_at_ms = self._clock.monotonic_ms() + min(lifetimes_ms)

@@ -13,7 +13,6 @@ import asyncio
 import logging
 import ssl
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.errors import ConfigError
@@ -22,6 +21,7 @@ from barnabas.net.tls_transport import TlsTransport
 from barnabas.net.turns import Turns
 from barnabas.security.der import alternative_names
 from barnabas.security.distinguished_name import subject_of
+from barnabas.security.file_stamps import Stamps, stamps_of
 from barnabas.security.key_stores import load_key_store
 from barnabas.security.pem import der_of, pem_blocks
 from barnabas.security.principal_names import NoRuleMatches, PrincipalNames
@@ -41,8 +41,6 @@ _HANDSHAKE_MS = 10_000  # the longest, whatever connections.max.idle.ms says
 _LOOK_EVERY_S = 2.0
 _NEWEST = "TLSv1.3"
 
-Stamp = tuple[int, int, int]
-
 
 class _State(NamedTuple):
     """What is made of the settings and files of one moment."""
@@ -53,7 +51,7 @@ class _State(NamedTuple):
     suites: frozenset[str]
     subject: str
     hosts: frozenset[bytes]
-    stamps: tuple[Stamp | None, ...]
+    stamps: Stamps
 
 
 class ServerTls:
@@ -103,7 +101,7 @@ class ServerTls:
 
     def reload(self) -> None:
         """Read the files again, if one of them has changed since this was last tried."""
-        if _stamps(self._state.settings) != self._seen:
+        if stamps_of(self._state.settings.files) != self._seen:
             self._replace(self._config)
 
     def start(self) -> None:
@@ -123,7 +121,7 @@ class ServerTls:
 
     def _replace(self, config: BrokerConfig) -> None:
         try:
-            self._seen = _stamps(_settings_of(config, self._listener))
+            self._seen = stamps_of(_settings_of(config, self._listener).files)
             state = self._made_of(config)
             self._check_successor(config, state)
         except ConfigError as error:
@@ -147,7 +145,7 @@ class ServerTls:
 
     def _made_of(self, config: BrokerConfig) -> _State:
         settings = _settings_of(config, self._listener)
-        stamps = _stamps(settings)  # first: what changes meanwhile is seen the next time
+        stamps = stamps_of(settings.files)  # first: what changes meanwhile is seen the next time
         try:
             context = server_context(settings)
             store = load_key_store(settings)
@@ -249,19 +247,6 @@ def _settings_of(config: BrokerConfig, listener: Listener) -> TlsSettings:
     if listener.protocol.uses_sasl and not config.is_set(own):
         return settings._replace(client_auth="none")
     return settings
-
-
-def _stamps(settings: TlsSettings) -> tuple[Stamp | None, ...]:
-    return tuple(_stamp(path) for path in settings.files)
-
-
-def _stamp(path: str) -> Stamp | None:
-    """What changes whenever a file is written or replaced."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:

@@ -22,9 +22,11 @@ MODULES: Final = {
     "kafka-log-dirs": "log_dirs",
     "kafka-cluster": "cluster",
     "kafka-acls": "acls",
+    "kafka-delegation-tokens": "delegation_tokens",
     "kafka-server-start": "server_start",
     "kafka-server-stop": "server_stop",
     "zookeeper-shell": "zookeeper_shell",
+    "zookeeper-security-migration": "zookeeper_security_migration",
     "zookeeper-server-start": "zookeeper_server",
     "zookeeper-server-stop": "zookeeper_server",
 }
@@ -64,6 +66,9 @@ CLASSES: Final = {
     "org.apache.kafka.tools.LogDirsCommand": "kafka-log-dirs",
     "kafka.tools.ClusterTool": "kafka-cluster",
     "kafka.admin.AclCommand": "kafka-acls",
+    "kafka.admin.DelegationTokenCommand": "kafka-delegation-tokens",
+    "org.apache.kafka.tools.DelegationTokenCommand": "kafka-delegation-tokens",
+    "kafka.admin.ZkSecurityMigrator": "zookeeper-security-migration",
     "org.apache.kafka.tools.ClusterTool": "kafka-cluster",
     "kafka.tools.ReplicaVerificationTool": "kafka-replica-verification",
     "org.apache.kafka.tools.ReplicaVerificationTool": "kafka-replica-verification",
@@ -127,12 +132,6 @@ _NO_CONNECT = (
     "Barnabas is a broker without Kafka Connect: run the Connect of a Kafka distribution against it"
 )
 NOT_COVERED: Final = {
-    "kafka-delegation-tokens": (
-        "Barnabas has no command for tokens: the admin client makes, renews and lists them"
-    ),
-    "zookeeper-security-migration": (
-        "`barnabas metadata secure --config server.properties` protects an existing tree"
-    ),
     "kafka-metadata-quorum": _NO_KRAFT,
     "kafka-metadata-shell": f"{_NO_KRAFT}; `barnabas metadata ls /` reads the metadata",
     "kafka-storage": f"{_NO_KRAFT}, and a directory needs no formatting: barnabas server start",

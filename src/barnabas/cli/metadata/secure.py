@@ -59,12 +59,12 @@ def secure(source: TreeSource, undo: bool) -> None:
             "the brokers' credentials are needed, who would own the nodes otherwise: --config FILE "
             "with barnabas.zookeeper.credentials=user:password, or zookeeper.ssl.keystore.location"
         )
-    count = asyncio.run(_set_rights(settings, is_protected=not undo))
+    count = asyncio.run(set_rights(settings, is_protected=not undo))
     state = "open to all" if undo else "protected"
     click.echo(f"{counted(count, 'node')} of {settings.connect}: {state}.")
 
 
-async def _set_rights(settings: Settings, *, is_protected: bool) -> int:
+async def set_rights(settings: Settings, *, is_protected: bool) -> int:
     """The number of nodes, each set after those below it: so a node that appears meanwhile below
     one that is protected already was created by a broker."""
     from barnabas.cluster.zookeeper import ZooKeeperStore  # takes a while to import

@@ -51,6 +51,7 @@ class DelegationToken(NamedTuple):
     issue_timestamp_ms: int
     expiry_timestamp_ms: int
     max_timestamp_ms: int
+    requester: str = ""  # who has made it; empty if the broker does not say
 
     @property
     def jaas_config(self) -> str:
@@ -104,6 +105,9 @@ class TokenAdmin(AdminCalls):
             answer.issue_timestamp_ms,
             answer.expiry_timestamp_ms,
             answer.max_timestamp_ms,
+            _principal(
+                answer.token_requester_principal_type, answer.token_requester_principal_name
+            ),
         )
 
     async def renew_delegation_token(self, hmac: bytes, renew_period_ms: int = -1) -> int:
@@ -166,9 +170,16 @@ class TokenAdmin(AdminCalls):
                 each.issue_timestamp,
                 each.expiry_timestamp,
                 each.max_timestamp,
+                _principal(
+                    each.token_requester_principal_type, each.token_requester_principal_name
+                ),
             )
             for each in answer.tokens
         ]
+
+
+def _principal(kind: str, name: str) -> str:
+    return f"{kind}:{name}" if kind else ""
 
 
 def _users(given: str | Iterable[str], argument: str) -> Sequence[str]:

@@ -11,6 +11,7 @@ from barnabas.security.protocol import SecurityProtocol
 if TYPE_CHECKING:
     from barnabas.security.tls_settings import TlsSettings
 
+_BROKERS_CRL = "barnabas.ssl.crl.location"  # loaded without what TLS needs
 _SECRET = ("password", "jaas", "keystore_key", "secret")
 
 
@@ -38,6 +39,7 @@ class SecurityConfig(NamedTuple):
     ssl_enabled_protocols: str = "TLSv1.2,TLSv1.3"
     ssl_protocol: str = "TLSv1.3"
     ssl_cipher_suites: str = ""
+    ssl_crl_location: str = ""
 
     @classmethod
     def of_listener(
@@ -48,7 +50,8 @@ class SecurityConfig(NamedTuple):
         given = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
-                value = value_of(name.replace("_", "."))
+                own = name == "ssl_crl_location"
+                value = value_of(_BROKERS_CRL if own else name.replace("_", "."))
                 text = ",".join(value) if isinstance(value, list) else value
                 given[name] = "" if text is None else str(text)
         return cls(**{**given, "security_protocol": protocol.value})
@@ -114,6 +117,7 @@ class SecurityOptions(TypedDict, total=False):
     ssl_enabled_protocols: str
     ssl_protocol: str
     ssl_cipher_suites: str
+    ssl_crl_location: str
 
 
 def is_secret(name: str) -> bool:

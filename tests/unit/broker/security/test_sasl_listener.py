@@ -1,15 +1,15 @@
-"""The log-in settings of a listener: whatever it cannot honour ends the start, by its name."""
+"""A listener's sessions, and what of them follows settings that change while it serves."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import pytest
 
 from barnabas.broker.network.listeners import Listener
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.security.sasl_listener import SaslListener
+from barnabas.broker.security.sasl_session import SaslSession, Stage
 from barnabas.broker.security.scram_credentials import ScramCredentials
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.config import BrokerConfig
@@ -17,96 +17,74 @@ from barnabas.errors import ConfigError
 from barnabas.security.protocol import SecurityProtocol
 from tests.kit.set_clock import SetClock
 
-PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-SECRET = "planted-secret-2"
-USERS = f'{PLAIN} username="broker" password="{SECRET}" user_alice="{SECRET}";'
+SECRET, OTHER = "planted-secret-2", "planted-secret-3"
 IN = "listener.name.in"
+MECHANISMS = f"{IN}.sasl.enabled.mechanisms"
+JAAS = f"{IN}.plain.sasl.jaas.config"
+REAUTH = f"{IN}.connections.max.reauth.ms"
 
 
-def listener(host: str = "127.0.0.1", **settings: Any) -> SaslListener:
-    one = Listener("IN", host, 9092, SecurityProtocol.SASL_PLAINTEXT)
-    config = BrokerConfig({"log.dirs": "/d", **settings})
-    return SaslListener(config, one, WatchedClock(SetClock()), ScramCredentials(EmbeddedStore()))
+def users(password: str) -> str:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return f'{module} required user_alice="{password}";'
 
 
-def test_se_3_a_listener_has_mechanisms_and_limits_of_its_own() -> None:
-    one = listener(
-        **{
-            "sasl.enabled.mechanisms": "GSSAPI",  # of other listeners
-            f"{IN}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
-            f"{IN}.plain.sasl.jaas.config": USERS,
-            f"{IN}.plain.connections.max.reauth.ms": "7000",
-            f"{IN}.sasl.server.max.receive.size": "9999",
-            "connection.failed.authentication.delay.ms": "50",
-        }
-    )
-    assert (one.max_message_bytes, one.failure_delay_ms, one.uses_scram) == (9999, 50, True)
-    session = one.session()
-    hello = session.handshake("PLAIN", 1).answer
-    assert hello.mechanisms == ["PLAIN", "SCRAM-SHA-512"]  # type: ignore[union-attr]
-    session.authenticate(f"\0alice\0{SECRET}".encode())
-    assert session.expires_at_ms == SetClock().monotonic_ms() + 7000
+def configured(**settings: str) -> BrokerConfig:
+    first = {MECHANISMS: "PLAIN", JAAS: users(SECRET), REAUTH: "7000"}
+    return BrokerConfig({"log.dirs": "/d", **first, **settings})
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({}, r"sasl.enabled.mechanisms=GSSAPI: Kerberos is not supported on IN.*PLAIN, SCRAM"),
-        ({"sasl.enabled.mechanisms": ""}, "is empty"),
-        ({"sasl.enabled.mechanisms": "PLAIN,CRAM-MD5"}, "PLAIN,CRAM-MD5: it is not supported"),
-        ({"sasl.enabled.mechanisms": "PLAIN"}, "^sasl.jaas.config is missing: PLAIN on IN"),
-        (
-            {
-                "sasl.enabled.mechanisms": "PLAIN",
-                f"{IN}.plain.sasl.jaas.config": f'{PLAIN} username="b" password="{SECRET}";',
-            },
-            f"^{IN}.plain.sasl.jaas.config has no user",
-        ),
-        (
-            {
-                "sasl.enabled.mechanisms": "PLAIN",
-                f"{IN}.plain.sasl.jaas.config": f'{SCRAM} username="b" password="{SECRET}";',
-            },
-            f"^{IN}.plain.sasl.jaas.config: .*ScramLoginModule is for SCRAM",
-        ),
-        (
-            {
-                "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-                f"{IN}.scram-sha-256.sasl.jaas.config": f"com.example.Mine required p={SECRET};",
-            },
-            f"^{IN}.scram-sha-256.sasl.jaas.config: login module com.example.Mine is not",
-        ),
-        (
-            {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "inter.broker.listener.name": "IN"},
-            r"^sasl.mechanism.inter.broker.protocol=GSSAPI, by which brokers log in",
-        ),
-        (
-            {
-                "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-                "security.inter.broker.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
-            },
-            "SCRAM-SHA-256 needs a user and a password",
-        ),
-    ],
-)
-def test_se_3_what_it_cannot_honour_ends_the_start(settings: dict[str, str], problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem) as error:
-        listener(**settings)
-    assert SECRET not in str(error.value)
+@pytest.fixture
+def listener() -> SaslListener:
+    one = Listener("IN", "127.0.0.1", 9092, SecurityProtocol.SASL_PLAINTEXT)
+    clock = WatchedClock(SetClock())
+    return SaslListener(configured(), one, clock, ScramCredentials(EmbeddedStore()))
 
 
-@pytest.mark.parametrize(
-    ("host", "mechanism", "is_warned"),
-    [("0.0.0.0", "PLAIN", True), ("127.0.0.1", "PLAIN", False), ("", "SCRAM-SHA-256", False)],
-)
-def test_se_3_passwords_that_anybody_could_read_are_warned_of(
-    host: str, mechanism: str, is_warned: bool, caplog: pytest.LogCaptureFixture
+def log_in(session: SaslSession, password: str) -> Stage:
+    session.handshake("PLAIN", 1)
+    session.authenticate(f"\0alice\0{password}".encode())
+    return session.stage
+
+
+def test_se_3_a_session_lasts_as_long_as_is_set_at_its_log_in(listener: SaslListener) -> None:
+    first, second = listener.session(), listener.session()
+    first.handshake("PLAIN", 1)
+    listener.configure(configured(**{REAUTH: "9000"}))
+    first.authenticate(f"\0alice\0{SECRET}".encode())
+    log_in(second, SECRET)
+    now_ms = SetClock().monotonic_ms()
+    assert first.expires_at_ms == now_ms + 7000
+    assert second.expires_at_ms == now_ms + 9000
+
+
+def test_se_3_a_new_password_is_for_who_logs_in_again_as_well(listener: SaslListener) -> None:
+    open_one = listener.session()
+    assert log_in(open_one, SECRET) is Stage.OPEN
+    listener.configure(configured(**{JAAS: users(OTHER)}))
+    assert log_in(listener.session(), SECRET) is Stage.REFUSED
+    assert log_in(listener.session(), OTHER) is Stage.OPEN
+    assert open_one.begins_again()
+    assert log_in(open_one, SECRET) is Stage.REFUSED
+
+
+def test_se_3_what_cannot_be_used_is_refused_and_the_old_stays(
+    listener: SaslListener, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING):
-        settings = {"sasl.enabled.mechanisms": mechanism}
-        if mechanism == "PLAIN":
-            settings["sasl.jaas.config"] = USERS
-        listener(host, **settings)
-    assert ("anybody on the network can read" in caplog.text) == is_warned
+    """Errors and logs are without secrets; what concerns others is not looked at."""
+    caplog.set_level(logging.INFO)
+    broken = configured(**{JAAS: users(OTHER)[:-1]})
+    with pytest.raises(ConfigError, match=f"^{JAAS}: the semicolon") as said:
+        listener.check(broken)
+    listener.configure(broken)
+    assert "the old ways to log in at IN" in caplog.text
+    assert OTHER not in caplog.text + str(said.value)
+    assert log_in(listener.session(), SECRET) is Stage.OPEN
+    caplog.clear()
+    listener.configure(broken)  # as often as other settings change
+    assert caplog.text == ""
+    listener.configure(configured(**{MECHANISMS: "SCRAM-SHA-256", "log.retention.ms": "5"}))
+    assert "by SCRAM-SHA-256" in caplog.text
+    session = listener.session()
+    session.handshake("PLAIN", 1)
+    assert session.stage is Stage.REFUSED

@@ -150,6 +150,7 @@ def test_internal_topics_are_dumped_as_kafka_does_it(capsys: pytest.CaptureFixtu
         (f"kafka-get-offsets --topic-partitions t:0-3 {AT}", "TOPIC:0,1 only"),
         (f"kafka-console-producer --topic t --property ignore.error=true {AT}", "ignore.error"),
         (f"kafka-broker-api-versions {AT}", "no command of its own"),
+        (f"kafka-delegation-tokens --describe --command-config c {AT}", "no command of its own"),
         (f"kafka-console-consumer --topic t --property null.literal=N {AT}", "null.literal"),
         (f"kafka-topics --list --command-config c {AT}", "no file of client configs"),
     ],

@@ -84,7 +84,22 @@ def test_the_rewritten_line_is_one_that_runs(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("kafka-delegation-tokens.sh --describe", "the admin client makes"),
+        ("kafka-delegation-tokens.sh --describe", 'Missing required argument "[bootstrap-server]"'),
+        ("kafka-delegation-tokens.sh --create --renew", "Command must include exactly one action"),
+        (
+            "kafka-delegation-tokens.sh --create --bootstrap-server b:1 --command-config c",
+            'Missing required argument "[max-life-time-period]"',
+        ),
+        (
+            "kafka-delegation-tokens.sh --describe --hmac h --bootstrap-server b:1 "
+            "--command-config c",
+            'Option "[describe]" can\'t be used with option "[hmac]"',
+        ),
+        ("zookeeper-security-migration.sh --zookeeper.acl safe", "--zookeeper.acl secure or"),
+        (
+            "zookeeper-security-migration.sh --zookeeper.acl secure",
+            "No JAAS configuration file has been specified and no TLS client certificate",
+        ),
         ("connect-standalone.sh worker.properties", "without Kafka Connect"),
         ("kafka-mirror-maker.sh --consumer.config c", "MirrorMaker 2"),
         ("kafka-storage.sh format", "needs no formatting"),

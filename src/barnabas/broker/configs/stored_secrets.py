@@ -1,0 +1,153 @@
+"""Secrets among a broker's dynamic configs: encrypted in the metadata tree, plain in memory alone.
+
+    request -> plain settings -> check -> sealed -> /config/brokers/<id>
+    /config/brokers/<id> -> opened -> plain settings -> in force
+
+One that cannot be read (by another secret, or damaged) is logged and left out, as in Kafka; but it
+stays in the tree until somebody sets or deletes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from barnabas.cluster import config_changes, layout
+from barnabas.cluster.store import BadVersion, MetadataStore, Set
+from barnabas.config.dynamic_keys import is_dynamic_password
+from barnabas.errors import ConfigError, CorruptData, InvalidConfig
+
+if TYPE_CHECKING:
+    from barnabas.config import BrokerConfig
+    from barnabas.security.password_encoder import PasswordEncoder
+
+_log = logging.getLogger(__name__)
+
+_SECRET: Final = "password.encoder.secret"
+_OLD_SECRET: Final = "password.encoder.old.secret"
+
+
+class Opened(NamedTuple):
+    """A node's settings: those that can be read, and why the others cannot."""
+
+    settings: dict[str, str]
+    unreadable: dict[str, str]
+
+
+class StoredSecrets:
+    """Of one broker; a broker without such settings loads nothing for them."""
+
+    __slots__ = ("_encoder", "_old")
+
+    def __init__(self, config: BrokerConfig) -> None:
+        """Raises ConfigError if the settings `password.encoder.*` cannot be honoured."""
+        self._encoder = _encoder(config, _SECRET)
+        self._old = _encoder(config, _OLD_SECRET)
+
+    def opened(self, stored: Mapping[str, str]) -> Opened:
+        """The settings with their secrets as plain text."""
+        settings, unreadable = {}, {}
+        for name, text in stored.items():
+            if not is_dynamic_password(name):
+                settings[name] = text
+                continue
+            try:
+                settings[name] = self._required().decode(text)
+            except (ValueError, InvalidConfig) as error:
+                unreadable[name] = f"{name} could not be decoded: {error}"
+        return Opened(settings, unreadable)
+
+    def sealed(
+        self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
+    ) -> dict[str, str]:
+        """What is to be stored; a secret of `current` that stays is left as it is stored.
+
+        Raises InvalidConfig, as Kafka, if there is a secret and nothing to encrypt it by.
+        """
+        settings = {}
+        for name, text in wanted.items():
+            if not is_dynamic_password(name):
+                settings[name] = text
+            elif current.get(name) == text and name in stored:
+                settings[name] = stored[name]
+            else:
+                settings[name] = self._required().encode(text)
+        return settings
+
+    async def renew(self, store: MetadataStore, broker_id: int) -> None:
+        """Encrypt by the new secret what the old one opens; raises MetadataError."""
+        path = config_changes.config_path(config_changes.broker_entity(broker_id))
+        while self._old is not None:
+            node = await store.read(path)
+            if node is None:
+                return
+            try:
+                stored = layout.decode_config(path, node.data)
+            except CorruptData:
+                return  # reported by those that need it
+            renewed = {name: self._renewed(name, text) for name, text in stored.items()}
+            if renewed == stored:
+                return
+            try:
+                await store.commit([Set(path, layout.encode_config(renewed), node.version)])
+            except BadVersion:
+                continue
+            _log.info("the passwords of %s are encrypted by the new %s", path, _SECRET)
+            return
+
+    def _renewed(self, name: str, text: str) -> str:
+        if self._old is None or not is_dynamic_password(name):
+            return text
+        try:
+            password = self._old.decode(text)
+        except ValueError:
+            return text  # by the new secret, since the old one may still be set at a later start
+        return self._required().encode(password)
+
+    def _required(self) -> PasswordEncoder:
+        if self._encoder is None:
+            raise InvalidConfig("Password encoder secret not configured")
+        return self._encoder
+
+
+async def with_stored_settings(
+    config: BrokerConfig, store: MetadataStore, secrets: StoredSecrets, broker_id: int
+) -> BrokerConfig:
+    """The configuration with what the tree has for this broker, before its listeners are made:
+    a keystore's password may be there alone. What cannot be used is left out, and told later."""
+    from barnabas.broker.configs.config_rules import usable
+
+    await secrets.renew(store, broker_id)
+    found = []
+    for entity_id in (broker_id, None):
+        path = config_changes.config_path(config_changes.broker_entity(entity_id))
+        node = await store.read(path)
+        try:
+            stored = {} if node is None else layout.decode_config(path, node.data)
+        except CorruptData:
+            stored = {}
+        found.append(usable(secrets.opened(stored).settings, is_for_all=entity_id is None))
+    try:
+        return config.with_dynamic(*found)
+    except ConfigError:
+        return config
+
+
+def _encoder(config: BrokerConfig, setting: str) -> PasswordEncoder | None:
+    secret = config.str(setting)
+    if not secret:
+        return None
+    # Only here, so that a broker without such a secret loads nothing for it.
+    from barnabas.security.password_encoder import Encryption, PasswordEncoder
+
+    default = Encryption()
+    return PasswordEncoder(
+        secret,
+        Encryption(
+            config.str("password.encoder.keyfactory.algorithm") or default.keyfactory_algorithm,
+            config.str("password.encoder.cipher.algorithm"),
+            config.int("password.encoder.key.length"),
+            config.int("password.encoder.iterations"),
+        ),
+    )

@@ -1,0 +1,77 @@
+"""Lists of revoked certificates (CRLs, RFC 5280): read from a file, or from each of a directory.
+
+With them a certificate is accepted only if every authority above it has a list, and none names it.
+What cannot be read, or is older than its authority says, is an error and never an empty list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+from barnabas.security.der import SEQUENCE, elements
+from barnabas.security.file_stamps import files_in
+from barnabas.security.pem import PemBlock, der_of, pem_blocks, pem_of
+
+_LABEL = "X509 CRL"
+_TIMES = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}  # UTCTime, GeneralizedTime
+
+
+def load_revocation_lists(setting: str, location: str) -> str:
+    """The lists at a setting's location, as PEM. Raises ConfigError, which names both."""
+    try:
+        path = Path(location)
+        files = files_in(path) if path.is_dir() else [path]
+        contents = [(file, file.read_bytes()) for file in files]
+    except OSError as error:
+        raise ConfigError(f"{setting}={location} cannot be read: {error.strerror}") from None
+    texts = []
+    for file, content in contents:
+        where = f"{setting}={location}" + (f": {file.name}" if path.is_dir() else "")
+        texts += [_checked(block, where) for block in _lists(content, where)]
+    if not texts:
+        raise ConfigError(f"{setting}={location}: there is no list of revoked certificates in PEM")
+    return "".join(texts)
+
+
+def next_update(revocation_list: bytes) -> datetime | None:
+    """When a list in DER has to be replaced, if it says so. Raises ValueError for what is none."""
+    try:
+        (whole,) = elements(revocation_list)
+        body = next(elements(whole.content))
+        times = [each for each in elements(body.content) if each.tag in _TIMES]
+    except (ValueError, StopIteration):
+        raise ValueError("this is no list of revoked certificates") from None
+    if whole.tag != SEQUENCE or not times:
+        raise ValueError("this is no list of revoked certificates")
+    if len(times) == 1:
+        return None
+    _, last = times
+    return datetime.strptime(last.content.decode("ascii"), _TIMES[last.tag]).replace(tzinfo=UTC)
+
+
+def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
+    """Of PEM, or of DER, as authorities publish them."""
+    if content[:1] == bytes((SEQUENCE,)):
+        yield PemBlock(_LABEL, pem_of(_LABEL, content))
+        return
+    try:
+        blocks = pem_blocks(content.decode("ascii", "replace"))
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    yield from (block for block in blocks if block.label == _LABEL)
+
+
+def _checked(block: PemBlock, where: str) -> str:
+    try:
+        end = next_update(der_of(block))
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if end is not None and end <= datetime.now(UTC):
+        raise ConfigError(
+            f"{where}: this list of revoked certificates was to be replaced by {end:%Y-%m-%d %H:%M}"
+            " UTC: get the authority's new one"
+        )
+    return block.text

@@ -14,6 +14,13 @@ from hypothesis import HealthCheck, settings
 # Pytest explains failed assertions of test modules alone; those of the kit fail on their behalf.
 pytest.register_assert_rewrite("tests.kit")
 
+from tests.kit.secured.suite import IS_SECURED  # noqa: E402
+
+if IS_SECURED:
+    from tests.kit.secured import defaults
+
+    defaults.install()  # before anything takes a client from its library
+
 from tests.kit import foreign  # noqa: E402
 from tests.kit.effort import examples  # noqa: E402
 from tests.kit.raw_client import NO_TIDYING  # noqa: E402

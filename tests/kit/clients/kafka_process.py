@@ -14,6 +14,7 @@ from tests.kit.clients.java_client import FRUGAL
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_process import ClusterProcess
 from tests.kit.processes.ready_brokers import wait_for_members
+from tests.kit.secured.suite import kafka_settings
 
 START_SECONDS = 180.0
 STOP_SECONDS = 180.0
@@ -39,7 +40,7 @@ class KafkaProcess:
         self._java, self._jars = foreign.require_java(), foreign.require_kafka_jars()
         self.log = self._directory / "kafka.log"
         settings = [
-            f"listeners=PLAINTEXT://127.0.0.1:{ours.port}",
+            *kafka_settings(ours.port),
             f"log.dirs={ours.data_dir}",
             *ours.options,
         ]

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.kit.secured import suite
+
 COMMAND = Path(sys.executable).parent / "barnabas"
 START_SECONDS = 120.0
 STOP_SECONDS = 120.0
@@ -81,7 +83,7 @@ class BrokerProcess:
         overrides = [
             part for option in (listeners, *self.options) for part in ("--override", option)
         ]
-        return [*self.prefix, *start, *overrides, *self.words]
+        return [*self.prefix, *start, *overrides, *self.words, *suite.broker_words()]
 
 
 @contextlib.contextmanager

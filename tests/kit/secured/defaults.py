@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tests.kit.secured import secrets
 from tests.kit.secured.suite import FILES, LIBRDKAFKA, Suite, suite
 
 
@@ -19,6 +20,7 @@ def install() -> None:
     own = suite()
     os.environ[FILES] = str(own.clients)
     os.environ["KCAT_CONFIG"] = str(own.clients / LIBRDKAFKA)
+    secrets.listen_to_commands()
     _install_ours(own)
     _install_confluent(own)
     _install_python(own)

@@ -114,5 +114,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     if counted:
         terminalreporter.section("counted")
-        for line in counted:
+        for line in dict.fromkeys(counted):  # a report has what those before it had
             terminalreporter.write_line(line)

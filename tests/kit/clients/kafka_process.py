@@ -14,7 +14,8 @@ from tests.kit.clients.java_client import FRUGAL
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_process import ClusterProcess
 from tests.kit.processes.ready_brokers import wait_for_members
-from tests.kit.secured.suite import kafka_settings
+from tests.kit.secured.kafka_users import make_users
+from tests.kit.secured.suite import IS_SECURED, kafka_settings
 
 START_SECONDS = 180.0
 STOP_SECONDS = 180.0
@@ -39,6 +40,8 @@ class KafkaProcess:
         self._directory = ours.data_dir.parent
         self._java, self._jars = foreign.require_java(), foreign.require_kafka_jars()
         self.log = self._directory / "kafka.log"
+        if IS_SECURED:
+            make_users(ours.options)
         settings = [
             *kafka_settings(ours.port),
             f"log.dirs={ours.data_dir}",

@@ -67,9 +67,9 @@ class Tools:
     def try_run(self, tool: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         java, jars = foreign.require_java(), foreign.require_kafka_jars()
         start = [str(java), *FRUGAL, f"-Dlog4j.configuration=file:{self._logging}"]
-        more = [*_settings(tool, words), *PATIENCE.get(tool, ())]
+        run = [*start, "-cp", f"{jars}/*", TOOLS[tool]]
         return subprocess.run(
-            [*start, "-cp", f"{jars}/*", TOOLS[tool], *words, *more],
+            [*run, *_with_settings(tool, words), *PATIENCE.get(tool, ())],
             input=stdin,
             capture_output=True,
             text=True,
@@ -77,7 +77,11 @@ class Tools:
         )
 
 
-def _settings(tool: str, words: Sequence[str]) -> list[str]:
-    """How it connects in the secured suites, unless it is given that."""
+def _with_settings(tool: str, words: Sequence[str]) -> list[str]:
+    """With how it connects in the secured suites, unless it is given that."""
     option = CONFIG_OPTIONS.get(tool, "--command-config")
-    return [option, str(java_file())] if IS_SECURED and option not in words else []
+    if not IS_SECURED or option in words:
+        return list(words)
+    settings = [option, str(java_file())]
+    # One takes them behind its verb, another before it; to the rest it is the same.
+    return [*words, *settings] if tool == "kafka-cluster" else [*settings, *words]

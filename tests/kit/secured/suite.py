@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from barnabas.broker.security.secure_setup import SecureSetup
 
 IS_SECURED = os.environ.get("BARNABAS_SECURED") == "1"
+PROTOCOL = "SASL_SSL" if IS_SECURED else "PLAINTEXT"
+"""Of the listeners of all brokers that are not given others."""
 FILES = "BARNABAS_CLIENT_FILES"
 """The variable that tells clients in processes of their own where their settings are."""
 

@@ -106,6 +106,15 @@ def test_se_2_a_certificate_that_the_broker_does_not_trust(
     assert "Traceback" not in caplog.text
 
 
+def test_se_2_a_clients_certificate_that_has_expired(
+    broker: Broker, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = authority.client("alice", expired=True)
+    said = reason(tls_address(broker), **options(files))
+    assert "the certificate of this client has expired" in said
+    wait_until(lambda: "its certificate has expired: it has to be renewed" in caplog.text)
+
+
 def test_se_2_a_client_without_a_certificate(broker: Broker, authority: Authority) -> None:
     said = reason(tls_address(broker), **options(authority.client("alice"), has_certificate=False))
     assert "the broker asks for a certificate that it trusts: set ssl.keystore.location" in said

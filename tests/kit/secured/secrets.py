@@ -18,8 +18,8 @@ from barnabas.client import ConfigResource, SyncAdmin
 from barnabas.client.admin.configs import BROKER
 from tests.kit.secured.suite import suite
 
-# Made by tests for brokers of Kafka's, which read their passwords there.
-_MAY_HAVE_THEM = ("server.properties",)
+# Settings that the kit wrote for brokers of Kafka's, and what `--secure` keeps.
+_MAY_HAVE_THEM = ("server.properties", "secure/")
 _PATIENCE_S = 30.0
 
 places: list[str] = []
@@ -39,7 +39,9 @@ def look(kind: str, where: str, said: bytes | str | mmap.mmap) -> None:
 def look_into(directory: Path) -> None:
     """Everything below it: logs, data, snapshots, what tests have written."""
     for path in directory.rglob("*"):
-        if path.name in _MAY_HAVE_THEM or path.is_symlink() or not path.is_file():
+        if path.is_symlink() or not path.is_file():
+            continue
+        if path.name in _MAY_HAVE_THEM or f"{path.parent.name}/" in _MAY_HAVE_THEM:
             continue
         with path.open("rb") as file:
             if path.stat().st_size:

@@ -90,3 +90,10 @@ def kafka_settings(port: int) -> list[str]:
         return [f"listeners=PLAINTEXT://127.0.0.1:{port}"]
     settings = {"listeners": f"SASL_SSL://127.0.0.1:{port}", **suite().setup.broker_settings()}
     return [f"{name}={text}" for name, text in settings.items()]
+
+
+def copy_files(directory: Path) -> None:
+    """Certificates and passwords, for what makes its own unless they are there."""
+    if not directory.exists():
+        kept = shutil.ignore_patterns("clients", "*.properties")
+        shutil.copytree(suite().setup.directory, directory, ignore=kept)

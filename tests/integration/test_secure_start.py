@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient  # type: ignore[import-untyped]
+from kazoo.exceptions import NoAuthError  # type: ignore[import-untyped]
 
 from barnabas.cli.main import main
 from tests.kit.processes.broker_process import BrokerProcess
@@ -70,6 +72,25 @@ def test_listeners_of_other_names_are_not_secured_by_the_flag(tmp_path: Path) ->
     assert "--secure secures one PLAINTEXT listener" in broker.refuse()
 
 
+def check_rights(zookeeper: str, secure: Path, capsys: Capture) -> None:
+    """SE-6: who reaches ZooKeeper reads no passwords' hashes there, and changes nothing."""
+    client = KazooClient(zookeeper)
+    client.start()
+    try:
+        assert client.get("/brokers/topics/test")[0]
+        for path in ("/config/users", "/config/users/admin", "/config/brokers"):
+            with pytest.raises(NoAuthError):
+                client.get_children(path)
+        for path in ("/brokers/topics/test", "/kafka-acl", "/controller_epoch"):
+            with pytest.raises(NoAuthError):
+                client.set(path, b"")
+    finally:
+        client.stop()
+        client.close()
+    own = f"--zookeeper-connect {zookeeper} --config {secure / 'zookeeper.properties'}"
+    assert "admin" in run(capsys, f"metadata ls /config/users {own}")
+
+
 def test_se_2_se_3_a_cluster_is_secured_by_one_flag(tmp_path: Path, capsys: Capture) -> None:
     """Brokers log in to each other with a user that the tree in ZooKeeper has from the start; and
     it stays secured."""
@@ -80,6 +101,7 @@ def test_se_2_se_3_a_cluster_is_secured_by_one_flag(tmp_path: Path, capsys: Capt
         assert lines[-2] == f"admin connects with {option}"
         run(capsys, f"topics create test --replication-factor 2 {option}")
         assert run(capsys, f"cluster health {option}").startswith("healthy: 2 brokers")
+        check_rights(lines[0].rpartition(" on ")[2], cluster.directory / "secure", capsys)
         assert cluster.stop() == 0
         cluster.start()
         assert "ReplicationFactor: 2" in run(capsys, f"topics describe test {option}")

@@ -4,6 +4,7 @@
     ca.key              its key; who has it can pose as this cluster
     server.pem          the brokers' certificate and key
     users.json          the passwords of `admin` and of the brokers
+    zookeeper.properties    how brokers own their tree, where it is in a ZooKeeper
     client.properties   how `admin` connects, for our commands and for Kafka's tools
     librdkafka.properties   the same for kcat and confluent-kafka
 
@@ -21,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from barnabas.config.properties import load_properties
 from barnabas.errors import ConfigError
 from barnabas.security.secret_file import write_secret
 
@@ -67,6 +69,17 @@ class SecureSetup(NamedTuple):
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "super.users": f"User:{ADMIN};User:{BROKER}",
         }
+
+    def zookeeper_settings(self) -> dict[str, str]:
+        """The configs of each broker with a ZooKeeper; none in a directory that was made before
+        there were any: its tree is open, and other brokers may not have them. ConfigError."""
+        if not self._zookeeper_file.exists():
+            return {}
+        return load_properties(str(self._zookeeper_file))
+
+    @property
+    def _zookeeper_file(self) -> Path:
+        return self.directory / "zookeeper.properties"
 
     def client_settings(self, user: str = ADMIN, password: str | None = None) -> dict[str, str]:
         """How a user connects, in Kafka's names."""
@@ -171,6 +184,9 @@ def _passwords(path: Path) -> Mapping[str, str]:
     """By user; new ones where there is no file. Raises ConfigError."""
     if not path.exists():
         made = {user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER)}
+        identity = f"{BROKER}:{secrets.token_urlsafe(_PASSWORD_BYTES)}"
+        owning = f"zookeeper.set.acl=true\nbarnabas.zookeeper.credentials={identity}\n"
+        write_secret(path.with_name("zookeeper.properties"), owning.encode())
         write_secret(path, json.dumps(made, indent=2).encode() + b"\n")
         return made
     try:

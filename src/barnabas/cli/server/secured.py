@@ -47,7 +47,8 @@ def secured(
     else:
         where = Path(directory).absolute()
     setup = prepared(where, hosts)
-    return setup, {**properties, **setup.broker_settings(), **listeners}
+    owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
+    return setup, {**owning, **properties, **setup.broker_settings(), **listeners}
 
 
 def prepared(directory: Path, hosts: Iterable[str]) -> SecureSetup:

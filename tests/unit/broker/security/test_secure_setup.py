@@ -47,9 +47,18 @@ def test_se_6_secrets_are_for_their_owner(tmp_path: Path) -> None:
     public = modes.pop("ca.pem")
     assert public & 0o004 and set(modes.values()) == {0o600}, modes
     assert setup.directory.stat().st_mode & 0o777 == 0o700
-    assert len(modes) == 5
-    for password in setup.passwords.values():
+    assert len(modes) == 6
+    for password in (*setup.passwords.values(), *setup.zookeeper_settings().values()):
         assert password not in repr(setup)
+
+
+def test_se_6_a_tree_is_owned_from_its_beginning_or_not_at_all(tmp_path: Path) -> None:
+    """A directory of older brokers stays without, as their tree is open."""
+    owning = prepare(tmp_path, NAMES).zookeeper_settings()
+    assert owning["zookeeper.set.acl"] == "true"
+    assert owning["barnabas.zookeeper.credentials"].startswith("broker:")
+    (tmp_path / "zookeeper.properties").unlink()
+    assert prepare(tmp_path, NAMES).zookeeper_settings() == {}
 
 
 def test_what_is_there_is_used_again(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Foreign clients with a quota, in the clear and over TLS after a log-in (SE-5).
 
-Each writes 240 KB at a rate of 60 KB a second, measured over two to three seconds: it is throttled
+Each writes 160 KB at a rate of 60 KB a second, measured over one to two seconds: it is throttled
 for a second or two, sees that in its own statistics, and loses nothing.
 """
 
@@ -21,13 +21,13 @@ from tests.kit.waiting import wait_until
 pytestmark = pytest.mark.foreign
 
 RATE_BYTES = 60_000
-RECORDS, VALUE = 24, bytes(10_000)
+RECORDS, VALUE = 16, bytes(10_000)
 PATIENCE_S = 60
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "secure"])
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    with Broker(secure=request.param, config={"quota.window.num": "3"}) as running:
+    with Broker(secure=request.param, config={"quota.window.num": "2"}) as running:
         yield running
 
 

@@ -158,3 +158,33 @@ def test_se_4_a_repeated_request_is_denied_as_soon_as_a_rule_says_so(
         admin.list_topics()
         assert codes() == {0}
         assert caplog.text.count("is Allowed Operation = Write") == 4
+
+
+def test_se_4_a_fetch_session_hears_that_it_may_not_read_any_more() -> None:
+    """Though nothing was written since: it does not look as if there were just nothing new."""
+    rule = AclBinding(
+        Pattern(ResourceType.TOPIC, "orders"),
+        AclEntry("User:ANONYMOUS", "*", Operation.READ, PermissionType.DENY),
+    )
+    with (
+        Broker(config=CONFIG) as broker,
+        SyncAdmin(broker.bootstrap_servers) as admin,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
+        admin.create_topics([NewTopic("orders", 1)])
+        wanted = FetchTopic(topic="orders", partitions=[FetchPartition(partition_max_bytes=1000)])
+        begin = FetchRequest(session_epoch=0, topics=[wanted])
+        session = client.call(FETCH, 12, begin).session_id
+
+        def codes(epoch: int) -> list[int]:
+            request = FetchRequest(session_id=session, session_epoch=epoch, topics=[])
+            answer = client.call(FETCH, 12, request)
+            assert answer.error_code == 0
+            return [row.error_code for topic in answer.responses for row in topic.partitions]
+
+        assert codes(1) == []
+        admin.create_acls(rule)
+        assert codes(2) == codes(3) == [TopicAuthorizationFailed.code]
+        admin.delete_acls(AclFilter())
+        assert codes(4) == [0]
+        assert codes(5) == []

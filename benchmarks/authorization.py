@@ -150,10 +150,11 @@ async def decisions(count: int) -> list[Figure]:
 def _per_decision_us(
     authorizer: AclAuthorizer, asked: Sequence[tuple[Request, Needs, str]]
 ) -> float:
-    began = time.perf_counter()
+    """By this process's own time, on which other work of the machine tells less."""
+    began = time.process_time()
     for request, needs, name in asked:
         authorizer.allows(request, needs, name)
-    return (time.perf_counter() - began) / len(asked) * 1e6
+    return (time.process_time() - began) / len(asked) * 1e6
 
 
 def _decision(what: str, found: list[float], goal: float | None) -> Figure:

@@ -33,6 +33,7 @@ def authorized_by(authorizer: Authorizer) -> Iterator[None]:
 
     with (
         patch.object(AllowAll, "allows", allows),
+        patch.object(AllowAll, "grants", None),
         patch.object(AllowAll, "allows_somewhere", allows_somewhere),
     ):
         yield

@@ -282,10 +282,23 @@ def admitted(
 ) -> Replica:
     """The replica for a batch to that partition (topic and number), after all checks that need no
     look into the batch. Raises the KafkaError to answer."""
-    attributes = _attributes(records)
-    if attributes & TRANSACTIONAL:
+    if _attributes(records) & TRANSACTIONAL:
         _check_id(context, transactional_id)
     _check(context, acks, place[0])
+    return granted(context, acks, place, records, transactional_id)
+
+
+def granted(
+    context: Context,
+    acks: int,
+    place: tuple[str, int],
+    records: Records | None,
+    transactional_id: str | None = None,
+) -> Replica:
+    """As `admitted`, for a topic and an id that the client may write to, as is known."""
+    attributes = _attributes(records)
+    if attributes & TRANSACTIONAL and transactional_id is None:
+        raise TransactionalIdAuthorizationFailed
     node = context.node
     replica = node.replicas.leader_of(place)
     if acks == ACKS_ALL:

@@ -34,7 +34,7 @@ _LONGEST_NAME = 249  # of a topic; longer ones of groups are decided each time
 class AclAuthorizer:
     """The authorizer of a broker with `authorizer.class.name`."""
 
-    __slots__ = ("_decisions", "_rules", "acls")
+    __slots__ = ("_decisions", "_rules", "acls", "grants")
 
     def __init__(
         self, config: BrokerConfig, store: MetadataStore, clock: Clock, random: Random
@@ -45,7 +45,8 @@ class AclAuthorizer:
             allows_unruled=config.bool("allow.everyone.if.no.acl.found"),
         )
         self._decisions: dict[object, bool] = {}
-        self.acls = AclStore(store, self._rules, self._decisions.clear, clock, random)
+        self.grants: object | None = object()
+        self.acls = AclStore(store, self._rules, self._rules_changed, clock, random)
 
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
@@ -53,7 +54,8 @@ class AclAuthorizer:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
         answer = self._decisions.get(question)
-        if answer and not _audit.isEnabledFor(logging.DEBUG):
+        logs_grants = _audit.isEnabledFor(logging.DEBUG)
+        if answer and not logs_grants:
             return True  # almost every time
         if answer is None:
             answer = self._rules.allows(
@@ -61,11 +63,17 @@ class AclAuthorizer:
             )
             if len(resource_name) <= _LONGEST_NAME:
                 self._keep(question, answer)
+        # While grants are logged, none is kept by a connection.
+        self.grants = None if logs_grants else self.grants or object()
         level = _level(audit, answer)
         if level and _audit.isEnabledFor(level):
             resource = f"LITERAL:{resource_name}"
             _audit.log(level, "%s", _decision(context, needs, resource, answer, audit.references))
         return answer
+
+    def _rules_changed(self) -> None:
+        self._decisions.clear()
+        self.grants = object()
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
         client = context.client

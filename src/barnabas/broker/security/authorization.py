@@ -118,6 +118,12 @@ class Authorizer(Protocol):
         """The rules by which it decides; None if there are none to decide by."""
         ...
 
+    @property
+    def grants(self) -> object | None:
+        """The same object for as long as all that was granted is granted still, and needs no line
+        in a log: until then a connection may keep that it may do something. None: it may not."""
+        ...
+
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
@@ -133,6 +139,7 @@ class AllowAll:
     """The authorizer of a broker that has none configured."""
 
     acls = None
+    grants: object | None = "everything"
 
     def allows(
         self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED

@@ -19,7 +19,7 @@ from barnabas.client.admin.configs import BROKER
 from tests.kit.secured.suite import suite
 
 # Settings that the kit wrote for brokers of Kafka's, and what `--secure` keeps.
-_MAY_HAVE_THEM = ("server.properties", "secure/")
+_MAY_HAVE_THEM = ("server.properties", "consumer.properties", "secure/")
 _PATIENCE_S = 30.0
 
 places: list[str] = []

@@ -1,8 +1,8 @@
 """The switch `BARNABAS_SECURED=1`: the suites once more, with every broker and client secured.
 
 Brokers listen with TLS, let clients log in, ask rules, and do so among each other as well; what
-they need is in one directory for each process that runs tests. Passwords are planted: `secrets`
-finds them wherever they were said.
+they need is in one directory for each run. Passwords are planted: `secrets` finds them wherever
+they were said.
 """
 
 from __future__ import annotations
@@ -53,15 +53,18 @@ class Suite(NamedTuple):
 
 @functools.cache
 def suite() -> Suite:
-    """That of this process; its directory goes with it."""
+    """That of this process or of the one that started it; the directory goes with the first."""
     from barnabas.broker.security.secure_setup import prepare
 
+    # All that any broker of this machine asks for, so that none writes a certificate of its own.
+    names = {"localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()}
+    if FILES in os.environ:  # of the process that has started this one
+        clients = Path(os.environ[FILES])
+        return Suite(prepare(clients.parent, names), clients)
     directory = Path(tempfile.mkdtemp(prefix="barnabas-secured-"))
     atexit.register(shutil.rmtree, directory, True)
     made = {user: f"planted-{user}-{secrets.token_hex(12)}" for user in ("admin", "broker")}
     (directory / "users.json").write_text(json.dumps(made))
-    # All that any broker of this machine asks for, so that none writes a certificate of its own.
-    names = {"localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()}
     setup = prepare(directory, names)
     clients = directory / "clients"
     clients.mkdir(mode=0o700)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.client.security.config import SecurityConfig, SecurityOptions, is_secret
@@ -155,6 +156,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "partitioner": ("sticky", "round-robin", "random-until-refresh"),
     "security_protocol": tuple(each.value for each in SecurityProtocol),
 }
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _LISTS = ("ssl_enabled_protocols", "ssl_cipher_suites")
 _LEAST: Mapping[str, int] = {
     "acks": -1,
@@ -283,7 +285,7 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     if is_secret(name):
         value = "its value"
     if converted is None:
-        kind = {bool: "true or false", int: "a whole number", str: "text"}[type(default)]
+        kind = _KINDS[type(default)]
         shown = "its value" if is_secret(name) else repr(value)
         raise ConfigError(f"{kafka_name}: {shown} is not {kind}")
     if name in SecurityConfig._fields and name not in _CHOICES:
@@ -320,7 +322,20 @@ def _converted(value: Any, default: Any) -> Any:
             text = value.strip()
             return int(text) if text.removeprefix("-").isdecimal() else None
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(default, float):
+        return _as_float(value)
     return value if isinstance(value, str) else None
+
+
+def _as_float(value: Any) -> float | None:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
 
 
 def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:

@@ -65,6 +65,21 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "sasl_oauth_token_provider": OptionDoc(
             "", "For OAUTHBEARER: a callable that returns a token, or an object with a `token`."
         ),
+        "sasl_oauthbearer_token_endpoint_url": OptionDoc(
+            "",
+            "The same from a provider, `https:`, by `clientId`, `clientSecret` and `scope` in "
+            "`sasl.jaas.config`; or a `file:`.",
+        ),
+        "sasl_login_refresh_window_factor": OptionDoc(
+            "", "After this part of a token's life the next one is fetched."
+        ),
+        "sasl_login_refresh_window_jitter": OptionDoc("", "The random part that is added to it."),
+        "sasl_login_refresh_min_period_seconds": OptionDoc(
+            "", "The least pause between two fetches, in seconds, where a token lives that long."
+        ),
+        "sasl_login_refresh_buffer_seconds": OptionDoc(
+            "", "The reserve before a token's end, in seconds, where it lives that long."
+        ),
         # of TLS
         "ssl_truststore_type": OptionDoc("", "The truststore's form: JKS, PKCS12 or PEM."),
         "ssl_truststore_location": OptionDoc(

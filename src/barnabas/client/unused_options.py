@@ -39,10 +39,6 @@ _TUNING: Final = frozenset(
         "receive_buffer_bytes",
         "sasl_login_connect_timeout_ms",
         "sasl_login_read_timeout_ms",
-        "sasl_login_refresh_buffer_seconds",
-        "sasl_login_refresh_min_period_seconds",
-        "sasl_login_refresh_window_factor",
-        "sasl_login_refresh_window_jitter",
         "sasl_login_retry_backoff_max_ms",
         "sasl_login_retry_backoff_ms",
         "send_buffer_bytes",
@@ -78,6 +74,12 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Names of other clients, and Kafka's for the same."""
 
+_TOKENS_BY_JAVA: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+)
+"""What these classes do is done here by `sasl.oauthbearer.token.endpoint.url`."""
+
 SECURITY_PREFIXES: Final = ("sasl_", "ssl_", "security_")
 
 
@@ -103,6 +105,8 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
 def _check(name: str, value: Any) -> None:
     given = "" if value is None else str(value).strip()
     if not given or given.lower() == _ONLY.get(name, "").lower():
+        return
+    if name == "sasl_login_callback_handler_class" and given in _TOKENS_BY_JAVA:
         return
     kafka_name = name.replace("_", ".")
     shown = "" if "password" in name or "jaas" in name or name.endswith("_key") else f": {value!r}"

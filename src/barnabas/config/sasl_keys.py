@@ -25,6 +25,13 @@ _OAUTH = (
     ("sasl.oauthbearer.jwks.endpoint.url", "string", None, "", "OAuth: where the keys are."),
     ("sasl.oauthbearer.scope.claim.name", "string", "scope", "", "OAuth: claim of the scope."),
     ("sasl.oauthbearer.sub.claim.name", "string", "sub", "", "OAuth: claim of the user."),
+    ("sasl.oauthbearer.token.endpoint.url", "string", None, "",
+     "OAuth: where brokers get the tokens by which they log in to each other."),
+    ("sasl.login.refresh.buffer.seconds", "short", 300, "", "Reserve before such a token ends."),
+    ("sasl.login.refresh.min.period.seconds", "short", 60, "", "Pause between two fetches."),
+    ("sasl.login.refresh.window.factor", "double", 0.8, "",
+     "After which part of its life a token is replaced."),
+    ("sasl.login.refresh.window.jitter", "double", 0.05, "", "Random part of that."),
 )  # fmt: skip
 
 _KERBEROS = (
@@ -39,17 +46,12 @@ _KERBEROS = (
 _LOG_IN = (
     ("sasl.login.connect.timeout.ms", "int", None, "", "Time to connect to a log-in service."),
     ("sasl.login.read.timeout.ms", "int", None, "", "Time for its answer."),
-    ("sasl.login.refresh.buffer.seconds", "short", 300, "", "Reserve before a log-in ends."),
-    ("sasl.login.refresh.min.period.seconds", "short", 60, "", "Pause between two refreshes."),
-    ("sasl.login.refresh.window.factor", "double", 0.8, "", "When a log-in is refreshed."),
-    ("sasl.login.refresh.window.jitter", "double", 0.05, "", "Random part of that."),
     ("sasl.login.retry.backoff.max.ms", "long", 10000, "", "Longest pause before a new attempt."),
     ("sasl.login.retry.backoff.ms", "long", 100, "", "Pause before a new attempt."),
     ("sasl.mechanism.controller.protocol", "string", "GSSAPI", "",
      "Mechanism towards a quorum's controllers."),
     ("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", "long", 10000, "",
      "OAuth: longest pause before keys are fetched again."),
-    ("sasl.oauthbearer.token.endpoint.url", "string", None, "", "OAuth: where tokens are."),
 )  # fmt: skip
 
 _JAVA = (
@@ -80,7 +82,7 @@ SASL_KEYS: dict[str, ConfigKey] = {
     **table(_SASL),
     **table(_OAUTH),
     **table(_KERBEROS, "Kerberos is not supported"),
-    **table(_LOG_IN, "the log-in of brokers is not refreshed by settings"),
+    **table(_LOG_IN, "a failed log-in is tried again with the next connection"),
     **table(_JAVA, "Barnabas runs no Java class"),
     **table(_TOKENS),
     **table(_TOKEN_CHECKS, "expired tokens are removed when the next one is made"),

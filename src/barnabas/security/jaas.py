@@ -57,6 +57,16 @@ class LoginModule(NamedTuple):
             if name.startswith(prefix)
         }
 
+    @property
+    def extensions(self) -> dict[str, str]:
+        """What `extension_<name>` options add to a log-in by a token."""
+        prefix = "extension_"
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.options.items()
+            if name.startswith(prefix)
+        }
+
     def __repr__(self) -> str:
         return f"LoginModule({self.name}, {len(self.options)} options, hidden)"
 

@@ -11,7 +11,8 @@ Extensions (`traceId=...`) are accepted, as in Kafka, and decide nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from barnabas.errors import SaslAuthenticationFailed
@@ -25,6 +26,7 @@ _FIRST: Final = re.compile(
     r"(?P<pairs>(?:[A-Za-z]+=[\x20-\x7e\t\r\n]+\x01)*)\x01"
 )
 _AUTH: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[-_.a-zA-Z0-9]+)")
+_NO_EXTENSIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _INVALID: Final = '{"status":"invalid_token"}'
 
 Verify = Callable[[str], Awaitable[Identity]]
@@ -81,11 +83,13 @@ class OAuthBearerServer:
 class OAuthBearerClient:
     """The client's end of one exchange."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, extensions: Mapping[str, str] = _NO_EXTENSIONS) -> None:
         self._token = token
+        self._extensions = extensions
 
     def first(self) -> bytes:
-        return f"n,,\x01auth=Bearer {self._token}\x01\x01".encode()
+        more = "".join(f"{name}={text}\x01" for name, text in self._extensions.items())
+        return f"n,,\x01auth=Bearer {self._token}\x01{more}\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
         """An error of the broker is acknowledged; then it refuses with a text."""

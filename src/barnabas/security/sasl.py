@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Final, NamedTuple, Protocol
 
-from barnabas.errors import SaslAuthenticationFailed
+from barnabas.errors import BarnabasError, SaslAuthenticationFailed
 from barnabas.security.acl import Principal
 
 PLAIN: Final = "PLAIN"
@@ -25,6 +25,10 @@ MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 class InvalidCredentials(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
     """A message of the exchange is malformed or proves nothing. Its reason is for this side's log:
     the peer learns no more than that it failed."""
+
+
+class TokenUnavailable(BarnabasError):
+    """A provider of tokens does not answer as it should; it may do so the next time."""
 
 
 class Identity(NamedTuple):

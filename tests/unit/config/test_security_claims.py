@@ -33,6 +33,9 @@ HONOURED = """
     connection.failed.authentication.delay.ms connections.max.reauth.ms
     sasl.enabled.mechanisms sasl.jaas.config sasl.mechanism.inter.broker.protocol
     sasl.server.max.receive.size
+    sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+    sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+    sasl.oauthbearer.token.endpoint.url
     zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
     zookeeper.ssl.truststore.location zookeeper.ssl.truststore.type
     zookeeper.ssl.truststore.password zookeeper.ssl.cipher.suites zookeeper.ssl.enabled.protocols
@@ -50,11 +53,9 @@ HARMLESS = """
     sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
     sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
     sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
-    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
-    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    sasl.oauthbearer.token.endpoint.url
     ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
     ssl.trustmanager.algorithm
 """

@@ -90,3 +90,8 @@ def test_se_3_nobody_logs_in_for_another() -> None:
 def test_se_3_no_bytes_do_more_than_fail(message: bytes) -> None:
     with pytest.raises(InvalidCredentials):
         respond(OAuthBearerServer(verify), message)
+
+
+def test_se_3_extensions_go_with_the_token() -> None:
+    first = OAuthBearerClient("good-token", {"traceId": "7"}).first()
+    assert first == b"n,,\x01auth=Bearer good-token\x01traceId=7\x01\x01"

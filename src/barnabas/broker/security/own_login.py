@@ -8,7 +8,7 @@ listener.name.inner.scram-sha-256.sasl.jaas.config=
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client.security.config import SecurityConfig
 from barnabas.errors import ConfigError
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 _MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
 _JAAS: Final = "sasl.jaas.config"
+_OF_TOKENS: Final = (
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.buffer.seconds",
+)
 
 
 def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> SecurityConfig:
@@ -31,10 +38,14 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
     if not protocol.uses_sasl:
         return options
     mechanism = str(config.for_listener(listener, _MECHANISM))
-    if mechanism == OAUTHBEARER:
-        raise ConfigError(f"{_MECHANISM}: brokers do not log in by tokens; use SCRAM or PLAIN")
     jaas = str(config.for_listener(listener, _JAAS, mechanism) or "")
     login = options._replace(sasl_mechanism=mechanism, sasl_jaas_config=jaas)
+    if mechanism == OAUTHBEARER:
+        tokens: dict[str, Any] = {
+            name.replace(".", "_"): config.for_listener(listener, name, mechanism)
+            for name in _OF_TOKENS
+        }
+        login = login._replace(**{name: each for name, each in tokens.items() if each is not None})
     try:
         return login.checked()
     except ConfigError as error:

@@ -24,6 +24,11 @@ class SecurityConfig(NamedTuple):
     sasl_plain_username: str = ""
     sasl_plain_password: str = ""
     sasl_oauth_token_provider: Any = None  # see `security.login`
+    sasl_oauthbearer_token_endpoint_url: str = ""
+    sasl_login_refresh_window_factor: float = 0.8
+    sasl_login_refresh_window_jitter: float = 0.05
+    sasl_login_refresh_min_period_seconds: int = 60
+    sasl_login_refresh_buffer_seconds: int = 300
     # of TLS
     ssl_truststore_type: str = "JKS"
     ssl_truststore_location: str = ""
@@ -47,7 +52,7 @@ class SecurityConfig(NamedTuple):
     ) -> SecurityConfig:
         """The options of a broker as a client of others, from its listener's settings by Kafka's
         names."""
-        given = {}
+        given: dict[str, Any] = {}
         for name in cls._fields:
             if name.startswith("ssl_"):
                 own = name == "ssl_crl_location"
@@ -69,7 +74,8 @@ class SecurityConfig(NamedTuple):
             check_login(self)
             return self
         for name, value in zip(self._fields, self, strict=True):
-            if name.startswith("sasl_") and value != self._field_defaults[name]:
+            is_tuning = name.startswith("sasl_login_refresh_")
+            if name.startswith("sasl_") and not is_tuning and value != self._field_defaults[name]:
                 raise ConfigError(
                     f"{name.replace('_', '.')} is set, and security.protocol is "
                     f"{self.security_protocol}, which has no log-in; set it to SASL_SSL or "
@@ -102,6 +108,11 @@ class SecurityOptions(TypedDict, total=False):
     sasl_plain_username: str
     sasl_plain_password: str
     sasl_oauth_token_provider: Any
+    sasl_oauthbearer_token_endpoint_url: str
+    sasl_login_refresh_window_factor: float
+    sasl_login_refresh_window_jitter: float
+    sasl_login_refresh_min_period_seconds: int
+    sasl_login_refresh_buffer_seconds: int
     # of TLS
     ssl_truststore_type: str
     ssl_truststore_location: str

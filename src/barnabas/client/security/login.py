@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client.errors import ConnectionLost
@@ -30,12 +30,19 @@ from barnabas.protocol.messages.sasl_authenticate import (
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.security.jaas import LoginModule, check_mechanism, parse_jaas
 from barnabas.security.plain import PlainClient
-from barnabas.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SaslClient
+from barnabas.security.sasl import (
+    MECHANISMS,
+    OAUTHBEARER,
+    PLAIN,
+    SaslClient,
+    TokenUnavailable,
+)
 from barnabas.security.scram import ScramClient
 
 if TYPE_CHECKING:
     from barnabas.client.security.config import SecurityConfig
     from barnabas.protocol.codec import Message
+    from barnabas.security.token_endpoint import TokenEndpoint
 
 Ask = Callable[[Api, "Message", int], Awaitable["Message"]]
 """Sends a request of an API and version; returns the answer."""
@@ -101,7 +108,9 @@ async def _exchange(config: SecurityConfig) -> SaslClient:
     if mechanism == OAUTHBEARER:
         from barnabas.security.oauthbearer import OAuthBearerClient
 
-        return OAuthBearerClient(await _token(_token_provider(config)))
+        module = _module(config)
+        extensions = {} if module is None else module.extensions
+        return OAuthBearerClient(await _token(_token_provider(config)), extensions)
     user, password, is_token = _user(config)
     if mechanism == PLAIN:
         return PlainClient(user, password)
@@ -144,13 +153,35 @@ def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
     if module is not None and any(name.startswith("unsecuredLogin") for name in module.options):
         raise ConfigError(f"{_JAAS}: unsigned tokens are not supported")
     given = config.sasl_oauth_token_provider
+    if config.sasl_oauthbearer_token_endpoint_url:
+        if given is not None:
+            raise ConfigError(
+                "sasl.oauth.token.provider and sasl.oauthbearer.token.endpoint.url are both given: "
+                "one is enough"
+            )
+        return _endpoint(config, {} if module is None else module.options).token
     provider = getattr(given, "token", given)
     if not callable(provider):
         raise ConfigError(
             "sasl.oauth.token.provider is missing: OAUTHBEARER needs a callable, or an object "
-            "with a method `token`, that returns a token as text"
+            "with a method `token`, that returns a token as text; or "
+            "sasl.oauthbearer.token.endpoint.url"
         )
     return provider  # type: ignore[no-any-return]  # checked to be callable
+
+
+def _endpoint(config: SecurityConfig, options: Mapping[str, str]) -> TokenEndpoint:
+    """Raises ConfigError."""
+    # Only here, so that who logs in by other means loads nothing for it.
+    from barnabas.security.token_endpoint import Refresh, grant_of, token_endpoint
+
+    refresh = Refresh(
+        config.sasl_login_refresh_window_factor,
+        config.sasl_login_refresh_window_jitter,
+        config.sasl_login_refresh_min_period_seconds,
+        config.sasl_login_refresh_buffer_seconds,
+    )
+    return token_endpoint(grant_of(config.sasl_oauthbearer_token_endpoint_url, options, refresh))
 
 
 async def _token(provider: Callable[[], Any]) -> str:
@@ -163,6 +194,10 @@ async def _token(provider: Callable[[], Any]) -> str:
             token = await provider()
         else:
             token = await asyncio.get_running_loop().run_in_executor(None, provider)
+    except SaslAuthenticationFailed:  # of a provider that has refused
+        raise
+    except TokenUnavailable as error:
+        raise ConnectionLost(f"there is no token: {error}") from error
     except Exception as error:  # whatever a user's function raises; its text may have a secret
         raise ConnectionLost(
             f"there is no token: sasl.oauth.token.provider raised {type(error).__name__}"

@@ -40,9 +40,34 @@ def test_se_3_a_broker_logs_in_by_the_line_of_listener_and_mechanism() -> None:
     assert SECRET not in repr(login)
 
 
+def test_se_3_a_broker_logs_in_by_tokens_of_a_provider() -> None:
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    login = own_login(
+        config(
+            **{
+                "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+                "listener.name.in.oauthbearer.sasl.jaas.config": (
+                    f'{module} clientId="broker" clientSecret="{SECRET}";'
+                ),
+                "sasl.oauthbearer.token.endpoint.url": "https://id.example/token",
+                "sasl.login.refresh.window.factor": "0.5",
+            }
+        ),
+        "IN",
+        SASL,
+    )
+    assert login.sasl_oauthbearer_token_endpoint_url == "https://id.example/token"
+    assert login.sasl_login_refresh_window_factor == 0.5
+    assert login.sasl_login_refresh_min_period_seconds == 60
+    assert SECRET not in repr(login)
+
+
 @pytest.mark.parametrize(
     ("mechanism", "problem"),
-    [("OAUTHBEARER", "do not log in by tokens"), ("PLAIN", "brokers log in at listener IN: sasl")],
+    [
+        ("OAUTHBEARER", "or sasl.oauthbearer.token.endpoint.url"),
+        ("PLAIN", "brokers log in at listener IN: sasl"),
+    ],
 )
 def test_se_3_what_is_missing_is_named(mechanism: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -36,6 +38,35 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
+
+SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = MappingProxyType(
+    {
+        ResourceType.TOPIC: (
+            Operation.READ,
+            Operation.WRITE,
+            Operation.CREATE,
+            Operation.DELETE,
+            Operation.ALTER,
+            Operation.DESCRIBE,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+        ),
+        ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE),
+        ResourceType.CLUSTER: (
+            Operation.CREATE,
+            Operation.ALTER,
+            Operation.DESCRIBE,
+            Operation.CLUSTER_ACTION,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+            Operation.IDEMPOTENT_WRITE,
+        ),
+        ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+        ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+        ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+    }
+)
+"""What can be done with each type of resource, besides ALL."""
 
 CLUSTER_NAME = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""

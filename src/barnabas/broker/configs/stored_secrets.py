@@ -115,7 +115,7 @@ async def with_stored_settings(
     config: BrokerConfig, store: MetadataStore, secrets: StoredSecrets, broker_id: int
 ) -> BrokerConfig:
     """The configuration with what the tree has for this broker, before its listeners are made:
-    a keystore's password may be there alone. What cannot be used is left out, and told later."""
+    a keystore's password may be there alone. What cannot be used is left out, and logged later."""
     from barnabas.broker.configs.config_rules import usable
 
     await secrets.renew(store, broker_id)

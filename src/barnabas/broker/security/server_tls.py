@@ -214,7 +214,7 @@ class ServerTls:
                 accepted.close()
 
     def _opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
-        """Name the peer by its certificate. Raises TlsFailure for one that is nobody here."""
+        """Name the peer by its certificate. Raises TlsFailure for one that names no user here."""
         cipher = tls.cipher()
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:
             raise TlsFailure(f"it wants {cipher[0]}, which is not in ssl.cipher.suites")

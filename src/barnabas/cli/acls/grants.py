@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from barnabas.errors import BarnabasError
-from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
+from barnabas.security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
 from barnabas.security.acl_binding import (
     AclBinding,
     AclEntry,
@@ -21,33 +21,6 @@ from barnabas.security.acl_binding import (
     PermissionType,
     pascal_name,
 )
-
-OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
-    ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE),
-    ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-    ),
-    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
-    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
-    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
-}
-"""What can be done with each type of resource, besides ALL."""
 
 CLUSTER: Final = Pattern(ResourceType.CLUSTER, CLUSTER_NAME)
 
@@ -166,7 +139,7 @@ def is_specific(pattern_type: PatternType) -> bool:
 
 
 def _check_operations(resource_type: ResourceType, operations: Iterable[Operation]) -> None:
-    valid = (*OPERATIONS[resource_type], Operation.ALL)
+    valid = (*SUPPORTED_OPERATIONS[resource_type], Operation.ALL)
     for each in operations:
         if each not in valid:
             raise BadGrant(

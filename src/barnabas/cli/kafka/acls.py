@@ -183,7 +183,7 @@ def _clients(given: Given) -> Iterator[Clients]:
 
 
 def _wanted(given: Given) -> _Wanted:
-    """The entries by resource; none for a resource if nobody is named. Raises BadCommandLine."""
+    """The entries by resource; none for a resource without a principal. Raises BadCommandLine."""
     patterns = _patterns(given)
     if not patterns:
         raise BadCommandLine(

@@ -62,9 +62,20 @@ QUICK := tests/tidy tests/unit tests/property
 PARALLEL := -n auto --maxprocesses 4
 BY_FILE := -n 2 --dist loadfile
 
+# The suites that run once more with each broker and client secured, and a part of each kind.
+SECURED := BARNABAS_SECURED=1 $(BIN)/python -m pytest $(BY_FILE)
+IN := tests/integration/test_
+SECURED_SUITES := tests/conformance $(wildcard $(addprefix $(IN),secured*.py cluster*.py client*.py \
+	kill.py three*.py transactions*.py isr*.py moving*.py nearest*.py throttled*.py directory*.py \
+	controller*.py recovery*.py start_stop.py testing_cluster.py java*.py power*.py few*.py \
+	committed*.py unknown*.py))
+SECURED_PART := $(addprefix $(IN),secured_suites.py kill.py moving_coordinators.py) \
+	$(addprefix tests/conformance/test_,topics.py mixed_group.py transactions_java.py)
+
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(PARALLEL) $(QUICK)
 	$(BIN)/python -m pytest $(BY_FILE) $(addprefix --ignore ,$(QUICK))
+	$(SECURED) $(SECURED_PART)
 
 # The quick tests in shares, each of which collects its own tests and nothing else. Those of the
 # broker wait more than they compute, so they are three, and the others compute meanwhile.
@@ -109,6 +120,8 @@ soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \
 		$(if $(filter file,$(origin SEED)),,--seed '$(SEED)')
 	$(BIN)/python -m pytest -m soak
+	BARNABAS_FRAMES=100000 $(BIN)/python -m pytest tests/integration/test_sasl_hostile.py
+	$(SECURED) $(SECURED_SUITES)
 
 mutants: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.mutants $(ONLY)

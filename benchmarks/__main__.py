@@ -6,9 +6,9 @@
 a bare server, or with another way to do it, has that in `other` and the ratio behind it. Each part
 can be run alone and has more to say: `python -m benchmarks.pipelined`, `.workloads`, `.startup`,
 `.recovery`, `.disk`, `.groups`, `.transactions`, `.levels`, `.compaction`, `.producers`,
-`.held_up`, `.partitions`, `.truncation`; `python -m benchmarks.kafka` puts a real Kafka beside the
-workloads. Of `.levels` this runs the part of one broker; alone it has three as well, and so have
-`.cluster` and `.failover`.
+`.held_up`, `.partitions`, `.truncation`, `.authorization`; `python -m benchmarks.kafka` puts a
+real Kafka beside the workloads. Of `.levels` this runs the part of one broker; alone it has three
+as well, and so have `.cluster` and `.failover`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from benchmarks import (
+    authorization,
     compaction,
     disk,
     groups,
@@ -69,12 +70,19 @@ def measure(share: float, memory: WarmMemory) -> list[Figure]:
         ("held up", lambda: held_up.measure(share)),
         ("partitions", lambda: partitions.measure(max(20, int(partitions.PARTITIONS * share)))),
         ("truncation", lambda: _truncation(share)),
+        ("authorization", lambda: _authorization(share)),
         ("clients", lambda: workloads.measure_alone(share, memory)),
     ]
     for name, part in parts:
         say(f"{name} ...")
         figures += part()
     return figures
+
+
+def _authorization(share: float) -> list[Figure]:
+    return authorization.measure(
+        max(100, int(authorization.RULES * share)), authorization.SECONDS * share
+    )
 
 
 def _truncation(share: float) -> list[Figure]:

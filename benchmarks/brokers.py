@@ -78,14 +78,17 @@ def barnabas_cluster(directory: Path) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
-def kafka(directory: Path, tls: Mapping[str, object] | None = None) -> Iterator[Broker]:
+def kafka(
+    directory: Path, tls: Mapping[str, object] | None = None, protocol: str = "SSL"
+) -> Iterator[Broker]:
     """A Kafka in ZooKeeper mode, the ZooKeeper beside it from the same jars; with the settings
-    `tls` it has a second listener.
+    `tls` it has a second listener, of that protocol.
 
     Ends by pytest's skip exception where Java or Maven is missing, as the tests do.
     """
     port = free_port()
-    with _kafkas(directory, 1, _ONE_GIGABYTE, tls or {}, port) as (servers, pids):
+    second = f"{protocol}://127.0.0.1:{port}" if tls else ""
+    with _kafkas(directory, 1, _ONE_GIGABYTE, tls or {}, second) as (servers, pids):
         tls_servers = f"127.0.0.1:{port}" if tls else ""
         yield Broker("Kafka", servers, pids[0], tls_servers=tls_servers)
 
@@ -103,7 +106,7 @@ def _kafkas(
     count: int,
     heap: tuple[str, ...],
     tls: Mapping[str, object] = MappingProxyType({}),
-    tls_port: int = 0,
+    second_listener: str = "",
 ) -> Iterator[tuple[str, list[int]]]:
     java, jars = require_java(), require_kafka_jars()
     directory.mkdir(parents=True, exist_ok=True)
@@ -138,8 +141,8 @@ def _kafkas(
                 "auto.create.topics.enable": "false",
                 **tls,
             }
-            if tls:
-                settings["listeners"] = f"{settings['listeners']},SSL://127.0.0.1:{tls_port}"
+            if second_listener:
+                settings["listeners"] = f"{settings['listeners']},{second_listener}"
             path = directory / f"server-{broker_id}.properties"
             path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
             command = [*run, *_JAVA_OPTIONS, *heap, "kafka.Kafka", str(path)]

@@ -14,6 +14,14 @@ from hypothesis import HealthCheck, settings
 # Pytest explains failed assertions of test modules alone; those of the kit fail on their behalf.
 pytest.register_assert_rewrite("tests.kit")
 
+from tests.kit.secured.skips import reason_of  # noqa: E402
+from tests.kit.secured.suite import IS_SECURED  # noqa: E402
+
+if IS_SECURED:
+    from tests.kit.secured import defaults
+
+    defaults.install()  # before anything takes a client from its library
+
 from tests.kit import foreign  # noqa: E402
 from tests.kit.effort import examples  # noqa: E402
 from tests.kit.raw_client import NO_TIDYING  # noqa: E402
@@ -44,6 +52,38 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+@pytest.fixture(scope="session", autouse=IS_SECURED)
+def _no_secret_is_said(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """SE-6: in the secured suites, what all brokers and commands have said and written."""
+    from tests.kit.secured import secrets
+
+    yield
+    secrets.look_into(tmp_path_factory.getbasetemp())
+    assert secrets.places == []
+    print(sum(secrets.looks.values()), f"places were searched for secrets: {secrets.looks}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The secured suites leave some tests out, and say why."""
+    if IS_SECURED:
+        for item in items:
+            reason = reason_of(item.nodeid)
+            if reason is not None:
+                item.add_marker(pytest.mark.skip(f"secured suites: {reason}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
+    """What a test printed, logged and raised is searched, too."""
+    report: pytest.TestReport = yield  # type: ignore[misc,assignment]
+    if IS_SECURED:
+        from tests.kit.secured import secrets
+
+        for name, said in (*report.sections, ("the failure", report.longreprtext)):
+            secrets.look("reports", f"{name} of {report.nodeid}", said)
+    return report
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The directory of fixtures and real data that lies beside the checkout."""
@@ -67,11 +107,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show what passing tests counted: how many partitions, frames, kills, files were judged."""
     counted = [
         f"{report.nodeid}: {line}"
-        for report in terminalreporter.getreports("passed")
+        for kind in ("passed", "")  # "": before and after a test
+        for report in terminalreporter.getreports(kind)
         for line in report.capstdout.splitlines()
         if re.match(r"\d+ [a-z]", line)
     ]
     if counted:
         terminalreporter.section("counted")
-        for line in counted:
+        for line in dict.fromkeys(counted):  # a report has what those before it had
             terminalreporter.write_line(line)

@@ -77,8 +77,7 @@ public final class JavaTransactions {
     }
 
     private void init(String servers, String name, String transactionalId, int timeoutMs) {
-        Properties config = new Properties();
-        config.put("bootstrap.servers", servers);
+        Properties config = JavaClient.settings(servers);
         config.put("transactional.id", transactionalId);
         config.put("transaction.timeout.ms", timeoutMs);
         config.put("max.block.ms", TIMEOUT_SECONDS * 1000);
@@ -134,8 +133,7 @@ public final class JavaTransactions {
     }
 
     private static Properties reader(String servers) {
-        Properties config = new Properties();
-        config.put("bootstrap.servers", servers);
+        Properties config = JavaClient.settings(servers);
         config.put("isolation.level", "read_committed");
         config.put("enable.auto.commit", false);
         config.put("auto.offset.reset", "earliest");

@@ -6,6 +6,8 @@ the whole program; the last function is what the tests call.
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,13 +21,20 @@ from tests.kit.clients.rows import Field, Row, read_rows, write_rows
 Rows = list[list[Field]]
 
 
+def _given(servers: str) -> dict[str, Any]:
+    """What every client needs: where, and how if the suites are secured."""
+    files = os.environ.get("BARNABAS_CLIENT_FILES")
+    secured = {} if files is None else json.loads((Path(files) / "python.json").read_text())
+    return {"bootstrap_servers": servers, **secured}
+
+
 def produce(servers: str, request: list[str], rows: list[Row]) -> Rows:
     from kafka import KafkaProducer
 
     topic, codec, acks, _ = request
     with closing(
         KafkaProducer(
-            bootstrap_servers=servers,
+            **_given(servers),
             compression_type=None if codec == "none" else codec,
             acks=int(acks),
             linger_ms=20,
@@ -159,7 +168,7 @@ def _answer(verb: str, servers: str, arguments: list[str], rows: list[Row]) -> R
     if verb in {"produce", "consume", "offset"}:
         return called(servers, arguments, rows)
     try:
-        with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
+        with closing(KafkaAdminClient(**_given(servers))) as admin:
             return called(admin, arguments, rows)
     except BrokerResponseError as error:
         raise Refused(error.errno) from error
@@ -169,7 +178,7 @@ def _consumer(servers: str) -> Any:
     from kafka import KafkaConsumer
 
     return KafkaConsumer(
-        bootstrap_servers=servers, group_id=None, enable_auto_commit=False, fetch_max_wait_ms=100
+        **_given(servers), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=100
     )
 
 

@@ -24,6 +24,7 @@ from tests.kit.clients.clients import (
     Sent,
     SetsConfigs,
 )
+from tests.kit.secured.suite import PROTOCOL
 
 pytestmark = pytest.mark.foreign
 
@@ -60,7 +61,7 @@ def test_every_config_of_a_broker_is_described_with_its_source(
 ) -> None:
     """UX-3"""
     configs = client.describe_configs(servers, THE_BROKER)
-    assert configs["listeners"] == ConfigSeen(f"PLAINTEXT://{servers}", STATIC_BROKER)
+    assert configs["listeners"] == ConfigSeen(f"{PROTOCOL}://{servers}", STATIC_BROKER)
     assert configs["num.partitions"] == ConfigSeen("1", DEFAULT)
     assert len(configs) >= LEAST_BROKER_CONFIGS
 

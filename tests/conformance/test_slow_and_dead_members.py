@@ -20,6 +20,7 @@ from barnabas.client.admin.group_admin import GroupDescription
 from tests.kit.clients.group_member import HEARTBEAT_MS, SESSION_MS
 from tests.kit.clients.mixed_group import GROUP, OPTIONS, TOPIC, Member, Stage, staged
 from tests.kit.processes.broker_process import COMMAND, broker_process
+from tests.kit.processes.command_line import with_settings
 from tests.kit.waiting import wait_until
 
 OURS = "barnabas"
@@ -136,7 +137,8 @@ def member_of(stage: Stage, client: str) -> Member:
         "heartbeat.interval.ms": HEARTBEAT_MS,
         "partition.assignment.strategy": "roundrobin,range",
     }
-    command = [str(COMMAND), "consume", TOPIC, "--group", GROUP, "--from-beginning"]
+    command = [str(COMMAND), *with_settings(["consume", TOPIC]), "--group", GROUP]
+    command.append("--from-beginning")
     for key, value in settings.items():
         command += ["--consumer-property", f"{key}={value}"]
     return stage.begin([*command, "--bootstrap-server", stage.servers], tells_values=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    authorization,
     client_latency,
     client_producer,
     compaction,
@@ -53,6 +54,10 @@ def workload_figures() -> list[Figure]:
             lambda: tls.measure(["ours on uvloop"], 2000, 1, 20),
             ("produce, TLS", "consume, TLS", "idle connection, TLS", "40 TLS connections"),
         ),
+        (
+            lambda: authorization.measure(100, 0.4),
+            ("fresh decision", "kept decision", "produce, 100B, rate lost", "fetch, 1 MiB, more"),
+        ),
         (lambda: disk.measure(1), ("sequential, random", "sendfile, read + send: CPU")),
         (
             lambda: groups.measure(100),
@@ -87,6 +92,7 @@ def workload_figures() -> list[Figure]:
         "held up",
         "partitions",
         "TLS",
+        "authorization",
         "disk",
         "groups",
         "transactions",

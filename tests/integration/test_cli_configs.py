@@ -185,7 +185,10 @@ def test_se_3_credentials_of_a_user_are_set_shown_and_taken_back(barnabas: InPro
     assert barnabas(described)[0] == (
         "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-512=iterations=8192\n"
     )
-    assert json.loads(barnabas(f"{described} --json")[0]) == {"alice": {"SCRAM-SHA-512": 8192}}
+    assert json.loads(barnabas(f"{described} --json")[0]) == {
+        "quotas": [],
+        "credentials": {"alice": {"SCRAM-SHA-512": 8192}},
+    }
     barnabas("configs alter --user alice --delete SCRAM-SHA-512")
     assert barnabas(described) == ("", "")
     _, errors = barnabas("configs alter --user alice --delete SCRAM-SHA-512", code=1)
@@ -193,3 +196,70 @@ def test_se_3_credentials_of_a_user_are_set_shown_and_taken_back(barnabas: InPro
     for wrong in ("--topic t --add x=y", "--append x=y", "--add password=hush", "--validate-only"):
         _, errors = barnabas(f"configs alter --user alice {wrong}", code=2)
         assert "hush" not in errors
+
+
+def test_se_5_quotas_are_set_shown_and_removed(barnabas: InProcess) -> None:
+    """Of a user, of an address, of a user's client ids without their own."""
+    for whose, add in (
+        ("--user alice", "producer_byte_rate=1048576,request_percentage=50"),
+        ("--user alice --client-defaults", "consumer_byte_rate=2.5e7"),
+        ("--ip 10.0.0.1", "connection_creation_rate=10"),
+    ):
+        output, _ = barnabas(f"configs alter {whose} --add {add}")
+        name = whose.split()[1]
+        assert output == f"Completed updating config for {whose[2:].split()[0]} {name}.\n"
+    alices = "Quota configs for user-principal 'alice' are "
+    found, _ = barnabas("configs describe --user alice")
+    assert found.startswith(alices) and found.count("\n") == 1
+    assert set(found.removeprefix(alices).strip().split(", ")) == {
+        "producer_byte_rate=1048576.0",
+        "request_percentage=50.0",
+    }
+    assert barnabas("configs describe --user alice --client-defaults")[0] == (
+        "Quota configs for user-principal 'alice', the default client-id are "
+        "consumer_byte_rate=2.5E7\n"
+    )
+    assert barnabas("configs describe --client web")[0] == ""
+    every = json.loads(barnabas("configs describe --quotas --json")[0])["quotas"]
+    assert {"entity": {"ip": "10.0.0.1"}, "quotas": {"connection_creation_rate": 10.0}} in every
+    assert len(every) == 3
+    barnabas("configs alter --user alice --delete request_percentage")
+    assert barnabas("configs describe --user alice")[0] == f"{alices}producer_byte_rate=1048576.0\n"
+    barnabas("configs alter --user alice --delete producer_byte_rate")
+    barnabas("configs alter --user alice --client-defaults --delete consumer_byte_rate")
+    barnabas("configs alter --ip 10.0.0.1 --delete connection_creation_rate")
+    assert barnabas("configs describe --quotas") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("--user alice --delete producer_byte_rate", "producer_byte_rate: not set"),
+        ("--client web --add producer_byte_rate=fast", "producer_byte_rate=fast: not a number"),
+        ("--client web --add retention.ms=1", "a quota here is one of producer_byte_rate, "),
+        ("--ip-defaults --add producer_byte_rate=1", "one of connection_creation_rate"),
+        ("--ip 10.0.0.1 --user alice --add a=1", "--ip stands alone"),
+        ("--user alice --user-defaults --add a=1", "--user and --user-defaults: choose one"),
+        ("--client= --add a=1", "--client needs a name"),
+        ("--topic t --client web --add a=1", "of --user, --client or --ip, and of nothing else"),
+        ("--client web --append request_percentage=1", "set by --add and removed by --delete"),
+        ("--client web", "say what to change"),
+        ("--client web --add SCRAM-SHA-256=[password=hush]", "credentials are of one user"),
+        (
+            "--user alice --add SCRAM-SHA-256=[password=hush],producer_byte_rate=1",
+            "users have SCRAM credentials",
+        ),
+    ],
+)
+def test_se_5_a_wrong_quota_is_refused_with_the_reason(
+    line: str, problem: str, barnabas: InProcess
+) -> None:
+    _, errors = barnabas(f"configs alter {line}", code=2)
+    assert problem in errors
+    assert "hush" not in errors
+
+
+def test_se_5_a_rate_of_bytes_is_a_whole_number(barnabas: InProcess) -> None:
+    """As in Kafka, whose broker refuses it."""
+    _, errors = barnabas("configs alter --client web --add producer_byte_rate=0.5", code=1)
+    assert "producer_byte_rate must be a LONG value" in errors

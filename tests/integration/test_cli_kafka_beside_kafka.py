@@ -27,6 +27,20 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 
 ONE = TopicPartition("one", 0)
+WEB_OF_ALICE = "--entity-type clients --entity-name web --entity-type users --entity-name alice"
+QUOTAS: tuple[tuple[dict[str, str | None], dict[str, float | None]], ...] = (
+    ({"user": "alice"}, {"producer_byte_rate": 1_048_576, "consumer_byte_rate": 1e7}),
+    (
+        {"user": "alice", "client-id": "web"},
+        {
+            "producer_byte_rate": 12_345_678,
+            "controller_mutation_rate": 1,
+            "request_percentage": 5,
+        },
+    ),
+    ({"user": None}, {"request_percentage": 0.5}),
+    ({"ip": None}, {"connection_creation_rate": 100}),
+)
 SAME = (
     ("kafka-topics", "--describe --topic one"),
     ("kafka-topics", "--create --topic with.dot --partitions 0"),
@@ -36,6 +50,14 @@ SAME = (
     ("kafka-consumer-groups", "--describe --group missing --members"),
     ("kafka-configs", "--describe --topic one --all"),
     ("kafka-configs", "--describe --entity-type broker-loggers --entity-name 0"),
+    ("kafka-configs", f"--describe {WEB_OF_ALICE}"),
+    ("kafka-configs", "--describe --user alice"),
+    ("kafka-configs", "--describe --user-defaults"),
+    ("kafka-configs", "--describe --entity-type ips"),
+    ("kafka-configs", f"--alter {WEB_OF_ALICE} --add-config request_percentage=0.0005"),
+    ("kafka-configs", "--alter --client-defaults --add-config controller_mutation_rate=1e7"),
+    ("kafka-configs", "--alter --ip 10.0.0.2 --delete-config connection_creation_rate"),
+    ("kafka-configs", "--alter --client a --user b --ip 10.0.0.2 --add-config x=1"),
     (
         "kafka-console-consumer",
         "--topic one --partition 0 --offset earliest --max-messages 2 --property print.key=true "
@@ -60,6 +82,8 @@ def broker() -> Iterator[Broker]:
                 producer.send("one", b"v", b"k", headers=headers, timestamp_ms=1_000)
                 producer.send("one", b"w", timestamp_ms=2_000)
             admin.alter_group_offsets("readers", {ONE: 1})
+            for entity, quotas in QUOTAS:
+                admin.alter_client_quotas(entity, quotas)
         yield running
 
 

@@ -121,6 +121,20 @@ def test_what_the_broker_refused_last_is_in_the_error(
     assert len(warnings("retrying records for test-0: refused with NOT_EN", caplog)) == 1
 
 
+@pytest.mark.parametrize(("refusals", "warned"), [(1, 0), (2, 1)])
+def test_a_leader_that_is_a_moment_behind_is_no_warning(
+    refusals: int, warned: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PR-5: as after a topic is created; the second time it is."""
+    with barnabas.Broker() as broker, SyncProducer(broker.bootstrap_servers) as producer:
+        refused = broker.faults.add(
+            api="Produce", topic="t", error="NOT_LEADER_OR_FOLLOWER", count=refusals
+        )
+        producer.send("t", b"x").result(PATIENCE_S)
+    assert refused.hits == refusals
+    assert len(warnings("retrying records for t-0: refused with NOT_LEADER", caplog)) == warned
+
+
 class WithoutIds:
     """Listens and answers as a broker that leads a partition and has no producer ids to give."""
 

@@ -20,6 +20,7 @@ import barnabas
 from barnabas.client import SyncProducer
 from barnabas.client.channel import Connection, system_seams
 from barnabas.client.consumer import consumer as our_consumer
+from barnabas.client.security.tls import ClientTls
 from barnabas.types import TopicPartition
 from tests.kit.clients import confluent_client
 from tests.kit.waiting import wait_until
@@ -156,7 +157,10 @@ class OurReader:
         self._consumer.assign([self._partition])
         self._consumer.seek(self._partition, 0)
 
-    async def _dial(self, make: Callable[[], Connection], host: str, port: int) -> Connection:
+    async def _dial(
+        self, make: Callable[[], Connection], host: str, port: int, tls: ClientTls | None = None
+    ) -> Connection:
+        assert tls is None
         if port == self._cut_off:
             raise ConnectionRefusedError
         loop = asyncio.get_running_loop()

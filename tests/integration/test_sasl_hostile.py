@@ -1,4 +1,6 @@
-"""Frames that no client would send, against a listener where clients log in.
+"""Frames that no client would send, against listeners where clients log in.
+
+They come in plain text, inside TLS, and in plain text to the listener with TLS.
 
 None gets in, none makes the broker fail, none is shown in its log, and a client that has logged in
 is served meanwhile. The seed is printed; `BARNABAS_SEED` gives another, `BARNABAS_FRAMES` more.
@@ -10,11 +12,12 @@ import asyncio
 import logging
 import os
 import random
+import ssl
 import struct
 import threading
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,8 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.kit.broker.secured import MECHANISMS, SECRET, USER, options, secured_broker
+from tests.kit.broker.secured import MECHANISMS, PLAIN_LINE, SECRET, USER, options, secured_broker
+from tests.kit.certificates import Authority
 from tests.kit.signed_tokens import claims, signer, unsigned
 
 pytestmark = pytest.mark.slow
@@ -35,6 +39,13 @@ pytestmark = pytest.mark.slow
 FRAMES = int(os.environ.get("BARNABAS_FRAMES", "20000"))
 SEED = int(os.environ.get("BARNABAS_SEED", "1"))
 CONNECTIONS = 16
+HOST = "127.0.0.1"
+WAYS = ("plain", "plain", "tls", "tls", "plain to tls")
+LISTENERS = {
+    "listeners": "OPEN://127.0.0.1:0,IN://127.0.0.1:0,TLS://127.0.0.1:0",
+    "listener.security.protocol.map": "OPEN:PLAINTEXT,IN:SASL_PLAINTEXT,TLS:SASL_SSL",
+    "listener.name.tls.plain.sasl.jaas.config": PLAIN_LINE,
+}
 PATIENCE_S = 60
 
 
@@ -109,14 +120,17 @@ def request(api: Api, version: int, message: Message) -> bytes:
 
 
 class Assault:
-    """Sends bursts over ever new connections."""
+    """Sends bursts over ever new connections, in any of `WAYS`.
 
-    def __init__(self, servers: str, seed: int) -> None:
-        self._host, port = servers.split(":")
-        self._port = int(port)
+    `ports`: by the listener's name. `tls`: what a client of the listener with TLS needs.
+    """
+
+    def __init__(self, ports: Mapping[str, int], tls: ssl.SSLContext, seed: int) -> None:
+        self._ports = ports
+        self._tls = tls
         self._intruder = Intruder(seed)
         self.frames = 0
-        self.answers: Counter[bool] = Counter()  # by whether the broker said anything
+        self.answers: Counter[tuple[str, bool]] = Counter()  # and whether the broker said anything
 
     async def run(self, frames: int) -> None:
         await asyncio.gather(*(self._attack(frames) for _ in range(CONNECTIONS)))
@@ -125,14 +139,20 @@ class Assault:
         while self.frames < frames:
             burst = self._intruder.burst()
             self.frames += len(burst)
-            reader, writer = await asyncio.open_connection(self._host, self._port)
+            way = self._intruder.random.choice(WAYS)
+            port = self._ports["IN" if way == "plain" else "TLS"]
+            tls = self._tls if way == "tls" else None
+            reader, writer = await asyncio.open_connection(HOST, port, ssl=tls)
             try:
                 writer.write(b"".join(struct.pack(">i", len(each)) + each for each in burst))
-                writer.write_eof()
+                if tls is None:
+                    writer.write_eof()
+                else:  # it has no half-closed connections: a frame that nobody can send is the end
+                    writer.write(struct.pack(">i", -1))
                 said = await asyncio.wait_for(reader.read(), PATIENCE_S)
-                self.answers[bool(said)] += 1
+                self.answers[way, bool(said)] += 1
             except ConnectionError:
-                self.answers[False] += 1
+                self.answers[way, False] += 1
             finally:
                 writer.transport.abort()
 
@@ -143,11 +163,14 @@ def test_se_3_hostile_frames_get_nobody_in_and_stall_nobody(
     print("seed", SEED)
     caplog.set_level(logging.DEBUG, "barnabas")
     over = threading.Event()
-    with secured_broker(tmp_path) as secured:
+    authority = Authority.make(tmp_path / "authority")
+    tls = ssl.create_default_context(cafile=str(authority.truststore))
+    with secured_broker(tmp_path, **LISTENERS, **authority.server().settings()) as secured:
         # The broker's loggers are quiet by themselves: here everything that they say counts.
         for part in ("broker", "net"):
             caplog.set_level(logging.DEBUG, f"barnabas.{part}")
-        assault = Assault(secured.servers, SEED)
+        ports = {each.name: each.port for each in secured.broker.server.listeners}
+        assault = Assault(ports, tls, SEED)
 
         def attack() -> None:
             try:
@@ -167,7 +190,10 @@ def test_se_3_hostile_frames_get_nobody_in_and_stall_nobody(
             with SyncProducer(secured.servers, **options(mechanism)) as producer:
                 producer.send("afterwards", b"x").result(PATIENCE_S)
     assert assault.frames >= FRAMES
-    assert min(assault.answers.values()) > FRAMES // 100, assault.answers
+    print(assault.frames, "frames; connections, and whether answered:", dict(assault.answers))
+    for way in WAYS:
+        assert assault.answers[way, way != "plain to tls"] > FRAMES // 100, assault.answers
+    assert assault.answers["plain", False] > FRAMES // 100, assault.answers
     assert served > 10
     failures = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert [each.getMessage() for each in failures] == []

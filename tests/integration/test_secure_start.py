@@ -41,7 +41,10 @@ def test_se_2_se_3_a_broker_is_secured_by_one_flag(tmp_path: Path, capsys: Captu
         assert run(capsys, said[0].removeprefix("  barnabas ")) == "Created topic test.\n"
         option = f"--command-config {secure / 'client.properties'}"
         alice = tmp_path / "alice.properties"
-        run(capsys, f"users add alice --file {alice} {option}")
+        lost = tmp_path / "missing" / "alice.properties"
+        refused = run(capsys, f"users add alice --file {lost} {option}", 2)
+        assert f"directory {lost.parent} is missing or not writable" in refused
+        run(capsys, f"users add alice --file {alice} {option}")  # so it was not added before
         before = {path.name: path.read_bytes() for path in secure.iterdir()}
         assert broker.stop() == 0
 

@@ -89,7 +89,7 @@ def test_se_2_an_unknown_authority_names_the_truststore(
 ) -> None:
     other = Authority.make(tmp_path, "Other CA")
     said = reason(tls_address(broker), **options(other.client("alice")))
-    assert "issued by nobody who is trusted here" in said
+    assert "not issued by an authority that is trusted here" in said
     assert "ssl.truststore.location" in said
 
 
@@ -102,8 +102,17 @@ def test_se_2_a_certificate_that_the_broker_does_not_trust(
         tls_address(broker), **options(files)
     )
     wait_until(lambda: "no TLS connection from 127.0.0.1:" in caplog.text)
-    assert "issued by nobody who is trusted here" in caplog.text
+    assert "not issued by an authority that is trusted here" in caplog.text
     assert "Traceback" not in caplog.text
+
+
+def test_se_2_a_clients_certificate_that_has_expired(
+    broker: Broker, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = authority.client("alice", expired=True)
+    said = reason(tls_address(broker), **options(files))
+    assert "the certificate of this client has expired" in said
+    wait_until(lambda: "its certificate has expired: it has to be renewed" in caplog.text)
 
 
 def test_se_2_a_client_without_a_certificate(broker: Broker, authority: Authority) -> None:
@@ -116,7 +125,7 @@ def test_se_2_a_client_without_a_certificate(broker: Broker, authority: Authorit
     [
         ("expired", "the broker's certificate has expired"),
         ("wrong host", "certificate is not for 127.0.0.1: connect by a name that it has"),
-        ("self-signed", "issued by nobody who is trusted here"),
+        ("self-signed", "not issued by an authority that is trusted here"),
     ],
 )
 def test_se_2_a_certificate_that_is_wrong_is_refused(

@@ -24,6 +24,7 @@ from barnabas.cluster.store import (
 )
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_requests import Commit
+from barnabas.cluster.zookeeper_rights import rights_of
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
 from tests.kit.metadata_stores import SESSION_MS, data_of, end_session, opened
@@ -326,7 +327,7 @@ def test_nothing_of_an_old_session_happens_in_the_next_one(
         commit = Commit(
             [Create("/ghost")],
             f"{store._chroot}",
-            store._acl_of,
+            partial(rights_of, is_protected=False),
             partial(store._connection.is_in_session, first),
         )
         assert await store._connection.send(commit) == []

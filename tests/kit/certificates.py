@@ -118,10 +118,15 @@ class Authority:
         return self._issue(subject, names, expired=expired, password=password)
 
     def client(
-        self, cn: str = "client", *, subject: str | None = None, password: str | None = None
+        self,
+        cn: str = "client",
+        *,
+        subject: str | None = None,
+        expired: bool = False,
+        password: str | None = None,
     ) -> PemFiles:
         """For a user; `subject`: the whole name, as `CN=alice,OU=Sales,O=Acme,C=DE`."""
-        return self._issue(subject or f"CN={cn}", (), password=password)
+        return self._issue(subject or f"CN={cn}", (), expired=expired, password=password)
 
     def revoke(self, *revoked: PemFiles, expired: bool = False, is_der: bool = False) -> Path:
         """Write the list of these, which replaces the one before; returns its path."""

@@ -14,6 +14,7 @@ from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import decode_response, encode_request
 from barnabas.records.record import BatchBuilder
+from tests.kit.secured.suite import IS_SECURED
 
 T = TypeVar("T")
 
@@ -58,8 +59,14 @@ class RawClient:
 
     def __init__(self, bootstrap_servers: str, timeout_s: float = PATIENCE_S) -> None:
         host, port = bootstrap_servers.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self.socket: socket.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._correlation_id = 0
+        if IS_SECURED:
+            from tests.kit.secured import raw_login  # loaded only where it is used
+
+            self.socket = raw_login.encrypted(self.socket)
+            raw_login.log_in(self)
+            self._correlation_id = 0
 
     def __enter__(self) -> RawClient:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -123,3 +124,32 @@ def test_without_leases_a_writer_is_possible(
     log = log_file.LogFile(tmp_path / "log")
     assert not log.has_no_writer()
     log.close()
+
+
+def test_macos_forces_the_cache_of_the_drive_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a file system that cannot gets an fsync; a disk that fails is not taken for one."""
+    called: list[str] = []
+    refusal: list[OSError] = []
+
+    def full_sync(_: int, command: int) -> int:
+        called.append(f"fcntl {command}")
+        if refusal:
+            raise refusal.pop()
+        return 0
+
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", full_sync)
+    monkeypatch.setattr(os, "fsync", lambda _: called.append("fsync"))
+    path = tmp_path / "log"
+    path.write_bytes(b"x")
+    OsFiles().sync(path)
+    assert called == ["fcntl 51"]
+    refusal.append(OSError(errno.ENOTSUP, "not supported"))
+    OsFiles().sync(path)
+    assert called == ["fcntl 51", "fcntl 51", "fsync"]
+    refusal.append(OSError(errno.EIO, "input/output error"))
+    with pytest.raises(OSError, match="input/output"):
+        OsFiles().sync(path)
+    assert called[3:] == ["fcntl 51"]

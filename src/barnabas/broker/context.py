@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.security.authorization import REQUIRED, Needs
+from barnabas.broker.security.authorization import ASKED, REQUIRED, SHOWN, TRIED, Audit, Needs
 from barnabas.security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -28,23 +28,39 @@ class Context:
         self.version = version
         self.client_id = client_id
 
-    def allowed(self, resource_name: str) -> bool:
-        """Whether the client may do what this API needs, on the resource of that name."""
+    def allowed(self, resource_name: str, references: int = 1) -> bool:
+        """Whether the client may do what this API needs, on the resource of that name.
+
+        `references`: how often the request names it, for the log.
+        """
         needs = REQUIRED[self.api.stem]
-        return needs is None or self.node.authorizer.allows(self, needs, resource_name)
+        audit = ASKED if references == 1 else Audit(references=references)
+        return needs is None or self.node.authorizer.allows(self, needs, resource_name, audit)
 
     def allowed_to(
-        self, operation: Operation, resource_type: ResourceType, resource_name: str
+        self,
+        operation: Operation,
+        resource_type: ResourceType,
+        resource_name: str,
+        references: int = 1,
     ) -> bool:
         """Whether the client may do what the API's own row does not cover (create a topic by asking
         for its metadata)."""
-        return self.node.authorizer.allows(self, Needs(operation, resource_type), resource_name)
+        audit = ASKED if references == 1 else Audit(references=references)
+        needs = Needs(operation, resource_type)
+        return self.node.authorizer.allows(self, needs, resource_name, audit)
 
     def may(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
         """As `allowed_to`, for what the client did not ask for: what a list may show it, or one of
         two permissions of which either is enough. A denial is nothing to log."""
         needs = Needs(operation, resource_type)
-        return self.node.authorizer.allows(self, needs, resource_name, is_audited=False)
+        return self.node.authorizer.allows(self, needs, resource_name, TRIED)
+
+    def could(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
+        """As `may`, where nothing is granted by it yet: it is shown to the client, or judged once
+        more before it is used. So it is nothing to log at all."""
+        needs = Needs(operation, resource_type)
+        return self.node.authorizer.allows(self, needs, resource_name, SHOWN)
 
     def allowed_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether the client may do this on any resource of the type at all (KIP-679)."""

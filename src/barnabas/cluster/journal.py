@@ -24,6 +24,7 @@ import zlib
 from pathlib import Path
 from struct import Struct
 
+from barnabas.disk_sync import sync_descriptor
 from barnabas.errors import ConfigError, CorruptData
 
 JOURNAL_NAME = "barnabas-metadata.journal"
@@ -68,7 +69,7 @@ class Journal:
 
     def sync(self) -> None:
         """Force appended frames to disk. Releases the GIL, so it suits a thread."""
-        os.fsync(self._fd)
+        sync_descriptor(self._fd)
 
     def replace(self, snapshot: bytes) -> None:
         """Replace the journal by a snapshot of the whole tree."""
@@ -76,7 +77,7 @@ class Journal:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             _pwrite_all(fd, _frame(snapshot), 0)
-            os.fsync(fd)
+            sync_descriptor(fd)
         finally:
             os.close(fd)
         temporary.replace(self._directory / SNAPSHOT_NAME)
@@ -176,6 +177,6 @@ def _pwrite_all(fd: int, data: bytes, position: int) -> None:
 def _sync_directory(directory: Path) -> None:
     fd = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(fd)
+        sync_descriptor(fd)
     finally:
         os.close(fd)

@@ -120,7 +120,7 @@ def _about_certificate(
         )
     if code in _UNTRUSTED:
         return (
-            f"{whose} certificate is issued by nobody who is trusted here "
+            f"{whose} certificate is not issued by an authority that is trusted here "
             f"({error.verify_message}): put the certificate of its authority into "
             "ssl.truststore.location"
         )

@@ -8,7 +8,7 @@ at all. That works because each use of OpenSSL is one plain call: what is put in
 out of it again before anything else runs, whatever the call raises. A record that has come in part
 waits inside the SSLObject, and what the protocol has no room for waits in `_held`.
 
-The connection above is told `connection_made` when the handshake is done, and nothing at all if it
+The connection above gets `connection_made` when the handshake is done, and no call at all if it
 fails.
 """
 
@@ -93,7 +93,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._has_ended = False  # the peer has said so
         self._is_closing = False
         self._is_paused = False
-        self._is_blocked = False  # the protocol was told to stop writing
+        self._is_blocked = False  # the protocol's writing is paused
 
     @property
     def was_attached(self) -> bool:
@@ -357,7 +357,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._ssl is not None and self._is_open:
             try:
                 self._ssl.unwrap()
-            except ssl.SSLError:  # WantRead: the peer has not said it; others: it cannot be told
+            except ssl.SSLError:  # WantRead: the peer has not said it; others: no alert can be sent
                 pass
             finally:
                 _scratch.incoming.read()

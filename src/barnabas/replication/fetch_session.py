@@ -120,6 +120,7 @@ class FetchSession:
     """The partitions that one reader wants, and which of them have changed."""
 
     __slots__ = (
+        "_grants",
         "_isolation_level",
         "changed",
         "created_ms",
@@ -150,6 +151,7 @@ class FetchSession:
         self.waiter: Waiter | None = None
         self.is_closed = False
         self._isolation_level: int | None = None
+        self._grants: object | None = None
 
     def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
         """Add or move a request's partitions, then drop those that it forgets."""
@@ -172,10 +174,14 @@ class FetchSession:
                     self.changed.pop(dropped, None)
                     dropped.unwatch()
 
-    def read_at(self, isolation_level: int) -> None:
-        """Set the isolation level: under another one any partition may have bytes."""
-        if isolation_level != self._isolation_level:
+    def read_at(self, isolation_level: int, grants: object | None) -> None:
+        """Set the isolation level, and what the reader's rights rest on (None: nothing that lasts).
+
+        At another level any partition may have bytes, and by other rules it may be denied.
+        """
+        if isolation_level != self._isolation_level or grants is not self._grants or grants is None:
             self._isolation_level = isolation_level
+            self._grants = grants
             for partition in self.partitions.values():
                 self.changed[partition] = None
 

@@ -2,8 +2,8 @@
 
     /kafka-acl/<Type>/<name>                          rules of a literal pattern
     /kafka-acl-extended/prefixed/<Type>/<name>        rules of a prefixed pattern
-        {"version":1,"acls":[{"principal":"User:alice","permissionType":"Allow",
-                              "operation":"Read","host":"*"}]}
+        {"acls":[{"principal":"User:alice","permissionType":"Allow","host":"*",
+                  "operation":"Read"}],"version":1}
     /kafka-acl-changes/acl_changes_<n>                TOPIC:orders
     /kafka-acl-extended-changes/acl_changes_<n>
         {"version":1,"resourceType":"TOPIC","name":"orders-","patternType":"PREFIXED"}
@@ -72,12 +72,12 @@ def encode_entries(entries: Iterable[AclEntry]) -> bytes:
         {
             "principal": entry.principal,
             "permissionType": pascal_name(entry.permission),
-            "operation": pascal_name(entry.operation),
             "host": entry.host,
+            "operation": pascal_name(entry.operation),
         }
         for entry in sorted(entries)
     ]
-    return _encode({"version": 1, "acls": acls})
+    return _encode({"acls": acls, "version": 1})
 
 
 def decode_entries(path: str, data: bytes | None) -> frozenset[AclEntry]:

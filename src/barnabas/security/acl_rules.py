@@ -43,7 +43,8 @@ def allowing(operation: Operation) -> tuple[Operation, ...]:
     return (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
 
 
-_ALLOWING = {each: sum(1 << other for other in allowing(each)) for each in Operation}
+# A set: ALL is allowed by ALL, and twice its bit would be READ's.
+_ALLOWING = {each: sum(1 << other for other in {*allowing(each)}) for each in Operation}
 
 _Masks = dict[tuple[str, str], tuple[int, int]]
 """Operations allowed and denied, by principal and host."""

@@ -21,7 +21,7 @@ _IN_REPLACEMENT = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}", re.DOTALL)
 
 
 class NoRuleMatches(ValueError):
-    """A certificate whose name no rule maps: its owner is nobody here."""
+    """A certificate whose name no rule maps: its owner is not a user here."""
 
 
 class _Rule(NamedTuple):

@@ -24,7 +24,7 @@ MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 class InvalidCredentials(SaslAuthenticationFailed, code=58, name="SASL_AUTHENTICATION_FAILED"):
     """A message of the exchange is malformed or proves nothing. Its reason is for this side's log:
-    the peer is told no more than that it failed."""
+    the peer learns no more than that it failed."""
 
 
 class TokenUnavailable(BarnabasError):

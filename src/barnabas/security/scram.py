@@ -128,7 +128,7 @@ def is_of_password(mechanism: str, credential: ScramCredential, password: str) -
 
 
 def decoy_credential(key: bytes, name: str, iterations: int) -> ScramCredential:
-    """A credential that nothing proves, for a name that nobody has: always the same salt, which
+    """A credential that nothing proves, for an unknown name: always the same salt, which
     follows from a secret key, so that asking twice does not show it."""
     salt = hmac_digest(key, name.encode("utf-8", "surrogatepass"), "sha256")[:_SALT_BYTES]
     return ScramCredential(salt, bytes(32), bytes(32), iterations)

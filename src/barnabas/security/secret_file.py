@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from barnabas.disk_sync import sync_descriptor
+
 _OWNER_ONLY: Final = 0o600
 
 
@@ -17,6 +19,8 @@ def write_secret(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), _OWNER_ONLY)
             file.write(content)
+            file.flush()
+            sync_descriptor(file.fileno())
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink()

@@ -18,6 +18,7 @@ from pathlib import Path
 from struct import pack
 from typing import NamedTuple, Protocol
 
+from barnabas.disk_sync import sync_descriptor
 from barnabas.types import SharedFile
 
 Bytes = bytes | bytearray | memoryview
@@ -237,7 +238,7 @@ class OsFiles:
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
             if sync:
-                os.fsync(descriptor)
+                sync_descriptor(descriptor)
         finally:
             os.close(descriptor)
 
@@ -280,7 +281,7 @@ class OsFiles:
     def sync(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            sync_descriptor(descriptor)
         finally:
             os.close(descriptor)
 

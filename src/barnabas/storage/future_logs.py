@@ -225,7 +225,7 @@ class FutureLogs:
         self._logs[new.name], self._homes[new.name] = future, new.directory
 
     def cut(self, name: TopicPartition, offset: int, lower: Lower, *, is_all: bool = False) -> None:
-        """The current replica ends at `offset` now, or begins there anew if `is_all`."""
+        """The current replica ends at `offset` now, or begins there again if `is_all`."""
         future = self._logs.get(name)
         if future is None or (future.log_end_offset <= offset and not is_all):
             return

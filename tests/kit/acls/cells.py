@@ -25,6 +25,7 @@ from tests.kit.acls.rules import (
     WRITERS,
     name,
 )
+from tests.kit.acls.security_requests import ALL_USERS, security_requests
 from tests.kit.raw_client import batch
 
 Values = dict[str, Any]
@@ -47,13 +48,17 @@ class Cell(NamedTuple):
     version: int
     values: Values
     what: str
+    user: str = ""
+    """Who has logged in, if anybody has."""
 
 
 class Known(NamedTuple):
-    """What differs from broker to broker: ids of topics by name."""
+    """What differs from broker to broker."""
 
     topic_ids: Mapping[str, bytes]
     broker_id: int
+    tokens: Mapping[str, bytes]
+    """Delegation tokens by their owner."""
 
 
 def all_cells(known: Known) -> Iterator[Cell]:
@@ -73,6 +78,8 @@ def _of_cluster(known: Known) -> Iterator[Cell]:
     for label, host in _CLIENTS.items():
         for api, version, values in _cluster_requests(known):
             yield Cell(host, api, version, values, f"client with {label} on the cluster")
+    for operation in ("ALL", "ALTER", "DESCRIBE"):
+        yield Cell(CLUSTER_CLIENTS[operation], *ALL_USERS, f"client with only {operation}")
 
 
 def _cluster_requests(known: Known) -> Iterator[tuple[Api, int, Values]]:
@@ -133,6 +140,7 @@ def _cluster_requests(known: Known) -> Iterator[tuple[Api, int, Values]]:
     yield apis.ALTER_REPLICA_LOG_DIRS, 2, {"dirs": [{"path": "/nowhere", "topics": [moved]}]}
     yield apis.DESCRIBE_CLIENT_QUOTAS, 1, {"components": [], "strict": False}
     yield from _broker_requests(existing)
+    yield from security_requests()
 
 
 def _about_replicas(existing: str) -> Iterator[tuple[Api, int, Values]]:

@@ -15,10 +15,13 @@ _NAMES = {
     "key",
     "resource_name",
     "principal",
+    "principal_name",
+    "token_requester_principal_name",
+    "user",
     "host",
 }
-_OF_PLACES = {"brokers", "node_endpoints", "configs", "supported_features"}
-"""Lists that say where things are, and not what may be seen."""
+_OF_PLACES = {"brokers", "node_endpoints", "configs", "supported_features", "api_keys"}
+"""Lists that say where things are, or what there is, and not what may be seen."""
 
 
 def findings(answer: Message) -> Any:

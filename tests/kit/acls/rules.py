@@ -110,6 +110,15 @@ def name(kind: str, rule_set: str) -> str:
     return f"{kind}.{rule_set}"
 
 
+def unruled_rules() -> Iterator[AclBinding]:
+    """Those for a broker on which everybody may use resources without rules: wildcards would be
+    rules for all of them, so the administrator is named with each resource."""
+    named = [each for each in all_rules() if each.pattern.name != "*"]
+    yield from named
+    for pattern in dict.fromkeys(each.pattern for each in named):
+        yield _rule(pattern, Operation.ALL, host=ADMIN)
+
+
 def all_rules() -> list[AclBinding]:
     return [
         *_of_clients(),

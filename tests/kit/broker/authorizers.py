@@ -8,7 +8,7 @@ from typing import Protocol
 from unittest.mock import patch
 
 from barnabas.broker.context import Context
-from barnabas.broker.security.authorization import AllowAll, Needs
+from barnabas.broker.security.authorization import ASKED, AllowAll, Audit, Needs
 from barnabas.security.acl import Principal
 
 
@@ -23,7 +23,7 @@ def authorized_by(authorizer: Authorizer) -> Iterator[None]:
     """Have it asked by every broker of this process."""
 
     def allows(
-        _: AllowAll, context: Context, needs: Needs, resource_name: str, *, is_audited: bool = True
+        _: AllowAll, context: Context, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
         client = context.client
         return authorizer.allows(client.principal, client.address, needs, resource_name)
@@ -33,6 +33,7 @@ def authorized_by(authorizer: Authorizer) -> Iterator[None]:
 
     with (
         patch.object(AllowAll, "allows", allows),
+        patch.object(AllowAll, "grants", None),
         patch.object(AllowAll, "allows_somewhere", allows_somewhere),
     ):
         yield

@@ -19,10 +19,10 @@ from barnabas.protocol.messages.describe_client_quotas import (
 )
 from tests.kit.raw_client import RawClient
 
-RAW = {"client-id": "raw"}
-"""The entity of a RawClient."""
-
 Parts = dict[str, str | None]
+
+RAW: Parts = {"client-id": "raw"}
+"""The entity of a RawClient."""
 
 
 def alter_quotas(

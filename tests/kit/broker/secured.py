@@ -18,6 +18,8 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _PACKAGE = "org.apache.kafka.common.security"
 _PLAIN = f"{_PACKAGE}.plain.PlainLoginModule"
 _SCRAM = f"{_PACKAGE}.scram.ScramLoginModule"
+PLAIN_LINE = f'{_PLAIN} required user_{USER}="{SECRET}";'
+"""The users of a listener that takes passwords."""
 _OAUTH = f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule"
 
 
@@ -39,7 +41,7 @@ def secured_broker(directory: Path, **settings: str) -> Iterator[Secured]:
         "listeners": "OPEN://127.0.0.1:0,IN://127.0.0.1:0",
         "listener.security.protocol.map": "OPEN:PLAINTEXT,IN:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-        "listener.name.in.plain.sasl.jaas.config": f'{_PLAIN} required user_{USER}="{SECRET}";',
+        "listener.name.in.plain.sasl.jaas.config": PLAIN_LINE,
         "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
         "sasl.oauthbearer.expected.audience": "kafka",
         "connection.failed.authentication.delay.ms": "0",

@@ -1,7 +1,12 @@
 import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -123,15 +128,29 @@ public final class JavaClient {
         } else if (verb.equals("consume")) {
             consume(servers, text(request[2]), number(request[3]), number(request[4]));
         } else {
-            try (Admin admin = Admin.create(Map.<String, Object>of("bootstrap.servers", servers))) {
+            try (Admin admin = Admin.create(settings(servers))) {
                 administer(admin, verb, request, rows);
             }
         }
     }
 
-    private void produce(String servers, byte[][] request, List<byte[][]> rows) throws Exception {
+    /** What every client needs: where, and how if the suites are secured. */
+    static Properties settings(String servers) {
         Properties config = new Properties();
+        String files = System.getenv("BARNABAS_CLIENT_FILES");
+        if (files != null) {
+            try (InputStream file = Files.newInputStream(Path.of(files, "java.properties"))) {
+                config.load(file);
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        }
         config.put("bootstrap.servers", servers);
+        return config;
+    }
+
+    private void produce(String servers, byte[][] request, List<byte[][]> rows) throws Exception {
+        Properties config = settings(servers);
         config.put("compression.type", text(request[3]));
         config.put("acks", text(request[4]));
         config.put("enable.idempotence", number(request[5]) == 1);
@@ -159,8 +178,7 @@ public final class JavaClient {
     }
 
     private void consume(String servers, String topic, int partitions, int count) {
-        Properties config = new Properties();
-        config.put("bootstrap.servers", servers);
+        Properties config = settings(servers);
         config.put("enable.auto.commit", false);
         config.put("fetch.max.wait.ms", 100);
         ByteArrayDeserializer bytes = new ByteArrayDeserializer();

@@ -14,6 +14,8 @@ import signal
 import sys
 from typing import Any
 
+from tests.kit.secured.suite import IS_SECURED
+
 SESSION_MS, HEARTBEAT_MS = 6_000, 300
 STATIC_SESSION_MS = 30_000  # in which another process takes the place of one that was killed
 
@@ -139,5 +141,9 @@ async def _aiokafka(servers: str, group: str, topic: str, instance_id: str | Non
 CLIENTS = {"confluent": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka}
 
 if __name__ == "__main__":
+    if IS_SECURED:
+        from tests.kit.secured import defaults
+
+        defaults.install()
     client, servers, group, topic, *rest = sys.argv[1:]
     CLIENTS[client](servers, group, topic, rest[0] if rest else None)

@@ -14,6 +14,8 @@ from tests.kit.clients.java_client import FRUGAL
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_process import ClusterProcess
 from tests.kit.processes.ready_brokers import wait_for_members
+from tests.kit.secured.kafka_users import make_users
+from tests.kit.secured.suite import IS_SECURED, kafka_settings
 
 START_SECONDS = 180.0
 STOP_SECONDS = 180.0
@@ -22,6 +24,8 @@ _READY = "started (kafka.server.KafkaServer)"
 _LOG4J = """log4j.rootLogger=WARN, out
 log4j.logger.kafka.server.KafkaServer=INFO
 log4j.logger.kafka.log.LogManager=INFO
+# Requests that its authorizer denies.
+log4j.logger.kafka.authorizer.logger=INFO
 # It complains of each partition whose broker is yet to start.
 log4j.logger.state.change.logger=OFF
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -38,8 +42,10 @@ class KafkaProcess:
         self._directory = ours.data_dir.parent
         self._java, self._jars = foreign.require_java(), foreign.require_kafka_jars()
         self.log = self._directory / "kafka.log"
+        if IS_SECURED:
+            make_users(ours.options)
         settings = [
-            f"listeners=PLAINTEXT://127.0.0.1:{ours.port}",
+            *kafka_settings(ours.port),
             f"log.dirs={ours.data_dir}",
             *ours.options,
         ]

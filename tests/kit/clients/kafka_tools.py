@@ -6,10 +6,12 @@ That is a Java, the class that the script names, and the user's words.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.kit import foreign
 from tests.kit.clients.java_client import FRUGAL
+from tests.kit.secured.suite import IS_SECURED, java_file
 
 TOOLS = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
@@ -31,6 +33,14 @@ TOOLS = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
 }
 RUN_SECONDS = 300
+# Under which option each takes the settings of a client; the others: --command-config.
+CONFIG_OPTIONS = {
+    "kafka-console-producer": "--producer.config",
+    "kafka-console-consumer": "--consumer.config",
+    "kafka-producer-perf-test": "--producer.config",
+    "kafka-cluster": "--config",
+    "kafka-leader-election": "--admin.config",
+}
 # By itself it gives up after five seconds, and says nothing of what it was asked for.
 PATIENCE = {"kafka-consumer-groups": ("--timeout", "120000")}
 
@@ -59,10 +69,21 @@ class Tools:
     def try_run(self, tool: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         java, jars = foreign.require_java(), foreign.require_kafka_jars()
         start = [str(java), *FRUGAL, f"-Dlog4j.configuration=file:{self._logging}"]
+        run = [*start, "-cp", f"{jars}/*", TOOLS[tool]]
         return subprocess.run(
-            [*start, "-cp", f"{jars}/*", TOOLS[tool], *words, *PATIENCE.get(tool, ())],
+            [*run, *_with_settings(tool, words), *PATIENCE.get(tool, ())],
             input=stdin,
             capture_output=True,
             text=True,
             timeout=RUN_SECONDS,
         )
+
+
+def _with_settings(tool: str, words: Sequence[str]) -> list[str]:
+    """With how it connects in the secured suites, unless it is given that."""
+    option = CONFIG_OPTIONS.get(tool, "--command-config")
+    if not IS_SECURED or option in words:
+        return list(words)
+    settings = [option, str(java_file())]
+    # One takes them behind its verb, another before it; to the rest it is the same.
+    return [*words, *settings] if tool == "kafka-cluster" else [*settings, *words]

@@ -16,6 +16,7 @@ from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.errors import BarnabasError
 from tests.kit.clients.group_member import SESSION_MS
 from tests.kit.foreign import require_java, require_kafka_jars
+from tests.kit.secured.suite import IS_SECURED, java_file
 from tests.kit.waiting import wait_until
 
 GROUP, TOPIC, PARTITIONS = "mixed", "work", 8
@@ -90,6 +91,7 @@ class Stage:
         properties.write_text(
             f"session.timeout.ms={SESSION_MS}\nheartbeat.interval.ms=300\nclient.id=java\n"
             "auto.commit.interval.ms=200\nauto.offset.reset=earliest\n"
+            + (java_file().read_text() if IS_SECURED else "")
         )
         command = [str(require_java()), "-cp", f"{require_kafka_jars()}/*", JAVA_TOOL]
         command += ["--bootstrap-server", self.servers, "--topic", TOPIC, "--group", GROUP]

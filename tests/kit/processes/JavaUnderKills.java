@@ -94,8 +94,7 @@ public final class JavaUnderKills {
         Sending(String servers, String topic, int partitions) {
             this.topic = topic;
             this.partitions = partitions;
-            Properties config = new Properties();
-            config.put("bootstrap.servers", servers);
+            Properties config = JavaClient.settings(servers);
             config.put("acks", "all");
             config.put("enable.idempotence", true);
             // Many small requests, so that one is nearly always on its way when a kill comes.
@@ -154,8 +153,7 @@ public final class JavaUnderKills {
         final ConcurrentLinkedQueue<Object[]> read = new ConcurrentLinkedQueue<>();
 
         Member(String servers, String group, String topic) {
-            Properties config = new Properties();
-            config.put("bootstrap.servers", servers);
+            Properties config = JavaClient.settings(servers);
             config.put("group.id", group);
             config.put("enable.auto.commit", false);
             config.put("auto.offset.reset", "earliest");

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.kit.secured import suite
+
 COMMAND = Path(sys.executable).parent / "barnabas"
 START_SECONDS = 120.0
 STOP_SECONDS = 120.0
@@ -33,6 +35,7 @@ class BrokerProcess:
         self.command = command
         self.prefix: tuple[str, ...] = ()
         self.words: tuple[str, ...] = ()  # more of the command line
+        self.metrics_port = free_port() if suite.IS_SECURED else 0  # for the search there
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -49,6 +52,11 @@ class BrokerProcess:
         readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if readable else ""
         assert line.startswith("barnabas ready on "), (line, self.log.read_text())
+        if suite.IS_SECURED:
+            from tests.kit.secured import secrets  # loaded only where it is used
+
+            secrets.look("printed", "the ready line", line)
+            secrets.look_at_processes()
         return line
 
     def refuse(self) -> str:
@@ -65,7 +73,17 @@ class BrokerProcess:
 
     def stop(self) -> int:
         """SIGTERM; returns the exit code."""
+        if suite.IS_SECURED:
+            self._search()
         return self._end(signal.SIGTERM)
+
+    def _search(self) -> None:
+        from tests.kit.secured import secrets  # loaded only where it is used
+
+        ids = (each.removeprefix("broker.id=") for each in self.options)
+        number = next((each for each in ids if each.isdigit()), "0")
+        secrets.look_at_broker(number, self.bootstrap_servers, self.metrics_port)
+        secrets.look("printed", str(self.log), self.log.read_bytes())
 
     def _end(self, number: int) -> int:
         assert self.process is not None and self.process.stdout is not None
@@ -75,13 +93,15 @@ class BrokerProcess:
         self.process = None
         return code
 
+    def _more(self) -> list[str]:
+        return [f"barnabas.metrics.port={self.metrics_port}"] if self.metrics_port else []
+
     def _command(self) -> list[str]:
         listeners = f"listeners=PLAINTEXT://127.0.0.1:{self.port}"
         start = [str(self.command), "server", "start", "--data-dir", str(self.data_dir)]
-        overrides = [
-            part for option in (listeners, *self.options) for part in ("--override", option)
-        ]
-        return [*self.prefix, *start, *overrides, *self.words]
+        options = (listeners, *self._more(), *self.options)
+        overrides = [part for option in options for part in ("--override", option)]
+        return [*self.prefix, *start, *overrides, *self.words, *suite.broker_words()]
 
 
 @contextlib.contextmanager

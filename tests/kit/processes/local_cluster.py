@@ -14,7 +14,8 @@ from barnabas.cli.server.pid_file import read_pid_file
 from tests.kit import foreign
 from tests.kit.clients import confluent_client
 from tests.kit.processes.broker_process import free_port
-from tests.kit.processes.command_line import COMMAND
+from tests.kit.processes.command_line import COMMAND, with_settings
+from tests.kit.secured.suite import IS_SECURED, copy_files
 
 START_SECONDS = 180
 
@@ -35,7 +36,10 @@ class LocalCluster:
         self.servers = ""
 
     def start(self, *options: str) -> list[str]:
-        """Returns what it says until it is ready."""
+        """Returns what it says until it is ready, but for how one logs in."""
+        if IS_SECURED:
+            options = ("--secure", *options)
+            copy_files(self.directory / "secure")
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 [COMMAND, "cluster", "start", "--dir", str(self.directory), *options,
@@ -53,7 +57,7 @@ class LocalCluster:
             said += more.decode()
         lines = said.splitlines()
         self.servers = lines[-1].removeprefix("barnabas cluster ready on ")
-        return lines
+        return [line for line in lines if not line.startswith("admin connects with ")]
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
@@ -70,7 +74,7 @@ class LocalCluster:
     def run(self, line: str, code: int = 0) -> str:
         """The output and the errors of a command for this cluster."""
         done = subprocess.run(
-            [COMMAND, *line.split()],
+            [COMMAND, *with_settings(line.split())],
             capture_output=True,
             text=True,
             timeout=START_SECONDS,

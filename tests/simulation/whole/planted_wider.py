@@ -27,6 +27,8 @@ from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from simulation.options import Fault
+from simulation.whole.plan import DISK_SLOW, Plan, draw
 from tests.simulation.whole.planted import Plant
 
 
@@ -175,3 +177,16 @@ FOUND_BY: Mapping[str, int] = MappingProxyType(
     }
 )
 """The seed that finds each."""
+
+
+def drawn(kind: str, seed: int) -> Plan:
+    """The plan of a seed in which this kind is looked for."""
+    plan = draw(seed)
+    if kind != "queue":
+        return plan
+    # Drawn faults hardly ever let a follower fall behind just before all disks are slow.
+    isolation = Fault(5_000, "isolate", 1, 1, 7_000)
+    slow = [Fault(5_600, DISK_SLOW, each, 1, 6_000) for each in range(2, plan.brokers + 1)]
+    return plan._replace(
+        lag_time_max_ms=2_000, flush_interval_messages=1, faults=(isolation, *slow)
+    )

@@ -190,12 +190,21 @@ def test_what_gave_bytes_goes_to_the_end() -> None:
 
 def test_another_isolation_level_makes_everything_worth_a_look() -> None:
     session = begin(cache())
-    session.read_at(0)
+    session.read_at(0, "rights")
     drain(session)
-    session.read_at(0)
+    session.read_at(0, "rights")
     assert numbers(session) == []
-    session.read_at(1)
+    session.read_at(1, "rights")
     assert numbers(session) == [0, 1, 2]
+
+
+def test_se_4_other_rights_make_everything_worth_a_look() -> None:
+    """And rights that may be others at any time do so with each request."""
+    session = begin(cache())
+    for grants in ("rights", "others", None, None):
+        session.read_at(0, grants)
+        assert numbers(session) == [0, 1, 2]
+        drain(session)
 
 
 def test_a_waiting_fetch_is_notified_and_the_next_request_wakes_it() -> None:

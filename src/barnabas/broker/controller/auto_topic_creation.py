@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.controller.deadline import within
+from barnabas.broker.quotas.mutation_quota import mutation_quota
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
@@ -40,7 +41,7 @@ def is_missing(context: Context, name: str) -> bool:
     return (
         name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
-        and context.allowed(name)
+        and context.could(Operation.DESCRIBE, ResourceType.TOPIC, name)
     )
 
 
@@ -61,16 +62,20 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
         outcomes = await within(_CREATION_MS, context.node.controller.auto_create_topics(new))
     except (RequestTimedOut, NotController):
         outcomes = [LeaderNotAvailable()] * len(new)
+    quota = mutation_quota(context, strict_from=None)
     for topic, outcome in zip(new, outcomes, strict=True):
-        if isinstance(outcome, TopicAlreadyExists):
+        if not isinstance(outcome, KafkaError):
+            # The answer throttles no client, as in Kafka: what the client creates next has to wait.
+            quota.take(len(outcome.partitions))
+        elif isinstance(outcome, TopicAlreadyExists):
             # Another client's request came first: the topic has a leader now, or will have soon.
             failures[topic.name] = LeaderNotAvailable()
-        elif isinstance(outcome, KafkaError):
+        else:
             failures[topic.name] = outcome
     return failures
 
 
 def _may_create(context: Context, name: str) -> bool:
-    return context.allowed_to(
-        Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME
-    ) or context.allowed_to(Operation.CREATE, ResourceType.TOPIC, name)
+    return context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or context.allowed_to(
+        Operation.CREATE, ResourceType.TOPIC, name
+    )

@@ -19,7 +19,7 @@ def log_election(found: ClusterImage, after: ClusterImage, known_live: Container
     started yet, as in a cluster that starts from its data.
     """
     _log.info(
-        "controller elected, epoch %d: broker %d, with %d live brokers and %d topics",
+        "controller elected, epoch %d: broker %d; live brokers: %d, topics: %d",
         after.controller_epoch,
         after.controller_id,
         len(after.brokers),

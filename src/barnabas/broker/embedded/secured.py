@@ -33,7 +33,7 @@ class Secured:
         return self._setup
 
     def remove(self) -> None:
-        """Remove a temporary directory; the next use makes everything anew."""
+        """Remove a temporary directory; the next use makes everything again."""
         if self._directory.is_temporary:
             self._setup = None
         self._directory.remove()

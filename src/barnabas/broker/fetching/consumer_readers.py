@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from struct import Struct
 
 from barnabas.broker.context import Context
-from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
+from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, TopicReader, diverging_epoch
 from barnabas.broker.fetching.read_budget import ReadBudget
 from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
@@ -18,23 +18,21 @@ _READ_COMMITTED = 1
 _BASE_OFFSET = Struct(">q")
 
 
-class ConsumerReader:
+class ConsumerReader(TopicReader):
     """Reads whole batches below the leader's high watermark; with `read_committed` below its last
     stable offset (CO-6, CO-7)."""
 
-    __slots__ = ("_committed", "_context")
+    __slots__ = ("_committed",)
 
     looks_at_all = False
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
-        self._context = context
+        super().__init__(context)
         self._committed = request.isolation_level == _READ_COMMITTED
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
-        context = self._context
-        if not context.allowed(name[0]):
-            raise not_allowed(name[0])
-        return context.node.replicas.leader_of(name, leader_epoch)
+        self._check(name[0])
+        return self._context.node.replicas.leader_of(name, leader_epoch)
 
     def place(self, replica: Replica) -> Replica:
         return replica
@@ -97,10 +95,8 @@ class RackReader(ConsumerReader):
         )
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
-        context = self._context
-        if not context.allowed(name[0]):
-            raise not_allowed(name[0])
-        return context.node.replicas.hosted(name, leader_epoch)
+        self._check(name[0])
+        return self._context.node.replicas.hosted(name, leader_epoch)
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
         if self._selects and replica.partition.is_leader:

@@ -93,6 +93,7 @@ class FetchPass:
         """Read every partition of a full request; each gets its row."""
         pace = Pace()
         for topic in topics:
+            self._reader.references = len(topic.partitions)
             for wanted in topic.partitions:
                 row = self._read(topic.topic, topic.topic_id, wanted)
                 self.rows.append(row)

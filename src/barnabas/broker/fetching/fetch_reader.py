@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from barnabas.broker.context import Context
 from barnabas.broker.fetching.read_budget import ReadBudget
 from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
@@ -41,6 +42,9 @@ class FetchReader(Protocol):
     looks_at_all: bool
     """In a session, whether each partition that changed is looked at, even if the answer is full:
     a follower's offsets acknowledge."""
+
+    references: int
+    """How many partitions of the next topic the request names, for the log of the authorizer."""
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         """The replica to read. Raises TopicAuthorizationFailed, and the row to answer if there is
@@ -67,8 +71,25 @@ class FetchReader(Protocol):
         ...
 
 
-def not_allowed(topic: str) -> TopicAuthorizationFailed:
-    return TopicAuthorizationFailed(f"not allowed to read {topic}")
+class TopicReader:
+    """A client that needs the right to read each topic, which is judged once for the partitions of
+    a topic that follow each other."""
+
+    __slots__ = ("_context", "_is_allowed", "_topic", "references")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._topic: str | None = None
+        self._is_allowed = False
+        self.references = 1
+
+    def _check(self, topic: str) -> None:
+        """Raises TopicAuthorizationFailed."""
+        if topic != self._topic:
+            self._topic = topic
+            self._is_allowed = self._context.allowed(topic, self.references)
+        if not self._is_allowed:
+            raise TopicAuthorizationFailed(f"not allowed to read {topic}")
 
 
 def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:

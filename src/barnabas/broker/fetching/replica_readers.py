@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
-from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, diverging_epoch, not_allowed
+from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, TopicReader, diverging_epoch
 from barnabas.broker.fetching.read_budget import ReadBudget
 from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
@@ -35,10 +35,12 @@ class FollowerReader:
         "_broker_epoch",
         "_context",
         "_counts",
+        "_is_allowed",
         "_now_ms",
         "_replica_id",
         "_throttle",
         "_throttled_bytes",
+        "references",
     )
 
     looks_at_all = True
@@ -51,13 +53,19 @@ class FollowerReader:
         self._replica_id = replica_id
         self._broker_epoch = request.replica_state.replica_epoch
         self._counts = is_first_pass
+        self._is_allowed: bool | None = None  # not judged yet
+        self.references = 1
         self._now_ms = context.node.clock.monotonic_ms()
         self._throttle: Throttle | None = None  # if any partition is throttled
         self._throttled_bytes = 0
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         context = self._context
-        if not context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        if self._is_allowed is None:
+            self._is_allowed = context.allowed_to(
+                Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+            )
+        if not self._is_allowed:
             raise TopicAuthorizationFailed(f"only brokers may fetch {name[0]} as followers")
         return context.node.replicas.leader_of(name, leader_epoch)
 
@@ -115,22 +123,17 @@ class FollowerReader:
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
 
 
-class EndProbe:
+class EndProbe(TopicReader):
     """Looks for the end of one replica's log. Followers answer too, and no partition counts its
     offset."""
 
-    __slots__ = ("_context",)
+    __slots__ = ()
 
     looks_at_all = True
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
-        context = self._context
-        if not context.allowed(name[0]):
-            raise not_allowed(name[0])
-        return context.node.replicas.hosted(name, leader_epoch)
+        self._check(name[0])
+        return self._context.node.replicas.hosted(name, leader_epoch)
 
     def place(self, replica: Replica) -> Watchers:
         return replica.followers

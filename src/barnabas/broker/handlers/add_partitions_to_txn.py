@@ -7,6 +7,8 @@ OPERATION_NOT_ATTEMPTED. From version 4 on brokers send it, to verify a producer
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 from typing import cast
 
@@ -71,7 +73,8 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
         partitions = partitions_of(transaction.topics)
         # Before anything else: a broker without metadata knows no topic, and coordinates nothing.
         shard = context.node.transactions.shard_of(name) if name else None
-        refused = {one: code for one in partitions if (code := _refusal(context, one))}
+        forbidden = _forbidden(context, partitions)
+        refused = {one: code for one in partitions if (code := _refusal(context, one, forbidden))}
         if refused:
             return add_result(transaction, lambda one: refused.get(one, OperationNotAttempted.code))
         if shard is None:
@@ -89,12 +92,22 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
     )
 
 
-def _refusal(context: Context, topic_partition: TopicPartition) -> int:
+def _forbidden(context: Context, partitions: Iterable[TopicPartition]) -> set[str]:
+    """The topics to which the client may not write; a broker asks for what a client may."""
+    if context.version >= _BROKERS:
+        return set()
+    return {
+        name
+        for name, times in Counter(one.topic for one in partitions).items()
+        if name in INTERNAL_TOPICS
+        or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name, times)
+    }
+
+
+def _refusal(context: Context, topic_partition: TopicPartition, forbidden: set[str]) -> int:
     """The error code if the client cannot have the partition in a transaction; 0 if it can."""
     name, partition = topic_partition
-    if context.version < _BROKERS and (
-        name in INTERNAL_TOPICS or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name)
-    ):
+    if name in forbidden:
         return TopicAuthorizationFailed.code
     topic = context.node.image.topics.get(name)
     if topic is None or partition not in topic.partitions:

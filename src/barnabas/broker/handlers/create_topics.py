@@ -45,7 +45,7 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
-    may_create_all = context.allowed_to(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
     for topic in request.topics:
         try:
@@ -157,7 +157,7 @@ def _result(
 ) -> CreatableTopicResult:
     result = CreatableTopicResult(name=topic.name, error_message=None)
     tells_configs = context.version >= _TELLS_CONFIGS
-    may_see = not tells_configs or context.allowed_to(
+    may_see = not tells_configs or context.may(
         Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name
     )
     if not may_see and (

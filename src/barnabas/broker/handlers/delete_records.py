@@ -61,8 +61,14 @@ def _delete_all(
     topics = []
     for topic in request.topics:
         partitions = []
+        is_allowed = context.allowed(topic.name)
         for each in topic.partitions:
-            partitions.append(_delete(context, topic.name, each, pending))
+            if is_allowed:
+                partitions.append(_delete(context, topic.name, each, pending))
+            else:
+                refused = _result(each)
+                refused.error_code = TopicAuthorizationFailed.code
+                partitions.append(refused)
             if pace.is_over():
                 yield
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
@@ -75,12 +81,8 @@ def _delete_all(
 def _delete(
     context: Context, topic: str, wanted: DeleteRecordsPartition, pending: list[_Pending]
 ) -> DeleteRecordsPartitionResult:
-    result = DeleteRecordsPartitionResult(
-        partition_index=wanted.partition_index, low_watermark=_NO_LOW_WATERMARK
-    )
+    result = _result(wanted)
     try:
-        if not context.allowed(topic):
-            raise TopicAuthorizationFailed(f"not allowed to delete records of {topic}")
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is internal")
         replica = context.node.replicas.leader_of((topic, wanted.partition_index))
@@ -91,6 +93,12 @@ def _delete(
     except KafkaError as error:
         result.error_code = error.code
     return result
+
+
+def _result(wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=wanted.partition_index, low_watermark=_NO_LOW_WATERMARK
+    )
 
 
 def _low_watermark(context: Context, replica: Replica) -> int:

@@ -79,7 +79,9 @@ async def _delete_all(
         if result.error_code == 0:
             assert name is not None
             deleted.setdefault(name, []).append(result)
-        elif is_by_id and not _may_see(context, name):
+        elif is_by_id and not (
+            name and context.could(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        ):
             result.name = None  # an id is no secret, a name is
         results.append(result)
     if deleted:
@@ -101,17 +103,16 @@ def _exceeded(quota: MutationQuota, partitions: int) -> KafkaError | None:
 def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaError | None:
     if name is None:
         return UnknownTopicId() if is_by_id else UnknownTopicOrPartition()
-    if is_by_id and not _may_see(context, name):
+    # Both are judged and logged in any case, as in Kafka.
+    may_see = context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    may_delete = context.allowed(name)
+    if is_by_id and not may_see:
         return TopicAuthorizationFailed("not allowed to delete this topic")
-    if not context.allowed(name):
+    if not may_delete:
         return TopicAuthorizationFailed(f"not allowed to delete {name}")
     if name not in context.node.image.topics:
         return UnknownTopicOrPartition()
     return None
-
-
-def _may_see(context: Context, name: str | None) -> bool:
-    return name is not None and context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[KafkaError | None]:

@@ -50,8 +50,8 @@ def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode
         return False
     return (
         is_owner_or_renewer(token, context.client.principal)
-        or context.may(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
-        or context.may(Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
+        or context.allowed_to(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+        or context.allowed_to(Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
     )
 
 

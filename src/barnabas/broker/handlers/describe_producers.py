@@ -30,8 +30,9 @@ def _answer(
     topics = []
     for topic in request.topics:
         partitions = []
+        is_allowed = context.allowed(topic.name)
         for partition in topic.partition_indexes:
-            partitions.append(_describe(context, topic, partition))
+            partitions.append(_describe(context, topic, partition, is_allowed))
             if pace.is_over(1 + len(partitions[-1].active_producers)):
                 yield
         topics.append(DescribeProducersTopicResponse(name=topic.name, partitions=partitions))
@@ -39,10 +40,10 @@ def _answer(
 
 
 def _describe(
-    context: Context, topic: DescribeProducersTopic, partition: int
+    context: Context, topic: DescribeProducersTopic, partition: int, is_allowed: bool
 ) -> DescribeProducersPartition:
     try:
-        if not context.allowed(topic.name):
+        if not is_allowed:
             raise TopicAuthorizationFailed
         if topic.name not in context.node.image.topics:
             raise UnknownTopicOrPartition

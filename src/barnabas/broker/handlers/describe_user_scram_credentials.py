@@ -30,7 +30,13 @@ from barnabas.security.scram import ScramCredential, kind_of
 def handle(context: Context, request: DescribeUserScramCredentialsRequest) -> Outcome:
     if not context.allowed(CLUSTER_NAME):
         error = ClusterAuthorizationFailed()
-        return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=str(error))
+        # Kafka repeats the error for each user, without the name, and never answers a client that
+        # asks for all of them.
+        return DescribeUserScramCredentialsResponse(
+            error_code=error.code,
+            error_message=str(error),
+            results=[_failed("", error) for _ in request.users or ()],
+        )
     return _describe(context, [each.name for each in request.users or ()])
 
 

@@ -112,7 +112,7 @@ class _Fetch:
             request, context.version >= TOPIC_IDS, context.node.clock.monotonic_ms()
         )
         if session is not None:
-            session.read_at(request.isolation_level)
+            session.read_at(request.isolation_level, context.node.authorizer.grants)
             self._session = session
             self._epoch = session.epoch
 
@@ -247,7 +247,7 @@ class _Fetch:
             context.node.clock.monotonic_ms(),
         )
         if session is not None:
-            session.read_at(request.isolation_level)
+            session.read_at(request.isolation_level, context.node.authorizer.grants)
             session.replica_id = self._replica_id
         return session
 

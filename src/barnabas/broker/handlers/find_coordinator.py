@@ -29,6 +29,7 @@ from barnabas.security.acl import Operation, ResourceType
 _BATCHED = 4  # KIP-699: several keys in one request
 _GROUP, _TRANSACTION = 0, 1
 _TOPICS = {_GROUP: GROUP_TOPIC, _TRANSACTION: TRANSACTION_TOPIC}
+_KINDS = {_GROUP: ResourceType.GROUP, _TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 _CREATION_MS = 5000
 
 
@@ -36,7 +37,8 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
     topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in context.node.image.topics:
         keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
-        if any(_refusal(context, request.key_type, key) is None for key in keys):
+        kind = _KINDS[request.key_type]
+        if any(context.could(Operation.DESCRIBE, kind, key) for key in keys):
             return _create_topic_and_answer(context, request, topic)
     return sliced(_answer(context, request))
 

@@ -35,7 +35,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
 
 
 def _may_be_idempotent(context: Context) -> bool:
-    """Whoever may write to any topic may do so idempotently (KIP-679)."""
+    """A client that may write to any topic may do so idempotently (KIP-679)."""
     return context.may(
         Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
     ) or context.allowed_somewhere(Operation.WRITE, ResourceType.TOPIC)

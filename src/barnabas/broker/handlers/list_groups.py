@@ -43,10 +43,10 @@ def _failed(error: KafkaError) -> ListGroupsResponse:
 
 def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
     """All groups if the client may describe the cluster, else those that it may describe."""
-    if context.allowed(CLUSTER_NAME):
+    if context.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return groups
     return [
         group
         for group in groups
-        if context.allowed_to(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        if context.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
     ]

@@ -97,9 +97,12 @@ def _answer_all(
     searched: list[_Searched] = []
     for topic in request.topics:
         partitions = []
+        is_allowed = context.allowed(topic.name)
         for wanted in topic.partitions:
             name = TopicPartition(topic.name, wanted.partition_index)
             try:
+                if not is_allowed:
+                    raise TopicAuthorizationFailed(f"not allowed to describe {topic.name}")
                 if times[name] > 1:
                     raise InvalidRequest(f"{name} is listed more than once")
                 partitions.append(_answer(context, request, name, wanted, searched))
@@ -176,8 +179,6 @@ def _answer(
     searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
     """One partition's answer; if a thread has to look it up, it is added to `searched`."""
-    if not context.allowed(name.topic):
-        raise TopicAuthorizationFailed(f"not allowed to describe {name.topic}")
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):

@@ -158,7 +158,7 @@ def _respond(
 def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
     """Every topic that the client may see; others are left out, not refused."""
     for topic in list(context.node.image.topics.values()):
-        if context.allowed(topic.name):
+        if context.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
             yield _known(context, topic)
 
 

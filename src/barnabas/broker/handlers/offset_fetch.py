@@ -75,9 +75,11 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
         shard = context.node.groups.shard_of(group.group_id)
     except KafkaError as error:
         return failed(error)
-    hidden = [topic for topic in group.topics or () if not _may_see(context, topic.name)]
-    if hidden:
-        group.topics = [topic for topic in group.topics or () if topic not in hidden]
+    hidden = None
+    if group.topics is not None:
+        hidden = [topic for topic in group.topics if not _may_see(context, topic.name)]
+        if hidden:
+            group.topics = [topic for topic in group.topics if topic not in hidden]
     outcome = shard.ask(
         lambda machine, ticket, now: machine.fetch(ticket, group, require_stable, now.monotonic_ms),
         failed,
@@ -86,13 +88,16 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
 
 
 def _screened(
-    context: Context, answers: list[Message], hidden: list[OffsetFetchTopic]
+    context: Context, answers: list[Message], hidden: list[OffsetFetchTopic] | None
 ) -> OffsetFetchGroupResponse:
-    """The group's answer, without the topics that the client may not describe."""
+    """The group's answer, without the topics that the client may not describe. `hidden`: of those
+    that it names; None: it names none, and asks for all."""
     answer = cast(OffsetFetchGroupResponse, answers[0])
     if answer.error_code:
         return answer
-    answer.topics = [topic for topic in answer.topics if _may_see(context, topic.name)]
+    if hidden is None:
+        answer.topics = [topic for topic in answer.topics if _may_see(context, topic.name)]
+        return answer
     code = TopicAuthorizationFailed.code
     for topic in hidden:
         partitions = [no_offset(number, code) for number in topic.partition_indexes]

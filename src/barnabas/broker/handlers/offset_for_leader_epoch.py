@@ -32,7 +32,7 @@ def _answer(
     context: Context, request: OffsetForLeaderEpochRequest
 ) -> Slices[OffsetForLeaderEpochResponse]:
     pace = Pace()
-    is_broker = context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+    is_broker = context.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     topics = []
     for topic in request.topics:
         is_allowed = is_broker or context.allowed(topic.topic)

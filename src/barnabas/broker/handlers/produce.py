@@ -84,7 +84,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
 class _Produced(Staged):
     """One request: its appended batches, and the answer so far."""
 
-    __slots__ = ("_appended", "_context", "_refused", "_request", "_responses")
+    __slots__ = ("_appended", "_context", "_denied", "_refused", "_request", "_responses")
 
     def __init__(self, context: Context, request: ProduceRequest) -> None:
         self._context = context
@@ -92,6 +92,7 @@ class _Produced(Staged):
         self._responses: list[TopicProduceResponse] = []
         self._appended: Appended = []
         self._refused: dict[tuple[str, int], KafkaError] | None = None  # before the append
+        self._denied: dict[str | None, KafkaError] | None = None  # by topic; None: for the id
 
     def prepare_all(self) -> Unprepared:
         """Prepare the batches that are in doubt, and those of topics that check each record or keep
@@ -107,10 +108,24 @@ class _Produced(Staged):
                     continue
                 is_doubted = in_doubt(context, name, data.records, now_ms)
                 if is_doubted or name in preparing:
+                    if not self._could_append(name, data.records):
+                        self._refuse(name, data, TopicAuthorizationFailed())
+                        continue
                     preparation = self._prepare(name, data, now_ms, is_doubted=is_doubted)
                     if preparation is not None:
                         unprepared.append((name, data, preparation))
         return unprepared
+
+    def _could_append(self, topic: str, records: memoryview) -> bool:
+        """Whether the client has the rights that the append is going to check: for a client without
+        them nothing is unpacked, converted or asked of another broker."""
+        context, transactional_id = self._context, self._request.transactional_id
+        if is_transactional(records) and (
+            transactional_id is None
+            or not context.could(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        ):
+            return False
+        return context.could(Operation.WRITE, ResourceType.TOPIC, topic)
 
     def _prepare(
         self, topic: str, data: PartitionProduceData, now_ms: int, *, is_doubted: bool
@@ -161,7 +176,9 @@ class _Produced(Staged):
                 (TopicPartition(topic.name, data.index), data.records)
                 for topic in self._request.topic_data
                 for data in topic.partition_data
-                if isinstance(data.records, memoryview) and is_transactional(data.records)
+                if isinstance(data.records, memoryview)
+                and is_transactional(data.records)
+                and self._could_append(topic.name, data.records)
             ),
         )
 
@@ -194,14 +211,25 @@ class _Produced(Staged):
 
     def _append(self, topic: str, data: PartitionProduceData) -> PartitionProduceResponse:
         context, acks, index = self._context, self._request.acks, data.index
+        denial = self._denial(topic, data.records)
+        if denial is not None:
+            return failed(index, denial)
         try:
+            place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
+                if _attributes(data.records) & TRANSACTIONAL:
+                    _check_id(context, transactional_id)
                 _check(context, acks, topic)
                 raise self._refused[topic, index]
-            place, transactional_id = (topic, index), self._request.transactional_id
             replica = admitted(context, acks, place, data.records, transactional_id)
             assert isinstance(data.records, memoryview)
             result = append(context, replica, data.records)
+        except (TopicAuthorizationFailed, TransactionalIdAuthorizationFailed) as error:
+            if self._denied is None:
+                self._denied = {}
+            is_of_topic = isinstance(error, TopicAuthorizationFailed)
+            self._denied[topic if is_of_topic else None] = error.with_traceback(None)
+            return failed(index, error)
         except KafkaError as error:
             return failed(index, error)
         answer = PartitionProduceResponse(
@@ -212,6 +240,16 @@ class _Produced(Staged):
         )
         self._appended.append((replica, result.last_offset + 1, answer))
         return answer
+
+    def _denial(self, topic: str, records: Records | None) -> KafkaError | None:
+        """Why another batch of this request was denied, if this one is denied for the same reason:
+        that is judged, and logged, once."""
+        denied = self._denied
+        if denied is None:
+            return None
+        if None in denied and _attributes(records) & TRANSACTIONAL:
+            return denied[None]
+        return denied.get(topic)
 
     def answer(self) -> ProduceResponse | Later | None:
         """None with acks=0, which has no answer."""
@@ -244,10 +282,23 @@ def admitted(
 ) -> Replica:
     """The replica for a batch to that partition (topic and number), after all checks that need no
     look into the batch. Raises the KafkaError to answer."""
-    attributes = _attributes(records)
-    if attributes & TRANSACTIONAL:
+    if _attributes(records) & TRANSACTIONAL:
         _check_id(context, transactional_id)
     _check(context, acks, place[0])
+    return granted(context, acks, place, records, transactional_id)
+
+
+def granted(
+    context: Context,
+    acks: int,
+    place: tuple[str, int],
+    records: Records | None,
+    transactional_id: str | None = None,
+) -> Replica:
+    """As `admitted`, for a topic and an id that the client may write to, as is known."""
+    attributes = _attributes(records)
+    if attributes & TRANSACTIONAL and transactional_id is None:
+        raise TransactionalIdAuthorizationFailed
     node = context.node
     replica = node.replicas.leader_of(place)
     if acks == ACKS_ALL:

@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36) where nobody logs in: without SASL, or after the log-in.
+"""SaslAuthenticate (key 36) where no log-in is due: without SASL, or after the log-in.
 
 Those of a log-in go to `network.sasl_gate`.
 """

@@ -1,4 +1,4 @@
-"""SaslHandshake (key 17) where nobody logs in: without SASL, or on a session that never ends.
+"""SaslHandshake (key 17) where no log-in is due: without SASL, or on a session that never ends.
 
 Those of a log-in go to `network.sasl_gate`.
 """

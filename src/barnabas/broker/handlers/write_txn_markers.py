@@ -42,9 +42,9 @@ class _Ended(Staged):
     def __init__(self, context: Context, request: WriteTxnMarkersRequest) -> None:
         self._context = context
         self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
-        is_allowed = context.allowed(CLUSTER_NAME) or context.allowed_to(
+        is_allowed = context.may(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
-        )
+        ) or context.allowed(CLUSTER_NAME)
         self._response = WriteTxnMarkersResponse()
         for marker in request.markers:
             ending = Ending(

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from barnabas.broker.metrics.quota_families import quota_families
 from barnabas.controller.counts import Counts
 from barnabas.errors import NotController
 from barnabas.metrics import Counter, Family, Sample, text
@@ -50,6 +51,7 @@ def _families(
     yield from _of_replicas(node.replicas, proposals)
     yield from _of_controller(node.controller)
     yield _of_fetchers(fetchers)
+    yield from quota_families(node.quotas, node.clock.monotonic_ms())
 
 
 # --- replicas ------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.produce import ACKS_ALL, admitted, append, failed, settled
+from barnabas.broker.handlers.produce import ACKS_ALL, admitted, append, failed, granted, settled
 from barnabas.broker.outcome import Separate, StagedRun
 from barnabas.errors import CorruptData, KafkaError
 from barnabas.protocol.api import PRODUCE
@@ -61,10 +61,11 @@ _NO_TAGS = bytes(3)  # of the partition, the topic and the request
 class _Head:
     """The bytes before the partition, decoded, and those around its row in the answer."""
 
-    __slots__ = ("acks", "pack", "prefix", "size", "tail", "timeout_ms", "topic")
+    __slots__ = ("acks", "grants", "pack", "prefix", "size", "tail", "timeout_ms", "topic")
 
     def __init__(self, request: ProduceRequest, version: int) -> None:
         self.acks = request.acks
+        self.grants: object | None = None  # by which the client may write to the topic
         self.timeout_ms = request.timeout_ms
         self.topic = request.topic_data[0].name
         row = PartitionProduceResponse()
@@ -220,7 +221,12 @@ class RepeatedProduce:
     ) -> None:
         context = self._context
         try:
-            replica = admitted(context, head.acks, (head.topic, index), batch)
+            grants = context.node.authorizer.grants
+            if grants is not None and head.grants is grants:
+                replica = granted(context, head.acks, (head.topic, index), batch)
+            else:
+                replica = admitted(context, head.acks, (head.topic, index), batch)
+                head.grants = context.node.authorizer.grants
             result = append(context, replica, batch, is_unseen=True)
         except KafkaError as refusal:
             topic = TopicProduceResponse(

@@ -4,7 +4,7 @@ Carries out what `replication.directory_move` says, in turns of 64 KiB: reading 
 threads, appending is what a follower does.
 
 The switch is one turn of the event loop, so that requests find the replica as before: what is
-staged is copied too, and what waits, waits for offsets. The log is another object then: whoever
+staged is copied too, and what waits, waits for offsets. The log is another object then: code that
 awaits something must look at `replica.log` again.
 """
 

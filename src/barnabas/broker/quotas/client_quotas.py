@@ -2,14 +2,14 @@
 
     limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
 
-As long as nobody has a quota, nothing is measured, and a request pays for one look at `is_active`.
+As long as there is no quota, nothing is measured, and a request pays for one look at `is_active`.
 Then only those are measured who have one. A meter lasts an hour after its last use; there is a
 most, above which those looked up first are forgotten: an invented client id must not cost memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.quotas.entity import Entity, encoded
@@ -63,6 +63,10 @@ class RateMeter:
         throttle_ms = self._rate.throttle_ms(self.limit, now_ms)
         return throttle_ms if self._most_ms is None else min(throttle_ms, self._most_ms)
 
+    def per_second(self, now_ms: int) -> float:
+        """The rate that is measured: bytes, or of time a percentage."""
+        return self._rate.per_second(now_ms)
+
     def record_ns(self, spent_ns: int, now_ms: int) -> int:
         """Count time, of which the limit is a percentage; returns the throttle time, in ms."""
         return self.record(spent_ns * _PERCENT_PER_NS, now_ms)
@@ -84,6 +88,10 @@ class MutationMeter:
     def take(self, count: int, now_ms: int) -> None:
         self.last_used_ms = now_ms
         self._bucket.take(count, self.limit, now_ms)
+
+    def tokens(self, now_ms: int) -> float:
+        """The partitions that may be created or deleted at once; below zero if overdrawn."""
+        return self._bucket.tokens(self.limit, now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
         """The time until partitions may be created or deleted again."""
@@ -158,6 +166,11 @@ class ClientQuotas:
     def has(self, entity: Entity) -> bool:
         """Whether an entity has a limit of its own."""
         return any(entity in table for table in self._limits.values())
+
+    def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
+        """All meters in use, by the kind of their limit and those who share it."""
+        for (kind, sharing), meter in self._meters.items():
+            yield kind, sharing, meter
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:
         """The meters of a client; None if it has no quota. For use at once: they may be replaced

@@ -102,7 +102,7 @@ class CountedRequest:
         if isinstance(outcome, Staged):
             return CountedStaged(self, outcome)
         if outcome is None:
-            self._count_time()  # there is no answer: the time counts, but nobody waits for it
+            self._count_time()  # there is no answer: the time counts, but no client waits for it
             return None
         return CountedLater(self, cast(LaterOutcome, outcome))
 

@@ -2,7 +2,7 @@
 
     users/<user>/clients/<client-id>     a user's client
     users/<user>                         a user
-    clients/<client-id>                  a client id, whoever uses it
+    clients/<client-id>                  a client id of any user
     ips/<address>                        an address
 
 Names are URL-encoded, as Kafka encodes them; `<default>`, which no encoded name can be, stands for

@@ -49,11 +49,12 @@ class MutationQuota:
         self.throttle_ms = meter.throttle_ms(self._now_ms)
 
 
-def mutation_quota(context: Context, *, strict_from: int) -> MutationQuota:
-    """The quota of a request whose versions are strict from that one on."""
+def mutation_quota(context: Context, *, strict_from: int | None) -> MutationQuota:
+    """The quota of a request whose versions are strict from that one on; None: none are."""
     quotas, meter, now_ms = context.node.quotas, None, 0
     if quotas.is_active:
         limits = quotas.of(context.client.principal.name, context.client_id)
         meter = None if limits is None else limits.mutation
         now_ms = context.node.clock.monotonic_ms()
-    return MutationQuota(meter, is_strict=context.version >= strict_from, now_ms=now_ms)
+    is_strict = strict_from is not None and context.version >= strict_from
+    return MutationQuota(meter, is_strict=is_strict, now_ms=now_ms)

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.acl_store import AclStore
+from barnabas.broker.security.authorization import ASKED, Audit
 from barnabas.security.acl_binding import parse_principal, pascal_name
 from barnabas.security.acl_rules import AclRules
 
@@ -33,7 +34,7 @@ _LONGEST_NAME = 249  # of a topic; longer ones of groups are decided each time
 class AclAuthorizer:
     """The authorizer of a broker with `authorizer.class.name`."""
 
-    __slots__ = ("_decisions", "_rules", "acls")
+    __slots__ = ("_decisions", "_rules", "acls", "grants")
 
     def __init__(
         self, config: BrokerConfig, store: MetadataStore, clock: Clock, random: Random
@@ -44,23 +45,35 @@ class AclAuthorizer:
             allows_unruled=config.bool("allow.everyone.if.no.acl.found"),
         )
         self._decisions: dict[object, bool] = {}
-        self.acls = AclStore(store, self._rules, self._decisions.clear, clock, random)
+        self.grants: object | None = object()
+        self.acls = AclStore(store, self._rules, self._rules_changed, clock, random)
 
     def allows(
-        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
+        self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
         client = context.client
         question = (client.principal, client.address, needs, resource_name)
         answer = self._decisions.get(question)
+        logs_grants = _audit.isEnabledFor(logging.DEBUG)
+        if answer and not logs_grants:
+            return True  # almost every time
         if answer is None:
             answer = self._rules.allows(
                 str(client.principal), java_host(client.address), *needs, resource_name
             )
             if len(resource_name) <= _LONGEST_NAME:
                 self._keep(question, answer)
-        if is_audited:
-            _log_decision(context, needs, f"LITERAL:{resource_name}", answer)
+        # While grants are logged, none is kept by a connection.
+        self.grants = None if logs_grants else self.grants or object()
+        level = _level(audit, answer)
+        if level and _audit.isEnabledFor(level):
+            resource = f"LITERAL:{resource_name}"
+            _audit.log(level, "%s", _decision(context, needs, resource, answer, audit.references))
         return answer
+
+    def _rules_changed(self) -> None:
+        self._decisions.clear()
+        self.grants = object()
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
         client = context.client
@@ -71,7 +84,9 @@ class AclAuthorizer:
                 str(client.principal), java_host(client.address), *needs
             )
             self._keep(question, answer)
-        _log_decision(context, needs, "UNKNOWN:NONE", answer)
+        level = _level(ASKED, answer)
+        if _audit.isEnabledFor(level):
+            _audit.log(level, "%s", _decision(context, needs, "UNKNOWN:NONE", answer, 0))
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
@@ -106,19 +121,20 @@ def java_host(address: str) -> str:
     return f"{groups}{percent}{scope}"
 
 
-def _log_decision(context: Asking, needs: Needs, resource: str, is_allowed: bool) -> None:
-    level = logging.DEBUG if is_allowed else logging.INFO
-    if not _audit.isEnabledFor(level):
-        return
+def _level(audit: Audit, is_allowed: bool) -> int:
+    """At which a decision is logged; 0: not at all."""
+    if is_allowed:
+        return logging.DEBUG if audit.logs_grant else 0
+    return logging.INFO if audit.logs_denial else 0
+
+
+def _decision(
+    context: Asking, needs: Needs, resource: str, is_allowed: bool, references: int
+) -> str:
     client = context.client
-    _audit.log(
-        level,
-        "Principal = %s is %s Operation = %s from host = %s on resource = %s:%s for request = %s",
-        client.principal,
-        "Allowed" if is_allowed else "Denied",
-        pascal_name(needs.operation),
-        java_host(client.address),
-        pascal_name(needs.resource_type),
-        resource,
-        context.api.name,
+    return (
+        f"Principal = {client.principal} is {'Allowed' if is_allowed else 'Denied'} "
+        f"Operation = {pascal_name(needs.operation)} from host = {java_host(client.address)} "
+        f"on resource = {pascal_name(needs.resource_type)}:{resource} "
+        f"for request = {context.api.name} with resourceRefCount = {references}"
     )

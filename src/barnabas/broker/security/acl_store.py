@@ -146,7 +146,7 @@ class AclStore:
             self._put_in_force(pattern, _decoded(pattern, node).entries)
         self._store.on_session(self._session_changed)
         self._task = asyncio.get_running_loop().create_task(self._follow())
-        _log.info("access is controlled by %d rules", len(self._rules))
+        _log.info("ACLs loaded, rules: %d", len(self._rules))
 
     async def close(self) -> None:
         if self._task is not None:
@@ -240,7 +240,7 @@ class AclStore:
                     await asyncio.sleep((_BACKOFF_MS + self._random.below(_JITTER_MS)) / 1000)
                     known = await self._load(pattern)
                     continue
-                _log.info("%s has %d rules", pattern, len(after))
+                _log.info("ACLs of %s changed, rules: %d", pattern, len(after))
                 self._put_in_force(pattern, after)
                 return
         except (MetadataError, CorruptData) as error:

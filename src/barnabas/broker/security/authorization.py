@@ -86,6 +86,20 @@ REQUIRED: dict[str, Needs | None] = {
 }
 
 
+class Audit(NamedTuple):
+    """What is logged of a decision."""
+
+    logs_grant: bool = True
+    logs_denial: bool = True
+    references: int = 1
+    """How often the request names the resource."""
+
+
+ASKED = Audit()
+TRIED = Audit(logs_denial=False)
+SHOWN = Audit(logs_grant=False, logs_denial=False)
+
+
 class Asking(Protocol):
     """A request, as far as an authorizer looks at it."""
 
@@ -104,14 +118,16 @@ class Authorizer(Protocol):
         """The rules by which it decides; None if there are none to decide by."""
         ...
 
-    def allows(
-        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
-    ) -> bool:
-        """Whether the client of a request may do this.
+    @property
+    def grants(self) -> object | None:
+        """The same object for as long as all that was granted is granted still, and needs no line
+        in a log: until then a connection may keep that it may do something. None: it may not."""
+        ...
 
-        `is_audited`: whether the request asks for just this. What a client may do besides, or may
-        see in a list, is nothing to log.
-        """
+    def allows(
+        self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
+    ) -> bool:
+        """Whether the client of a request may do this."""
         ...
 
     def allows_somewhere(self, context: Asking, needs: Needs) -> bool:
@@ -123,9 +139,10 @@ class AllowAll:
     """The authorizer of a broker that has none configured."""
 
     acls = None
+    grants: object | None = "everything"
 
     def allows(
-        self, context: Asking, needs: Needs, resource_name: str, *, is_audited: bool = True
+        self, context: Asking, needs: Needs, resource_name: str, audit: Audit = ASKED
     ) -> bool:
         return True
 

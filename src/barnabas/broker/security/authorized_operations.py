@@ -44,5 +44,5 @@ def authorized_operations(context: Context, resource_type: ResourceType, name: s
     return sum(
         1 << operation
         for operation in _POSSIBLE[resource_type]
-        if context.allowed_to(operation, resource_type, name)
+        if context.could(operation, resource_type, name)
     )

@@ -17,8 +17,8 @@ async def open_authorizer(
 ) -> Authorizer:
     """The authorizer of a broker with these settings, with its rules read.
 
-    Raises ConfigError, and MetadataError or CorruptData if the rules cannot be read whole: nobody
-    is served without them.
+    Raises ConfigError, and MetadataError or CorruptData if the rules cannot be read whole: no
+    client is served without them.
     """
     if not (config.is_set("authorizer.class.name") and config.str("authorizer.class.name")):
         return AllowAll()

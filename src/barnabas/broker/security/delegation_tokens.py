@@ -71,7 +71,7 @@ def token_key(config: BrokerConfig) -> bytes | None:
 
 
 class DelegationTokens:
-    """Those of a cluster, as one broker uses them; made anew for each request."""
+    """Those of a cluster, as one broker uses them; made for each request."""
 
     def __init__(self, store: MetadataStore, config: BrokerConfig, clock: WatchedClock) -> None:
         self._store = store

@@ -40,7 +40,7 @@ async def _has(store: MetadataStore, user: str, mechanism: str, password: str) -
     try:
         return is_of_password(mechanism, parse_credential(mechanism, text), password)
     except CorruptData:
-        return False  # nobody can log in with it
+        return False  # no password fits it
 
 
 async def _gave(store: MetadataStore, user: str, mechanism: str, password: str) -> bool:

@@ -9,7 +9,7 @@
     librdkafka.properties   the same for kcat and confluent-kafka
 
 All but ca.pem can be read by their owner only. What is there is used again; the server certificate
-is issued anew when it ends soon, or lacks a name. Brokers on other machines share a copy.
+is issued again when it ends soon, or lacks a name. Brokers on other machines share a copy.
 """
 
 from __future__ import annotations

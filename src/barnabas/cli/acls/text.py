@@ -137,7 +137,7 @@ def _without_rule(access: Access, found: Explanation) -> list[str]:
     resource = resource_text(access.resource)
     if found.is_allowed is None:
         why = (
-            f"No rule is about {resource}: nobody but super users may use it, unless the brokers "
+            f"No rule is about {resource}: only super users may use it, unless the brokers "
             "have allow.everyone.if.no.acl.found=true."
         )
     else:

@@ -1,16 +1,14 @@
-"""`barnabas configs`: like `kafka-configs.sh`, for topics, brokers and users."""
+"""`barnabas configs`: like `kafka-configs.sh`, for topics, brokers, and quotas of clients."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
 
 import click
 
 from barnabas.cli.complaint import warn
-from barnabas.cli.completion import topic_names
 from barnabas.cli.configs.changes import BadChange, operations
 from barnabas.cli.configs.text import (
     KINDS,
@@ -19,11 +17,11 @@ from barnabas.cli.configs.text import (
     explain_text,
     shown_entries,
 )
+from barnabas.cli.configs.whose import Whose, whose
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import (
-    BROKER,
     BROKER_LOGGER,
     TOPIC,
     ConfigEntry,
@@ -34,39 +32,12 @@ from barnabas.client.admin.configs import (
 from barnabas.config import inert_warning, topic_warnings
 from barnabas.errors import ConfigError
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _LISTS = "KEY=VALUE[,...]"
-
-
-def _whose(command: F) -> F:
-    """The options that name a topic, a broker, all brokers or a user."""
-    topic = click.option(
-        "--topic", metavar="NAME", shell_complete=topic_names, help="The configs of this topic."
-    )
-    broker = click.option(
-        "--broker", type=click.IntRange(0), metavar="ID", help="The configs of this broker."
-    )
-    defaults = click.option(
-        "--broker-defaults",
-        is_flag=True,
-        help="The defaults for brokers without a value of their own.",
-    )
-    loggers = click.option(
-        "--broker-loggers",
-        type=click.IntRange(0),
-        metavar="ID",
-        help="The log levels of this broker, until it stops.",
-    )
-    user = click.option(
-        "--user", metavar="NAME", help="The SCRAM credentials of this user, which are no secrets."
-    )
-    return topic(broker(defaults(loggers(user(command)))))
 
 
 @click.group()
 def configs() -> None:
-    """Show and change the configs of topics and brokers while they run.
+    """Show and change the configs of topics and brokers, and the quotas of clients.
 
     \b
     Examples:
@@ -78,25 +49,23 @@ def configs() -> None:
 
 
 @configs.command()
-@_whose
+@whose
 @click.option(
     "--all", "everything", is_flag=True, help="Include the configs that were not set for it."
 )
+@click.option("--quotas", is_flag=True, help="All quotas of clients that are set.")
 @click.option("--explain", metavar="KEY", help="Explain a config; needs no broker.")
 @as_json
 @bootstrap_server
-def describe(  # noqa: PLR0913  (a command's parameters are its options)
-    topic: str | None,
-    broker: int | None,
-    broker_defaults: bool,
-    broker_loggers: int | None,
-    user: str | None,
+def describe(
+    whose: Whose,
+    quotas: bool,
     everything: bool,
     explain: str | None,
     as_json: bool,
     servers: str,
 ) -> None:
-    """Show the configs that were set for a topic, a broker or all brokers.
+    """Show what was set for a topic, a broker, all brokers, or clients.
 
     With --all it shows every config and the source of its value. On a terminal the output is a
     table; in a pipe or a file it is the lines that Kafka prints.
@@ -107,16 +76,19 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas configs describe --broker 0 --all
       barnabas configs describe --broker-loggers 0
       barnabas configs describe --topic test --all --json
+      barnabas configs describe --quotas
       barnabas configs describe --explain min.insync.replicas
     """
     if explain is not None:
         click.echo(explain_text(explain), nl=False)
         return
-    if user is not None:
-        _refuse_others(topic, broker, broker_defaults, broker_loggers)
-        _describe_user(user, servers, as_json=as_json)
+    entity = whose.entity()
+    if entity or quotas:
+        if entity and quotas:
+            raise click.UsageError("--quotas shows those of all: leave out the name")
+        _describe_clients(entity, servers, as_json=as_json)
         return
-    resource = _resource(topic, broker, broker_defaults, broker_loggers)
+    resource = whose.resource()
 
     async def work() -> list[ConfigEntry]:
         async with Admin(servers, **client_options()) as admin:
@@ -136,7 +108,7 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 @configs.command()
-@_whose
+@whose
 @click.option("--add", "--add-config", "add", multiple=True, metavar=_LISTS, help="Set these.")
 @click.option(
     "--delete",
@@ -151,11 +123,7 @@ def describe(  # noqa: PLR0913  (a command's parameters are its options)
 @click.option("--validate-only", is_flag=True, help="Check the change without making it.")
 @bootstrap_server
 def alter(  # noqa: PLR0913  (a command's parameters are its options)
-    topic: str | None,
-    broker: int | None,
-    broker_defaults: bool,
-    broker_loggers: int | None,
-    user: str | None,
+    whose: Whose,
     add: tuple[str, ...],
     delete: tuple[str, ...],
     append: tuple[str, ...],
@@ -163,9 +131,10 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
     validate_only: bool,
     servers: str,
 ) -> None:
-    """Change configs of a topic, a broker or all brokers, all or nothing.
+    """Change configs of a topic, a broker, all brokers or clients, all or nothing.
 
-    A value that contains commas goes in square brackets. Changes take effect at once.
+    A value that contains commas goes in square brackets. Changes take effect at once. The most
+    specific quota holds: of a user and a client id, of a user, of a client id, of the defaults.
 
     \b
     Examples:
@@ -175,15 +144,20 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas configs alter --topic test --delete retention.ms
       barnabas configs alter --broker 0 --add log.cleaner.threads=2
       barnabas configs alter --broker-loggers 0 --add barnabas.broker=DEBUG
+      barnabas configs alter --user alice --add producer_byte_rate=1048576
+      barnabas configs alter --user-defaults --client web --add request_percentage=50
+      barnabas configs alter --ip 10.0.0.1 --add connection_creation_rate=10
       barnabas configs alter --user alice --add 'SCRAM-SHA-512=[password=secret]'
     """
-    if user is not None:
-        _refuse_others(topic, broker, broker_defaults, broker_loggers)
+    entity = whose.entity()
+    if entity:
         if append or subtract or validate_only:
-            raise click.UsageError("--user: credentials are set by --add and taken by --delete")
-        _alter_user(user, add, delete, servers)
+            raise click.UsageError(
+                "quotas and credentials are set by --add and removed by --delete, at once"
+            )
+        _alter_clients(entity, add, delete, servers)
         return
-    resource = _resource(topic, broker, broker_defaults, broker_loggers)
+    resource = whose.resource()
     try:
         changes = operations(add, delete, append, subtract)
     except BadChange as error:
@@ -207,60 +181,49 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
         warn("barnabas configs alter", warning)
 
 
-def _refuse_others(*given: object) -> None:
-    """Raises UsageError if something else is named than a user."""
-    if any(each is not None and each is not False for each in given):
-        raise click.UsageError("--user stands alone")
+def _describe_clients(entity: Mapping[str, str | None], servers: str, *, as_json: bool) -> None:
+    from barnabas.cli.configs.clients import Described, described
+    from barnabas.cli.configs.quotas import quota_line, quota_values
+    from barnabas.cli.configs.users import describe_user_text
 
-
-def _describe_user(user: str, servers: str, *, as_json: bool) -> None:
-    from barnabas.cli.configs.users import describe_user_text, described_users
-
-    async def work() -> dict[str, dict[str, int]]:
+    async def work() -> Described:
         async with Admin(servers, **client_options()) as admin:
-            return await described_users(admin, [user])
+            if entity:
+                return await described(admin, entity)
+            return Described(await admin.describe_client_quotas(), {})
 
     found = run_client(work())
     if as_json:
-        click.echo(json.dumps(found, indent=2))
-    elif user in found:
-        click.echo(describe_user_text(user, found[user]))
+        values = {"quotas": quota_values(found.quotas), "credentials": found.iterations}
+        click.echo(json.dumps(values, indent=2))
+        return
+    for each, quotas in found.quotas.items():
+        click.echo(quota_line(each, quotas))
+    for user, iterations in found.iterations.items():
+        click.echo(describe_user_text(user, iterations))
 
 
-def _alter_user(user: str, add: Iterable[str], delete: Iterable[str], servers: str) -> None:
-    from barnabas.cli.configs.users import scram_alterations
+def _alter_clients(
+    entity: Mapping[str, str | None], add: Iterable[str], delete: Iterable[str], servers: str
+) -> None:
+    from barnabas.cli.configs.clients import apply, change_of, named
 
     try:
-        changes = scram_alterations(user, add, delete)
+        change = change_of(entity, add, delete)
     except BadChange as error:
         raise click.UsageError(str(error)) from error
-    if not changes:
+    if not change.quotas and not change.credentials:
         raise click.UsageError("say what to change: --add or --delete")
 
     async def work() -> None:
         async with Admin(servers, **client_options()) as admin:
-            await admin.alter_user_scram_credentials(changes)
+            await apply(admin, change)
 
-    run_client(work())
-    click.echo(f"Completed updating config for user {user}.")
-
-
-def _resource(
-    topic: str | None, broker: int | None, broker_defaults: bool, broker_loggers: int | None
-) -> ConfigResource:
-    """The resource whose configs are meant. Raises UsageError."""
-    given = [each for each in (topic, broker, broker_loggers) if each is not None]
-    if len(given) + broker_defaults != 1:
-        raise click.UsageError(
-            "choose one of --topic, --broker, --broker-defaults, --broker-loggers and --user"
-        )
-    if broker_loggers is not None:
-        return ConfigResource(BROKER_LOGGER, str(broker_loggers))
-    if topic is not None:
-        if not topic:
-            raise click.UsageError("--topic needs a name")
-        return ConfigResource(TOPIC, topic)
-    return ConfigResource(BROKER, "" if broker is None else str(broker))
+    try:
+        run_client(work())
+    except BadChange as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"Completed updating {named(entity)}.")
 
 
 def _warnings(resource: ConfigResource, changes: Iterable[ConfigOperation]) -> list[str]:

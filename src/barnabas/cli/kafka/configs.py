@@ -1,4 +1,4 @@
-"""`kafka-configs.sh`, for topics, brokers, the loggers of brokers, and users."""
+"""`kafka-configs.sh`, for topics, brokers, the loggers of brokers, and quotas of clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from barnabas.cli.configs.changes import BadChange, operations
 from barnabas.cli.configs.text import KINDS, describe_configs_text, shown_entries
-from barnabas.cli.kafka import user_configs
+from barnabas.cli.kafka import client_configs
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
@@ -43,15 +43,8 @@ from barnabas.errors import KafkaError
 _TYPES: Final = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER}
 _SHORT: Final = {"topic": "topics", "broker": "brokers", "broker-logger": "broker-loggers"}
 _MISSING: Final = {
-    "clients": "quotas",
-    "ips": "quotas",
     "client-metrics": "subscriptions to clients' metrics",
     "groups": "configs of groups",
-    "client": "quotas",
-    "ip": "quotas",
-    "client-defaults": "quotas",
-    "user-defaults": "quotas",
-    "ip-defaults": "quotas",
     "group": "configs of groups",
 }
 """What Kafka configures and this tool does not."""
@@ -139,8 +132,8 @@ def explain(given: Given) -> list[Line]:
     """Our commands for the line."""
     action = _check(given)
     no_client_configs(given)
-    if user_configs.is_about_users(given):
-        return user_configs.explain(given, action)
+    if client_configs.is_about_clients(given):
+        return client_configs.explain(given, action)
     kind, names = _resources(given)
     if names is None:
         raise NotCovered(
@@ -168,9 +161,9 @@ def run(given: Given) -> int:
     """Do it, with Kafka's lines."""
     action = _check(given)
     try:
-        if user_configs.is_about_users(given):
-            of_users = user_configs.describe if action == "describe" else user_configs.alter
-            run_client(of_users(given))
+        if client_configs.is_about_clients(given):
+            of_clients = client_configs.describe if action == "describe" else client_configs.alter
+            run_client(of_clients(given))
         else:
             run_client((_describe if action == "describe" else _alter)(given, *_resources(given)))
     except KafkaError as error:

@@ -59,6 +59,10 @@ class Given:
         """Every value of an option that may be repeated."""
         return [value for each, value in self._found if each == name and value is not None]
 
+    def in_order(self, *names: str) -> list[str | None]:
+        """The values of these options in the order in which they are given; None for a flag."""
+        return [value for each, value in self._found if each in names]
+
     def text(self, name: str) -> str | None:
         """The value of an option; None if it is not given, or given without one.
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from barnabas.disk_sync import sync_descriptor
 from barnabas.errors import BarnabasError
 
 _FILE_NAME = "profiles.json"
@@ -91,7 +92,7 @@ def write_profiles(profiles: Profiles) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(json.dumps(stored, indent=2) + "\n")
             file.flush()
-            os.fsync(file.fileno())
+            sync_descriptor(file.fileno())
         Path(written).replace(path)
     except BaseException:
         Path(written).unlink()

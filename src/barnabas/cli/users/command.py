@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sys
 from collections.abc import Mapping
@@ -45,9 +46,20 @@ _iterations = click.option(
 _password_stdin = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input, not a new one."
 )
+
+
+def _writable(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
+    """The file, once it is likely that it can be written: what the brokers have of a password
+    cannot be shown."""
+    if file is not None and not os.access(file.parent, os.W_OK | os.X_OK):
+        raise click.BadParameter(f"directory {file.parent} is missing or not writable")
+    return file
+
+
 _file = click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=_writable,
     metavar="FILE",
     help="Write how the user connects to this file, instead of printing the password.",
 )
@@ -55,6 +67,10 @@ _file = click.option(
 
 class UserExists(BarnabasError):
     """A user that was to be added has a password already."""
+
+
+class PasswordLost(BarnabasError):
+    """A new password is in force, and its file could not be written."""
 
 
 @click.group()
@@ -228,7 +244,13 @@ def _hand_over(
         ),
     }
     lines = (f"{name}={_escaped(value)}\n" for name, value in settings.items())
-    write_secret(file, "".join(lines).encode())
+    try:
+        write_secret(file, "".join(lines).encode())
+    except OSError as error:
+        raise PasswordLost(
+            f"{done}, but {file} cannot be written: {error.strerror}; `barnabas users rotate "
+            f"{wanted.user}` makes another password"
+        ) from error
     click.echo(f"{done}; {file} has what a client needs.")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from barnabas.client.admin.admin_calls import AdminCalls
 from barnabas.client.errors import check
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
 )
 
-_EXACT, _DEFAULT = 0, 1
+_EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Pairs of a type (`user`, `client-id`, `ip`) and a name; None: all without an entry of their
@@ -31,12 +31,17 @@ class QuotaAdmin(AdminCalls):
     """Reads and changes quotas."""
 
     async def describe_client_quotas(
-        self, entity: Mapping[str, str | None] | None = None, *, is_strict: bool = False
+        self,
+        entity: Mapping[str, str | None] | None = None,
+        *,
+        types: Collection[str] = (),
+        is_strict: bool = False,
     ) -> dict[QuotaEntity, dict[str, float]]:
         """The quotas that are set, by their entities.
 
         `entity`: names by type (`user`, `client-id`, `ip`; None: the default) that must be in it;
-        `is_strict`: and no other. Raises InvalidRequest.
+        `types`: those that must be in it by any name; `is_strict`: and no other. Raises
+        InvalidRequest.
 
             await admin.describe_client_quotas({"user": "alice"})
         """
@@ -46,7 +51,8 @@ class QuotaAdmin(AdminCalls):
                     entity_type=kind, match_type=_DEFAULT if name is None else _EXACT, match=name
                 )
                 for kind, name in (entity or {}).items()
-            ],
+            ]
+            + [ComponentData(entity_type=kind, match_type=_ANY, match=None) for kind in types],
             strict=is_strict,
         )
 

@@ -1,6 +1,6 @@
 """Delegation tokens: a part of `Admin` (KIP-48).
 
-A token's HMAC is a password for SCRAM, its id the user: whoever has both is its owner until it
+A token's HMAC is a password for SCRAM, its id the user: a client with both is its owner until it
 expires (`tokenauth=true` in `sasl.jaas.config`).
 """
 

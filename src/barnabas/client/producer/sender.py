@@ -35,6 +35,8 @@ from barnabas.errors import (
     DuplicateSequenceNumber,
     KafkaError,
     NetworkException,
+    NotLeaderOrFollower,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from barnabas.protocol.api import INIT_PRODUCER_ID, PRODUCE
@@ -60,6 +62,7 @@ _log = logging.getLogger(__name__)
 _LOWEST_PRODUCE = 3  # lower versions have other record formats
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
+_STALE_METADATA = (NotLeaderOrFollower, UnknownTopicOrPartition)
 
 Flight = list[ProducerBatch]
 
@@ -325,6 +328,10 @@ class Sender:
 
     def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
         """Log why these batches are retried."""
+        if isinstance(error, _STALE_METADATA):
+            # A broker is a moment behind after a topic is created or a leader moves; the second
+            # time it is trouble.
+            again = [batch for batch in again if batch.attempts > 1]
         names = [batch.topic_partition for batch in again]
         fresh = [name for name in names if self._trouble.is_news(name, type(error), now_ms)]
         if fresh:

@@ -78,7 +78,7 @@ class SecurityConfig(NamedTuple):
             if name.startswith("sasl_") and not is_tuning and value != self._field_defaults[name]:
                 raise ConfigError(
                     f"{name.replace('_', '.')} is set, and security.protocol is "
-                    f"{self.security_protocol}: nobody logs in; set it to SASL_SSL or "
+                    f"{self.security_protocol}, which has no log-in; set it to SASL_SSL or "
                     "SASL_PLAINTEXT, or remove the option"
                 )
         return self

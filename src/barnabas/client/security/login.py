@@ -79,7 +79,7 @@ async def log_in(broker: object, config: SecurityConfig, authenticate: int, ask:
     assert isinstance(hello, SaslHandshakeResponse)
     if hello.error_code == IllegalSaslState.code:
         raise IllegalSaslState(
-            f"{broker}: nobody logs in at this port of the broker: set security.protocol to "
+            f"{broker}: clients do not log in at this port of the broker: set security.protocol to "
             "PLAINTEXT or SSL, or use the port of a SASL listener"
         )
     if hello.error_code == UnsupportedSaslMechanism.code:
@@ -151,7 +151,7 @@ def _module(config: SecurityConfig) -> LoginModule | None:
 def _token_provider(config: SecurityConfig) -> Callable[[], Any]:
     module = _module(config)
     if module is not None and any(name.startswith("unsecuredLogin") for name in module.options):
-        raise ConfigError(f"{_JAAS}: tokens that nobody has signed are not supported")
+        raise ConfigError(f"{_JAAS}: unsigned tokens are not supported")
     given = config.sasl_oauth_token_provider
     if config.sasl_oauthbearer_token_endpoint_url:
         if given is not None:

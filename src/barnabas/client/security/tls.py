@@ -33,7 +33,7 @@ class ClientTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """Made anew if a file has changed; what cannot be used is logged, and the old one stays."""
+        """Made again if a file has changed; if that fails it is logged, and the old one stays."""
         stamps = stamps_of(self._settings.files)
         if stamps != self._seen:
             self._seen = stamps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
@@ -18,6 +18,7 @@ from barnabas.client.admin.admin import (
 from barnabas.client.admin.admin_arguments import ConfigOperations, Names
 from barnabas.client.admin.group_admin import GroupDescription, GroupListing
 from barnabas.client.admin.partition_admin import Reassignment
+from barnabas.client.admin.quota_admin import QuotaEntity
 from barnabas.client.admin.replica_admin import ReplicaEnd
 from barnabas.client.admin.scram_admin import ScramAlteration
 from barnabas.client.admin.token_admin import DelegationToken
@@ -225,6 +226,30 @@ class SyncAdmin(BlockingClient[Admin]):
 
     def delete_acls(self, filters: AclFilter | Iterable[AclFilter]) -> list[AclBinding]:
         return self._thread.run(self._client.delete_acls(filters))
+
+    # ---- quotas ----
+
+    def describe_client_quotas(
+        self,
+        entity: Mapping[str, str | None] | None = None,
+        *,
+        types: Collection[str] = (),
+        is_strict: bool = False,
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        return self._thread.run(
+            self._client.describe_client_quotas(entity, types=types, is_strict=is_strict)
+        )
+
+    def alter_client_quotas(
+        self,
+        entity: Mapping[str, str | None],
+        quotas: Mapping[str, float | None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        self._thread.run(
+            self._client.alter_client_quotas(entity, quotas, validate_only=validate_only)
+        )
 
     # ---- credentials ----
 

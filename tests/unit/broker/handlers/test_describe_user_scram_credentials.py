@@ -66,3 +66,14 @@ def test_se_3_only_who_may_describe_the_cluster_is_answered(client: RawClient, d
     wanted = DescribeUserScramCredentialsRequest(users=None)
     answer = client.call(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, wanted)
     assert (answer.error_code, answer.results) == (ClusterAuthorizationFailed.code, [])
+
+
+def test_se_4_the_error_is_repeated_for_each_user_that_is_named(
+    client: RawClient, deny: Any
+) -> None:
+    deny("kafka-cluster")
+    wanted = DescribeUserScramCredentialsRequest(users=[UserName(name="a"), UserName(name="b")])
+    answer = client.call(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, wanted)
+    assert [(each.user, each.error_code) for each in answer.results] == [
+        ("", ClusterAuthorizationFailed.code)
+    ] * 2

@@ -6,14 +6,23 @@ One such batch, appended as it is, stops every reader of its partition.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barnabas import Broker
-from barnabas.errors import CorruptMessage, InvalidRecord, InvalidTimestamp
+from barnabas.broker.partitions.batch_conversion import BatchConverter
+from barnabas.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidRequiredAcks,
+    InvalidTimestamp,
+    TopicAuthorizationFailed,
+)
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.records.batch import BatchHeader, iterate_batches
@@ -140,3 +149,29 @@ def test_any_lie_is_refused_or_does_no_harm(
     newest = max(each.timestamp for each in found)
     ahead_ms = int(time.time() * 1000) + AHEAD_MS
     assert newest <= headers[0].max_timestamp <= max(newest, ahead_ms) or newest < T0 - HOUR_MS
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_se_4_the_batches_of_a_client_that_may_not_write_are_not_unpacked(
+    client: RawClient,
+    topic: str,
+    codec: int,
+    deny: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor converted: the refusal costs no work. The error is that of the missing right."""
+    prepared = []
+    prepare = BatchConverter.prepared
+
+    def counted(*arguments: Any, **settings: Any) -> object:
+        prepared.append(arguments)
+        return prepare(*arguments, **settings)
+
+    monkeypatch.setattr(BatchConverter, "prepared", counted)
+    doubtful = of_count(batch(5, codec=codec), 4)
+    assert produce(client, topic, doubtful).error_code == InvalidRecord.code
+    assert len(prepared) == 1
+    deny(topic)
+    for acks, error in ((-1, TopicAuthorizationFailed), (7, InvalidRequiredAcks)):
+        assert produce(client, topic, doubtful, acks=acks).error_code == error.code
+    assert len(prepared) == 1

@@ -1,4 +1,4 @@
-"""SaslAuthenticate where nobody logs in, in Kafka's words."""
+"""SaslAuthenticate where no log-in is due, in Kafka's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SaslHandshake where nobody logs in: an error and no mechanism, as in Kafka."""
+"""SaslHandshake where no log-in is due: an error and no mechanism, as in Kafka."""
 
 from __future__ import annotations
 

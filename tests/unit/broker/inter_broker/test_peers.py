@@ -97,7 +97,7 @@ def test_se_2_a_broker_is_a_client_by_its_listeners_settings(tmp_path: Path) -> 
     async def scene() -> None:
         async with running(settings) as server:
             assert await reached(server, peers_of(settings), "broker") == "BROKERS"
-            with pytest.raises(ConnectionLost, match="issued by nobody who is trusted here"):
+            with pytest.raises(ConnectionLost, match="not issued by an authority"):
                 await reached(server, peers_of(config(tmp_path, **wrong)), "broker")
 
     asyncio.run(asyncio.wait_for(scene(), PATIENCE_S))

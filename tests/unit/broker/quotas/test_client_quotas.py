@@ -6,6 +6,8 @@ wait for minutes, and what must not is answered.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from barnabas import Broker
@@ -24,11 +26,13 @@ from barnabas.protocol.messages.create_partitions import (
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.produces import fill, produce_request
-from tests.kit.broker.quota_calls import Parts, set_quotas
+from tests.kit.broker.quota_calls import RAW, Parts, set_quotas
+from tests.kit.broker.tls_broker import TlsRawClient, python_context, secured, tls_address
 from tests.kit.broker.topics import create
+from tests.kit.certificates import Authority
 from tests.kit.raw_client import RawClient, batch
 
 A_MINUTE_MS = 60_000
@@ -103,6 +107,35 @@ def test_se_5_partitions_are_created_and_deleted_within_the_quota() -> None:
         deletion = DeleteTopicsRequest(topic_names=["a"], timeout_ms=60_000)
         (deleted,) = client.call(DELETE_TOPICS, 5, deletion).responses
         assert (grown.error_code, deleted.error_code) == (0, 0)
+
+
+def test_se_5_topics_created_on_first_use_count_and_are_not_refused() -> None:
+    """TP-6: what the client creates next has to wait."""
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        set_quotas(client, RAW, controller_mutation_rate=0.01)
+        for name in ("a", "b"):
+            request = MetadataRequest(
+                topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True
+            )
+            found = client.call(METADATA, 9, request)
+            assert (found.throttle_time_ms, found.topics[0].error_code) == (0, 0)
+        wanted = CreatableTopic(name="c", num_partitions=1, replication_factor=1)
+        created = client.call(CREATE_TOPICS, 6, CreateTopicsRequest(topics=[wanted]))
+        assert created.topics[0].error_code == ThrottlingQuotaExceeded.code
+
+
+def test_se_5_a_connection_with_tls_is_muted_as_well(tmp_path: Path) -> None:
+    files = Authority.make(tmp_path / "ca").server()
+    with Broker(config=secured(files)) as broker:
+        client = TlsRawClient(tls_address(broker), python_context(files, has_certificate=False))
+        with client:
+            create(client, "t", 1)
+            set_quotas(client, RAW, producer_byte_rate=100.0)
+            assert send_too_much(client, "t") > A_MINUTE_MS
+            client.send(METADATA, 9, MetadataRequest(topics=[]))
+            client.socket.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                client.receive(METADATA, 9)
 
 
 def test_se_5_a_quota_that_is_removed_is_not_obeyed_any_more() -> None:

@@ -114,7 +114,7 @@ def test_the_rewritten_line_is_one_that_runs(capsys: pytest.CaptureFixture[str])
         ("zookeeper-shell.sh localhost:2181", "no interactive shell"),
         ("zookeeper-shell.sh localhost:2181 create /x y", "only get and ls are here"),
         ("kafka-cluster.sh unregister --bootstrap-server b:1 --id 1", "does not support"),
-        ("kafka-configs.sh --describe --entity-type clients --bootstrap-server b:1", "quotas"),
+        ("kafka-configs.sh --describe --client-metrics m --bootstrap-server b:1", "metrics"),
         ("kafka-topics.sh --list", "--bootstrap-server must be specified"),
         ("kafka-topics.sh --list --create --bootstrap-server b:1", "exactly one action"),
         ("kafka-topics.sh --list --bootstrap-server b:1 extra", "extra: belongs to no option"),

@@ -1,0 +1,98 @@
+"""Quotas of users, client ids and addresses, and credentials of users: shown and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.cli.configs.changes import BadChange, parse_names, parse_pairs
+from barnabas.cli.configs.quotas import Alteration, alteration, names_for
+from barnabas.cli.configs.users import described_users, scram_alterations
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.quota_admin import QuotaEntity
+from barnabas.client.admin.scram_admin import SCRAM_MECHANISMS, ScramAlteration
+
+Entity = Mapping[str, str | None]
+"""Names by type (`user`, `client-id`, `ip`); None: the default."""
+
+
+class Described(NamedTuple):
+    """What is set."""
+
+    quotas: dict[QuotaEntity, dict[str, float]]
+    iterations: dict[str, dict[str, int]]
+    """Of the hash of passwords, by user and mechanism."""
+
+
+class Change(NamedTuple):
+    """Either quotas or credentials."""
+
+    entity: Entity
+    quotas: Alteration
+    credentials: list[ScramAlteration]
+
+
+async def described(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
+    """What is set for an entity, and for all those that have an entry of each of `types` as well.
+
+    Credentials belong to users alone, by a name or all of them.
+    """
+    types = list(types)
+    quotas = await admin.describe_client_quotas(entity, types=types, is_strict=True)
+    iterations: dict[str, dict[str, int]] = {}
+    if types == ["user"] and not entity:
+        iterations = await described_users(admin, None)
+    elif not types and list(entity) == ["user"]:
+        name = entity["user"]
+        iterations = {} if name is None else await described_users(admin, [name])
+    return Described(quotas, iterations)
+
+
+def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Change:
+    """What is to be changed. Raises BadChange, and never shows what may be a password."""
+    add, delete = list(add), list(delete)
+    if _names_credentials(add, delete):
+        user = entity.get("user")
+        if user is None or len(entity) > 1:
+            raise BadChange("SCRAM credentials are of one user: name it by --user alone")
+        return Change(entity, {}, scram_alterations(user, add, delete))
+    try:
+        return Change(entity, alteration(entity, add, delete), [])
+    except BadChange:
+        if list(entity) != ["user"] or entity["user"] is None:
+            raise
+    # It may be a password in an unusual form.
+    raise BadChange(
+        f"--add and --delete take quotas of a user ({', '.join(names_for(entity))}, each a number) "
+        f"or SCRAM credentials ({' and '.join(SCRAM_MECHANISMS)}), such as "
+        "producer_byte_rate=1048576 or SCRAM-SHA-256=[iterations=8192,password=...]"
+    )
+
+
+def _names_credentials(add: Iterable[str], delete: Iterable[str]) -> bool:
+    try:
+        names = [*parse_pairs(add, "--add"), *parse_names(delete, "--delete")]
+    except BadChange:
+        return any(name in text for text in add for name in SCRAM_MECHANISMS)
+    return any(name in SCRAM_MECHANISMS for name in names)
+
+
+async def apply(admin: Admin, change: Change) -> None:
+    """Make a change. Raises BadChange for a quota that was to be removed and is not set."""
+    if change.credentials:
+        await admin.alter_user_scram_credentials(change.credentials)
+        return
+    removed = {name for name, value in change.quotas.items() if value is None}
+    if removed:
+        found = await admin.describe_client_quotas(change.entity, is_strict=True)
+        unset = removed.difference(*found.values())
+        if unset:
+            raise BadChange(f"Invalid config(s): {','.join(sorted(unset))}: not set")
+    await admin.alter_client_quotas(change.entity, change.quotas)
+
+
+def named(entity: Entity) -> str:
+    """Kafka's words for what was changed: of two parts they name the first."""
+    kind, name = next(iter(entity.items()))
+    word = "client" if kind == "client-id" else kind
+    return f"config for {word} {name}" if name else f"default config for {word}s in the cluster"

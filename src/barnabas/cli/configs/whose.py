@@ -1,0 +1,125 @@
+"""The options that say whose configs are meant: a topic's, a broker's, a client's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from barnabas.cli.completion import topic_names
+from barnabas.client.admin.configs import BROKER, BROKER_LOGGER, TOPIC, ConfigResource
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--topic", metavar="NAME", shell_complete=topic_names, help="The configs of this topic."
+    ),
+    click.option(
+        "--broker", type=click.IntRange(0), metavar="ID", help="The configs of this broker."
+    ),
+    click.option(
+        "--broker-defaults",
+        is_flag=True,
+        help="The defaults for brokers without a value of their own.",
+    ),
+    click.option(
+        "--broker-loggers",
+        type=click.IntRange(0),
+        metavar="ID",
+        help="The log levels of this broker, until it stops.",
+    ),
+    click.option(
+        "--user",
+        metavar="NAME",
+        help="The quotas of this user, and its SCRAM credentials, which are no secrets.",
+    ),
+    click.option("--user-defaults", is_flag=True, help="The quotas of each user without its own."),
+    click.option(
+        "--client", metavar="ID", help="The quotas of this client id, or of a user's with it."
+    ),
+    click.option(
+        "--client-defaults", is_flag=True, help="The quotas of each client id without its own."
+    ),
+    click.option("--ip", metavar="ADDRESS", help="The connection rate of this address."),
+    click.option(
+        "--ip-defaults", is_flag=True, help="The connection rate of each address without its own."
+    ),
+)
+
+
+class Whose(NamedTuple):
+    """The values of these options."""
+
+    topic: str | None
+    broker: int | None
+    broker_defaults: bool
+    broker_loggers: int | None
+    user: str | None
+    user_defaults: bool
+    client: str | None
+    client_defaults: bool
+    ip: str | None
+    ip_defaults: bool
+
+    def resource(self) -> ConfigResource:
+        """The topic, broker or loggers. Raises UsageError."""
+        given = [
+            each for each in (self.topic, self.broker, self.broker_loggers) if each is not None
+        ]
+        if len(given) + self.broker_defaults != 1 or self._entity():
+            raise click.UsageError(
+                "choose one of --topic, --broker, --broker-defaults, --broker-loggers, --user, "
+                "--client and --ip"
+            )
+        if self.broker_loggers is not None:
+            return ConfigResource(BROKER_LOGGER, str(self.broker_loggers))
+        if self.topic is not None:
+            if not self.topic:
+                raise click.UsageError("--topic needs a name")
+            return ConfigResource(TOPIC, self.topic)
+        return ConfigResource(BROKER, "" if self.broker is None else str(self.broker))
+
+    def entity(self) -> dict[str, str | None]:
+        """Whose quotas are meant: names by type (`user`, `client-id`, `ip`), None for the default;
+        empty if none are. Raises UsageError."""
+        found = self._entity()
+        if not found:
+            return {}
+        others = (self.topic, self.broker, self.broker_loggers, self.broker_defaults or None)
+        if any(each is not None for each in others):
+            raise click.UsageError("quotas are of --user, --client or --ip, and of nothing else")
+        if "ip" in found and len(found) > 1:
+            raise click.UsageError("--ip stands alone: its rate is one of connections")
+        return found
+
+    def _entity(self) -> dict[str, str | None]:
+        found: dict[str, str | None] = {}
+        for kind, option, name, is_default in (
+            ("user", "--user", self.user, self.user_defaults),
+            ("client-id", "--client", self.client, self.client_defaults),
+            ("ip", "--ip", self.ip, self.ip_defaults),
+        ):
+            if name is not None and is_default:
+                raise click.UsageError(f"{option} and {option}-defaults: choose one")
+            if name == "":
+                raise click.UsageError(
+                    f"{option} needs a name; {option}-defaults is for all others"
+                )
+            if name is not None or is_default:
+                found[kind] = name
+        return found
+
+
+def whose(command: F) -> F:
+    """Gives a command the options, as the argument `whose`."""
+
+    @wraps(command)
+    def collected(**options: Any) -> Any:
+        return command(whose=Whose(*map(options.pop, Whose._fields)), **options)
+
+    for option in reversed(_OPTIONS):
+        collected = option(collected)
+    return collected  # type: ignore[return-value]  # called by click alone, by names

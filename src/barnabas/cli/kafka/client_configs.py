@@ -1,0 +1,124 @@
+"""`kafka-configs.sh` for users, client ids and addresses: quotas, and the credentials of users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import click
+
+from barnabas.cli.configs.changes import BadChange
+from barnabas.cli.configs.clients import Change, apply, change_of, described, named
+from barnabas.cli.configs.quotas import quota_line
+from barnabas.cli.configs.users import describe_user_text
+from barnabas.cli.kafka.options import BadCommandLine, Given
+from barnabas.cli.kafka.tool import Line, NotCovered, admin_of, at_servers
+from barnabas.cli.kafka.tool import named as repeated
+
+_TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
+_SHORT: Final = {"client": "clients", "user": "users", "ip": "ips"}  # in Kafka's order
+_OWN: Final = {"user": "user", "client-id": "client", "ip": "ip"}
+"""The options of our command."""
+
+
+class _Whose(NamedTuple):
+    """Whose quotas a line is about."""
+
+    entity: dict[str, str | None]
+    types: list[str]
+    """Further types, of any name."""
+
+
+def is_about_clients(given: Given) -> bool:
+    """Whether the line is about users, client ids or addresses."""
+    short = [*_SHORT, *(f"{name}-defaults" for name in _SHORT)]
+    return not _TYPES.keys().isdisjoint(given.texts("entity-type")) or any(
+        name in given for name in short
+    )
+
+
+def explain(given: Given, action: str) -> list[Line]:
+    """Our command for the line."""
+    entity, types = _whose(given)
+    if types:
+        if action == "describe" and not entity:
+            return [["configs", "describe", "--quotas", *at_servers(given)]]
+        raise NotCovered("our command shows one at a time, or all quotas: add its name")
+    if action == "alter":
+        _change(given, entity)
+    options = repeated(given, "add-config", "add") + repeated(given, "delete-config", "delete")
+    whose: Line = []
+    for kind, name in entity.items():
+        whose += [f"--{_OWN[kind]}-defaults"] if name is None else [f"--{_OWN[kind]}", name]
+    return [["configs", action, *whose, *options, *at_servers(given)]]
+
+
+async def describe(given: Given) -> None:
+    """Print what Kafka prints."""
+    entity, types = _whose(given)
+    async with admin_of(given) as admin:
+        quotas, users = await described(admin, entity, types)
+    for each, values in quotas.items():
+        click.echo(quota_line(each, values))
+    for user, iterations in users.items():
+        click.echo(describe_user_text(user, iterations))
+
+
+async def alter(given: Given) -> None:
+    """Change quotas or credentials, with Kafka's line."""
+    entity, types = _whose(given)
+    if not entity:
+        raise BadCommandLine(
+            "an entity-name or default entity must be specified with --alter of users, clients, "
+            "brokers or ips"
+        )
+    if types:
+        raise BadCommandLine("An entity name must be specified for every entity type")
+    change = _change(given, entity)
+    async with admin_of(given) as admin:
+        try:
+            await apply(admin, change)
+        except BadChange as error:
+            raise BadCommandLine(str(error)) from error
+    click.echo(f"Completed updating {named(entity)}.")
+
+
+def _change(given: Given, entity: dict[str, str | None]) -> Change:
+    if "add-config-file" in given:
+        raise NotCovered("--add-config-file: give quotas and credentials by --add-config")
+    try:
+        return change_of(entity, given.texts("add-config"), given.texts("delete-config"))
+    except BadChange as error:
+        raise BadCommandLine(str(error)) from error
+
+
+def _whose(given: Given) -> _Whose:
+    """The names by type; a type may lack one. Raises BadCommandLine."""
+    types = given.texts("entity-type")
+    short = [name for name in _SHORT if name in given]
+    defaults = [name for name in _SHORT if f"{name}-defaults" in given]
+    if types and (short or defaults):
+        raise BadCommandLine(
+            "--entity-{type,name,default} should not be used in conjunction with specific entity "
+            "flags"
+        )
+    names: list[str | None] = list(given.in_order("entity-name", "entity-default"))
+    types += [_SHORT[name] for name in (*short, *defaults)]
+    names += [given.text(name) for name in short] + [None] * len(defaults)
+    _check_types(types)
+    if len(names) > len(types):
+        raise BadCommandLine("More entity names specified than entity types")
+    kinds = [_TYPES[each] for each in types]
+    entity = dict(zip(kinds, names, strict=False))
+    if "" in entity.values():
+        raise BadCommandLine("--entity-name needs a name; --entity-default is for all others")
+    return _Whose(entity, kinds[len(names) :])
+
+
+def _check_types(types: Iterable[str]) -> None:
+    types = list(types)
+    twice = [each for each in dict.fromkeys(types) if types.count(each) > 1]
+    if twice:
+        raise BadCommandLine(f"Duplicate entity type(s) specified: {','.join(twice)}")
+    if len(types) > 1 and set(types) != {"users", "clients"}:
+        raise BadCommandLine("Only 'users' and 'clients' entity types may be specified together")

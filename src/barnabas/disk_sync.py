@@ -1,0 +1,26 @@
+"""Forcing what was written to a file, or the names in a directory, onto the disk itself."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+_UNSUPPORTED = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY, errno.ENOTCONN})
+
+
+def sync_descriptor(descriptor: int) -> None:
+    """Make it survive a power cut. Releases the GIL. Raises OSError.
+
+    On macOS fsync leaves the bytes in the drive's own cache; F_FULLFSYNC does not, and Java uses
+    it, too. Where a file system lacks it (some of a network do) fsync is all there is.
+    """
+    full_sync = getattr(fcntl, "F_FULLFSYNC", None)
+    if full_sync is not None:
+        try:
+            fcntl.fcntl(descriptor, full_sync)
+            return
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+    os.fsync(descriptor)

@@ -123,6 +123,7 @@ def test_se_6_a_jaas_line_changes_while_the_broker_runs(
         assert all(each.value is None for each in entry.synonyms)
     with running(tmp_path) as one:
         assert one.lets_in("alice", NEW) and not one.lets_in("first", "planted-first")
+        assert one.broker.server.node.config.int("log.retention.ms") == 8888888
     everything = caplog.text + "".join(capfd.readouterr()) + str(stored_in(tmp_path))
     assert "planted" not in everything.replace(str(tmp_path), "")
 

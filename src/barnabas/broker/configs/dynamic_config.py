@@ -179,7 +179,10 @@ class DynamicConfig:
         now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
             self._seen_at_ms[name] = now_ms
+        before = self._config.value
         await self._take_up_brokers()
+        if self._config.value is before and (before.per_broker or before.cluster_wide):
+            self.put_in_force(before)  # known since the listeners were made, but not to all
         keepers = chain.from_iterable(self._followed.values())
         for configs in {id(each): each for each in keepers}.values():
             await configs.load()

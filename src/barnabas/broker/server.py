@@ -202,7 +202,8 @@ class Server:
 
         parts = self.parts
         fetchers = None if parts.partitions.others is None else parts.partitions.others.fetchers
-        return page(parts.network.node, parts.partitions.proposals, fetchers)
+        ip_quotas = parts.network.connections.ip_quotas
+        return page(parts.network.node, parts.partitions.proposals, fetchers, ip_quotas)
 
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.protocol.api import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
+from barnabas.protocol.api import (
+    ALTER_CLIENT_QUOTAS,
+    CREATE_TOPICS,
+    DESCRIBE_CLIENT_QUOTAS,
+    METADATA,
+)
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlteredEntryData,
@@ -12,10 +17,20 @@ from barnabas.protocol.messages.alter_client_quotas import (
     EntryData,
     OpData,
 )
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
 )
 from tests.kit.raw_client import RawClient
 
@@ -80,3 +95,20 @@ def quotas_found(answer: DescribeClientQuotasResponse) -> dict[str, dict[str, fl
         ): {each.key: each.value for each in entry.values}
         for entry in answer.entries
     }
+
+
+def mentioned(client: RawClient, *names: str) -> MetadataResponse:
+    """The answer to a request for metadata that has these topics created."""
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    answer = client.call(METADATA, 9, MetadataRequest(topics=topics))
+    assert isinstance(answer, MetadataResponse)
+    return answer
+
+
+def created_strictly(client: RawClient, name: str) -> CreateTopicsResponse:
+    """The answer of the first version that knows THROTTLING_QUOTA_EXCEEDED."""
+    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=60_000)
+    answer = client.call(CREATE_TOPICS, 6, request)
+    assert isinstance(answer, CreateTopicsResponse)
+    return answer

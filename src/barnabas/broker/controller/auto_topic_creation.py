@@ -1,8 +1,8 @@
 """Automatic topic creation: what a client asks for and does not exist yet (TP-6).
 
 By `auto.create.topics.enable`, with `num.partitions` and `default.replication.factor`. All missing
-topics of a request are created together. Internal topics are made by their coordinators instead:
-see `broker.coordination.internal_topics`.
+topics of a request are created together, and counted to the client's quota of changes. Internal
+topics are made by their coordinators instead: see `broker.coordination.internal_topics`.
 """
 
 from __future__ import annotations
@@ -60,17 +60,18 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     new = [NewTopic(name, partitions, replication_factor) for name in allowed]
     try:
         outcomes = await within(_CREATION_MS, context.node.controller.auto_create_topics(new))
-    except (RequestTimedOut, NotController):
+    except NotController:
+        return failures | dict.fromkeys(allowed, LeaderNotAvailable())
+    except RequestTimedOut:
         outcomes = [LeaderNotAvailable()] * len(new)
-    quota = mutation_quota(context, strict_from=None)
+    quota = mutation_quota(context)
     for topic, outcome in zip(new, outcomes, strict=True):
-        if not isinstance(outcome, KafkaError):
-            # The answer throttles no client, as in Kafka: what the client creates next has to wait.
-            quota.take(len(outcome.partitions))
-        elif isinstance(outcome, TopicAlreadyExists):
+        if not isinstance(outcome, KafkaError) or isinstance(outcome, LeaderNotAvailable):
+            quota.take(topic.partitions)
+        if isinstance(outcome, TopicAlreadyExists):
             # Another client's request came first: the topic has a leader now, or will have soon.
             failures[topic.name] = LeaderNotAvailable()
-        else:
+        elif isinstance(outcome, KafkaError):
             failures[topic.name] = outcome
     return failures
 

@@ -47,16 +47,19 @@ class InternalTopics:
         self._making: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, str] = {}  # why, as it was said last: clients ask every second
 
-    async def make(self, name: str, config: BrokerConfig) -> None:
-        """Return when the topic is there; raises CoordinatorNotAvailable, saying why it is not."""
+    async def make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
+        """Return when the topic is there; raises CoordinatorNotAvailable, saying why it is not.
+
+        `charge` is called with its partitions if this call has it made.
+        """
         task = self._making.get(name)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._make(name, config))
+            task = asyncio.get_running_loop().create_task(self._make(name, config, charge))
             self._making[name] = task
             task.add_done_callback(lambda _: self._making.pop(name, None))
         await asyncio.shield(task)
 
-    async def _make(self, name: str, config: BrokerConfig) -> None:
+    async def _make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
@@ -69,6 +72,7 @@ class InternalTopics:
             return
         if isinstance(outcome, KafkaError):
             raise self._refusal(name, _reason(name, config, outcome)) from outcome
+        charge(topic.partitions)
         self._refused.pop(name, None)
         _log.info("created %s with %d partitions", name, topic.partitions)
 

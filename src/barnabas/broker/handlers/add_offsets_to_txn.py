@@ -8,6 +8,7 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.quotas.mutation_quota import mutation_quota
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.transaction_answers import add_offsets_failed
 from barnabas.errors import (
@@ -42,7 +43,7 @@ async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnReques
     """The producer looks for the group's coordinator later, so the topic may not exist yet."""
     node = context.node
     try:
-        await node.internal_topics.make(GROUP_TOPIC, node.config)
+        await node.internal_topics.make(GROUP_TOPIC, node.config, mutation_quota(context).take)
         outcome = _ask(context, request)
     except KafkaError as error:
         return add_offsets_failed(error, context.version)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.quotas.mutation_quota import mutation_quota
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.state_partition import partition_of
@@ -51,7 +52,8 @@ async def _create_topic_and_answer(
     reason = ""
     try:
         if topic not in node.image.topics:
-            await within(_CREATION_MS, node.internal_topics.make(topic, node.config))
+            charge = mutation_quota(context).take
+            await within(_CREATION_MS, node.internal_topics.make(topic, node.config, charge))
     except KafkaError as error:
         reason = str(error)
     answer = sliced(_answer(context, request, reason))

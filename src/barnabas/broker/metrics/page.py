@@ -11,15 +11,16 @@ rate; the MBean's name stands in the help.
         kafka_server_replicamanager_isrshrinks_total
 
 Gauges are computed here, by one walk over the hosted replicas; only events are counted where they
-happen. Every broker has all metrics: those of the controller are 0 elsewhere, as in Kafka.
+happen. Every broker has all metrics: those of the controller are 0 elsewhere, as in Kafka. Those of
+quotas are there once there is a quota: see `quota_families`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from barnabas.broker.metrics.quota_families import quota_families
 from barnabas.controller.counts import Counts
 from barnabas.errors import NotController
 from barnabas.metrics import Counter, Family, Sample, text
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.quotas.ip_quotas import IpQuotas
     from barnabas.broker.replication.fetchers import Fetchers
 
 _REPLICAS = "kafka.server:type=ReplicaManager,name="
@@ -40,9 +42,20 @@ _FETCHERS = "kafka.server:type=FetcherLagMetrics,name="
 _NOT_IN_OFFICE = Counts(0, 0, 0, 0)
 
 
-def page(node: Node, proposals: AlterPartitionQueue, fetchers: Fetchers | None) -> bytes:
+def page(
+    node: Node,
+    proposals: AlterPartitionQueue,
+    fetchers: Fetchers | None,
+    ip_quotas: IpQuotas | None = None,
+) -> bytes:
     """All metrics of a broker, at this moment; `fetchers` is None on a broker without peers."""
-    return text(_families(node, proposals, fetchers)).encode()
+    families = _families(node, proposals, fetchers)
+    if ip_quotas is not None and (node.quotas.is_active or ip_quotas.is_active):
+        from barnabas.broker.metrics.quota_families import quota_families  # few brokers need it
+
+        of_quotas = quota_families(node.quotas, ip_quotas, node.clock.monotonic_ms())
+        families = chain(families, of_quotas)
+    return text(families).encode()
 
 
 def _families(
@@ -51,7 +64,6 @@ def _families(
     yield from _of_replicas(node.replicas, proposals)
     yield from _of_controller(node.controller)
     yield _of_fetchers(fetchers)
-    yield from quota_families(node.quotas, node.clock.monotonic_ms())
 
 
 # --- replicas ------------------------------------------------------------------------------------

@@ -1,70 +1,89 @@
-"""Metrics of clients that have a quota, as the JMX exporter's example for Kafka names them (SE-5).
+"""Metrics of clients and addresses that have a quota, under Kafka's names (SE-5).
 
-    kafka.server:type=Produce,user=...,client-id=... attribute byte-rate
-        kafka_server_quota_byte_rate{resource="Produce",user="...",clientId="..."}
+    kafka.server:type=Produce,user=alice,client-id=web  byte-rate
+        kafka_server_quota_byte_rate{resource="Produce",user="alice",clientId="web"}
+    kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
+        kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A label is empty where a quota does not tell clients apart by it. As long as no client has used a
-quota there is none of them.
+A broker where nobody has a quota has none of them. A client may invent client ids, and each would
+be a series for ever in whatever collects them: only those used last, and the addresses that connect
+fastest, are shown.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import nlargest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from barnabas.broker.quotas.client_quotas import (
-    FETCH,
-    MUTATION,
-    PRODUCE,
-    REQUEST,
-    MutationMeter,
-    RateMeter,
-)
-from barnabas.broker.quotas.entity import Entity, decoded
+from barnabas.broker.quotas.client_quotas import FETCH, MUTATION, PRODUCE, REQUEST, MutationMeter
+from barnabas.broker.quotas.entity import decoded
 from barnabas.metrics import Family, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from barnabas.broker.quotas.client_quotas import ClientQuotas, RateMeter
+    from barnabas.broker.quotas.entity import Entity
+    from barnabas.broker.quotas.ip_quotas import IpQuotas
 
-    from barnabas.broker.quotas.client_quotas import ClientQuotas
+MOST_SHOWN = 1_000
+"""Of clients' limits, and of addresses; a client has at most four of them."""
 
-_RESOURCES: Final = {
+_RESOURCES = {
     PRODUCE: "Produce",
     FETCH: "Fetch",
     REQUEST: "Request",
     MUTATION: "ControllerMutation",
 }
-_MOST_CLIENTS: Final = 1_000
-"""On one page: client ids are the clients' own, and each is a series in Prometheus."""
-
-_RATES: Final = {
-    "byte_rate": "Bytes per second of a client with a quota (Produce, Fetch: byte-rate)",
-    "request_time": "Percent of a core that a client with a quota takes (Request: request-time)",
-    "tokens": "Partitions that a client may create or delete now (ControllerMutation: tokens)",
-    "throttle_time": "Milliseconds for which a client above its quota is throttled (throttle-time)",
+_RATES = {
+    PRODUCE: "byte_rate",
+    FETCH: "byte_rate",
+    REQUEST: "request_time",
+    MUTATION: "mutation_rate",
+}
+_HELP = {
+    "byte_rate": "Bytes per second of those who share a quota (byte-rate)",
+    "request_time": "Percent of one core that their requests take (request-time)",
+    "mutation_rate": "Partitions created and deleted per second (mutation-rate)",
+    "tokens": "Partitions that may be created or deleted at once (tokens)",
+    "throttle_time": "Average of the throttle times that were not 0, in ms (throttle-time)",
 }
 
+_Meter = tuple[str, "Entity", "RateMeter | MutationMeter"]
 
-def quota_families(quotas: ClientQuotas, now_ms: int) -> Iterator[Family]:
-    """Those of the clients that were counted last."""
-    samples: dict[str, list[Sample]] = {name: [] for name in _RATES}
-    latest = nlargest(_MOST_CLIENTS, quotas.meters(), key=lambda each: each[2].last_used_ms)
-    for kind, entity, meter in sorted(latest, key=lambda each: each[:2]):
-        name, value = _measured(kind, meter, now_ms)
-        labels = _labels(_RESOURCES[kind], entity)
-        samples[name].append(Sample(value, labels))
-        samples["throttle_time"].append(Sample(meter.throttle_ms(now_ms), labels))
-    for name, sentence in _RATES.items():
+
+def quota_families(quotas: ClientQuotas, ip_quotas: IpQuotas, now_ms: int) -> Iterator[Family]:
+    """Of those who have a quota and have used it; nothing if none is set."""
+    if quotas.is_active:
+        meters = nlargest(MOST_SHOWN, quotas.meters(), key=lambda each: each[2].last_used_ms)
+        yield from _of_clients(meters, now_ms)
+    if ip_quotas.is_active:
+        found = nlargest(MOST_SHOWN, ip_quotas.rates(now_ms), key=lambda each: each[1])
+        yield Family(
+            "kafka_server_socket_server_metrics_connection_accept_rate",
+            "gauge",
+            "Connections per second of an address that has a quota (connection-accept-rate)",
+            [Sample(rate, (("ip", address),)) for address, rate in found],
+        )
+
+
+def _of_clients(meters: list[_Meter], now_ms: int) -> Iterator[Family]:
+    samples: dict[str, list[Sample]] = {name: [] for name in _HELP}
+    for kind, sharing, meter in meters:
+        labels = _labels(kind, sharing)
+        samples[_RATES[kind]].append(Sample(meter.per_second(now_ms), labels))
+        samples["throttle_time"].append(Sample(meter.throttle_times.value(now_ms), labels))
+        if isinstance(meter, MutationMeter):
+            samples["tokens"].append(Sample(meter.tokens(now_ms), labels))
+    for name, sentence in _HELP.items():
         if samples[name]:
             yield Family(f"kafka_server_quota_{name}", "gauge", sentence, samples[name])
 
 
-def _measured(kind: str, meter: RateMeter | MutationMeter, now_ms: int) -> tuple[str, float]:
-    if isinstance(meter, MutationMeter):
-        return "tokens", meter.tokens(now_ms)
-    return "request_time" if kind == REQUEST else "byte_rate", meter.per_second(now_ms)
-
-
-def _labels(resource: str, entity: Entity) -> tuple[tuple[str, str], ...]:
-    user, client_id = (decoded(name) or "" for name in entity)
-    return ("resource", resource), ("user", user), ("clientId", client_id)
+def _labels(kind: str, sharing: Entity) -> tuple[tuple[str, str], ...]:
+    """A part that the quota does not look at is left out."""
+    found = [("resource", _RESOURCES[kind])]
+    if sharing.user:
+        found.append(("user", decoded(sharing.user) or ""))
+    if sharing.client_id:
+        found.append(("clientId", decoded(sharing.client_id) or ""))
+    return tuple(found)

@@ -2,7 +2,7 @@
 
     limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
 
-As long as there is no quota, nothing is measured, and a request pays for one look at `is_active`.
+As long as nobody has a quota, nothing is measured, and a request pays for one look at `is_active`.
 Then only those are measured who have one. A meter lasts an hour after its last use; there is a
 most, above which those looked up first are forgotten: an invented client id must not cost memory.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.broker.quotas.average import Average
 from barnabas.broker.quotas.entity import Entity, encoded
 from barnabas.broker.quotas.limits import Limits
 from barnabas.broker.quotas.rate import Rate, Windows
@@ -33,13 +34,14 @@ _PERCENT_PER_NS = 100 / 1e9
 class RateMeter:
     """What those who share a limit have done."""
 
-    __slots__ = ("_most_ms", "_rate", "_windows", "last_used_ms", "limit")
+    __slots__ = ("_most_ms", "_rate", "_windows", "last_used_ms", "limit", "throttle_times")
 
     def __init__(self, windows: Windows, most_ms: int | None = None) -> None:
         """`most_ms`: the longest throttle time; None: as long as it takes."""
         self._rate = Rate(windows)
         self._windows = windows
         self._most_ms = most_ms
+        self.throttle_times = Average(windows)
         self.limit = 0.0
         self.last_used_ms = 0
 
@@ -51,7 +53,10 @@ class RateMeter:
     def record(self, value: float, now_ms: int) -> int:
         """Count a value; returns the throttle time, in ms."""
         self.count(value, now_ms)
-        return self.throttle_ms(now_ms)
+        throttle_ms = self.throttle_ms(now_ms)
+        if throttle_ms:
+            self.throttle_times.record(throttle_ms, now_ms)
+        return throttle_ms
 
     def count(self, value: float, now_ms: int) -> None:
         """Count a value, or take back what was counted."""
@@ -64,7 +69,6 @@ class RateMeter:
         return throttle_ms if self._most_ms is None else min(throttle_ms, self._most_ms)
 
     def per_second(self, now_ms: int) -> float:
-        """The rate that is measured: bytes, or of time a percentage."""
         return self._rate.per_second(now_ms)
 
     def record_ns(self, spent_ns: int, now_ms: int) -> int:
@@ -78,20 +82,26 @@ class RateMeter:
 class MutationMeter:
     """The partitions that those who share a limit have created or deleted."""
 
-    __slots__ = ("_bucket", "last_used_ms", "limit")
+    __slots__ = ("_bucket", "_rate", "last_used_ms", "limit", "throttle_times")
 
     def __init__(self, windows: Windows) -> None:
         self._bucket = TokenBucket(windows)
+        self._rate = Rate(windows)
+        self.throttle_times = Average(windows)
         self.limit = 0.0
         self.last_used_ms = 0
 
     def take(self, count: int, now_ms: int) -> None:
         self.last_used_ms = now_ms
         self._bucket.take(count, self.limit, now_ms)
+        self._rate.record(count, now_ms)
 
     def tokens(self, now_ms: int) -> float:
-        """The partitions that may be created or deleted at once; below zero if overdrawn."""
+        """How many partitions may be created or deleted at once; below zero if overdrawn."""
         return self._bucket.tokens(self.limit, now_ms)
+
+    def per_second(self, now_ms: int) -> float:
+        return self._rate.per_second(now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
         """The time until partitions may be created or deleted again."""
@@ -168,9 +178,8 @@ class ClientQuotas:
         return any(entity in table for table in self._limits.values())
 
     def meters(self) -> Iterator[tuple[str, Entity, RateMeter | MutationMeter]]:
-        """All meters in use, by the kind of their limit and those who share it."""
-        for (kind, sharing), meter in self._meters.items():
-            yield kind, sharing, meter
+        """What is measured: the kind of limit, who shares it, and what they have done."""
+        return ((kind, sharing, meter) for (kind, sharing), meter in self._meters.items())
 
     def of(self, user: str, client_id: str | None) -> ClientLimits | None:
         """The meters of a client; None if it has no quota. For use at once: they may be replaced

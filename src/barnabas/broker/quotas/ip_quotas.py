@@ -6,6 +6,8 @@ does not count: so the client's next attempt comes late, and no other waits for 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from barnabas.broker.quotas.rate import Rate, Windows
 from barnabas.cluster.config_changes import DEFAULT
 
@@ -58,6 +60,10 @@ class IpQuotas:
         if throttle_ms:
             meter.rate.record(-1, now_ms)
         return throttle_ms
+
+    def rates(self, now_ms: int) -> Iterator[tuple[str, float]]:
+        """The connections per second of each address that is measured."""
+        return ((address, meter.rate.per_second(now_ms)) for address, meter in self._meters.items())
 
     def _meter(self, address: str, now_ms: int) -> _Meter:
         if now_ms >= self._sweep_at_ms:

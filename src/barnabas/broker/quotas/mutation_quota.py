@@ -4,6 +4,9 @@
                  is overdrawn
     permissive   (older ones) it is carried out, and the client is throttled afterwards
 
+Topics that come into being because a request needs them are counted the permissive way, and their
+client is not throttled for them: only its next change of topics is.
+
 Either way the bucket may be overdrawn by one topic, however large.
 """
 
@@ -21,12 +24,21 @@ if TYPE_CHECKING:
 class MutationQuota:
     """Without a meter everything is allowed."""
 
-    __slots__ = ("_is_strict", "_meter", "_now_ms", "throttle_ms")
+    __slots__ = ("_is_strict", "_meter", "_now_ms", "_throttles", "throttle_ms")
 
-    def __init__(self, meter: MutationMeter | None, *, is_strict: bool, now_ms: int) -> None:
+    def __init__(
+        self,
+        meter: MutationMeter | None,
+        *,
+        is_strict: bool,
+        now_ms: int,
+        throttles: bool = True,
+    ) -> None:
+        """`throttles`: whether the client is to wait, and not only what it does is counted."""
         self._meter = meter
         self._is_strict = is_strict
         self._now_ms = now_ms
+        self._throttles = throttles
         self.throttle_ms = 0
         """How long the client has to wait, for what it was refused or took too much."""
 
@@ -40,21 +52,29 @@ class MutationQuota:
         if meter is None:
             return
         if self._is_strict:
-            self.throttle_ms = meter.throttle_ms(self._now_ms)
+            self._throttle(meter)
             if self.throttle_ms:
                 raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
             meter.take(partitions, self._now_ms)
             return
         meter.take(partitions, self._now_ms)
+        if self._throttles:
+            self._throttle(meter)
+
+    def _throttle(self, meter: MutationMeter) -> None:
         self.throttle_ms = meter.throttle_ms(self._now_ms)
+        if self.throttle_ms:
+            meter.throttle_times.record(self.throttle_ms, self._now_ms)
 
 
-def mutation_quota(context: Context, *, strict_from: int | None) -> MutationQuota:
-    """The quota of a request whose versions are strict from that one on; None: none are."""
+def mutation_quota(context: Context, *, strict_from: int | None = None) -> MutationQuota:
+    """The quota of a request whose versions are strict from that one on; None: no version is."""
     quotas, meter, now_ms = context.node.quotas, None, 0
     if quotas.is_active:
         limits = quotas.of(context.client.principal.name, context.client_id)
         meter = None if limits is None else limits.mutation
         now_ms = context.node.clock.monotonic_ms()
     is_strict = strict_from is not None and context.version >= strict_from
-    return MutationQuota(meter, is_strict=is_strict, now_ms=now_ms)
+    return MutationQuota(
+        meter, is_strict=is_strict, now_ms=now_ms, throttles=strict_from is not None
+    )

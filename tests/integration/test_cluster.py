@@ -129,6 +129,8 @@ def test_a_group_whose_coordinator_stops_goes_on(cluster: barnabas.Cluster) -> N
             seen += [record.value for record in consumer.poll(timeout_ms=5000)]
         consumer.commit_sync()
         for broker_id in cluster.broker_ids:
+            for partition in range(int(SMALL["offsets.topic.num.partitions"])):
+                cluster.wait_for_isr("__consumer_offsets", partition, cluster.broker_ids)
             cluster.stop_broker(broker_id)
             committed = consumer.committed(*(TopicPartition("read", number) for number in range(3)))
             assert sorted(one.offset for one in committed.values() if one) == [30, 30, 30]

@@ -57,7 +57,10 @@ def once_not(code: int, ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
 class RawClient:
     """A blocking connection that speaks frames, right or wrong."""
 
-    def __init__(self, bootstrap_servers: str, timeout_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, bootstrap_servers: str, timeout_s: float = PATIENCE_S, *, client_id: str = "raw"
+    ) -> None:
+        self.client_id = client_id
         host, port = bootstrap_servers.rsplit(":", 1)
         self.socket: socket.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._correlation_id = 0
@@ -85,7 +88,9 @@ class RawClient:
     def send(self, api: Api, version: int, request: Message) -> int:
         """Send a request; its correlation id."""
         self._correlation_id += 1
-        parts: list[Any] = encode_request(api, version, self._correlation_id, "raw", request)
+        parts: list[Any] = encode_request(
+            api, version, self._correlation_id, self.client_id, request
+        )
         self.socket.sendall(b"".join(parts))
         return self._correlation_id
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import deltalake
+import pytest
 
 from barnabas.cli.main import main
 from tests.kit.pipeline.delta_tables import age, commit, files, options_of, read, rows
@@ -14,6 +15,7 @@ def log_of(table: Path) -> list[str]:
     return sorted(path.name for path in (table / "_delta_log").glob("*.json"))
 
 
+@pytest.mark.slow
 def test_a_log_is_cut_behind_its_checkpoints(tmp_path: Path) -> None:
     path = tmp_path / "t"
     options = options_of(path, logRetentionHours="1")

@@ -268,12 +268,14 @@ class Connection(asyncio.BufferedProtocol):
         of trusting the length that the peer announced: memory follows what was really sent.
         """
         assert self._buffer is not None
-        held = self._end - self._start
+        begun = memoryview(self._buffer)[self._start : self._end]  # with a view, it is not taken
+        held = len(begun)
         needed = _BUFFER_BYTES
         if held >= 4:
             needed = _LENGTH.unpack_from(self._buffer, self._start)[0] + 4
         roomier = self._memory.take(max(_BUFFER_BYTES, min(needed, 2 * held)))
-        roomier[:held] = memoryview(self._buffer)[self._start : self._end]
+        roomier[:held] = begun
+        begun.release()
         if len(self._buffer) > _SMALL_BYTES:
             self._memory.give(self._buffer)
         self._buffer = roomier

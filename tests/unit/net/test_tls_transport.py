@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 import struct
@@ -275,7 +276,7 @@ def test_se_2_a_damaged_record_ends_its_own_connection_only(run: Run, authority:
             raw.sendall(b"\x17\x03\x03\x01\x00" + os.urandom(256) + b"\x17\x03\x03\x40\x00rest")
             error = await bad_end.ended
             assert isinstance(error, TlsFailure)
-            assert "bad record mac" in str(error)
+            assert re.search(r"bad record mac|record layer failure", str(error))
             client.connection.write([framed(b"b" * 20_000)])
             assert await good_end.got(2) == [b"a" * 20_000, b"b" * 20_000]
             raw.close()

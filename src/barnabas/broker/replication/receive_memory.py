@@ -8,12 +8,9 @@ fresh page for each page of records.
 
 from __future__ import annotations
 
-import sys
-
-from barnabas.net.memory import MemoryPool
+from barnabas.net.memory import MemoryPool, has_views
 
 _BUFFERS = 2
-_UNSHARED = 3  # references while one is asked for: the list, the variable and the argument
 _ROOM_BYTES = 4096
 """More than was asked for: a read that does not fill its buffer is known to be the last one."""
 
@@ -34,7 +31,7 @@ class ReceiveMemory(MemoryPool):
             self._largest_bytes = size_bytes + _ROOM_BYTES
             self._buffers.clear()
         for buffer in self._buffers:
-            if sys.getrefcount(buffer) == _UNSHARED:
+            if not has_views(buffer):
                 return buffer
         buffer = bytearray(self._largest_bytes)
         if len(self._buffers) < _BUFFERS:

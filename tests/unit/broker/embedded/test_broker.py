@@ -46,7 +46,7 @@ def test_several_at_once_share_nothing() -> None:
             create(client, "only-here")
         assert (one.data_dir / "only-here-0").is_dir()
         assert not (two.data_dir / "only-here-0").exists()
-    assert broker_threads() == before
+    wait_until(lambda: broker_threads() == before)
 
 
 def test_a_temporary_directory_goes_with_its_broker() -> None:

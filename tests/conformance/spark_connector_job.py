@@ -1,9 +1,10 @@
 """A Spark job for a Python whose PySpark fits the JVM connector; it imports nothing of ours.
 
-    spark_connector_job.py SERVERS TOPIC ROWS JARS DIRECTORY
+    spark_connector_job.py OPTIONS TOPIC ROWS JARS DIRECTORY
 
-Writes rows through `format("kafka")`, reads them back as a batch and as a stream that ends when
-everything is read, and prints what it saw as one line of JSON.
+OPTIONS say as JSON how the connector reaches the broker. Writes rows through `format("kafka")`,
+reads them back as a batch and as a stream that ends when everything is read, and prints what it
+saw as one line of JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 
-def main(servers: str, topic: str, rows: str, jars: str, directory: str) -> None:
+def main(options: str, topic: str, rows: str, jars: str, directory: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master("local[2]")
@@ -25,12 +26,13 @@ def main(servers: str, topic: str, rows: str, jars: str, directory: str) -> None
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
     )
-    source = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+    reach = json.loads(options)
+    source = {**reach, "subscribe": topic, "startingOffsets": "earliest"}
 
     numbered = spark.range(int(rows)).selectExpr(
         "cast(id as string) as key", "concat('value ', id) as value"
     )
-    sink = numbered.write.format("kafka").option("kafka.bootstrap.servers", servers)
+    sink = numbered.write.format("kafka").options(**reach)
     sink.option("topic", topic).save()
 
     batch = spark.read.format("kafka").options(**source).load()

@@ -32,6 +32,7 @@ from tests.kit.clients.clients import (
     Resource,
     Sent,
 )
+from tests.kit.secured.suite import spark_settings
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -167,7 +168,7 @@ class Both:
         }
         given["kafka.bootstrap.servers"] = self.broker.bootstrap_servers
         given["kafkaConsumer.pollTimeoutMs"] = "20000"
-        return given
+        return {**spark_settings(), **given}
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 import barnabas
 from tests.kit import foreign
 from tests.kit.clients import confluent_client
+from tests.kit.secured.suite import spark_settings
 
 JOB = Path(__file__).with_name("spark_connector_job.py")
 TOPIC = "spark-connector"
@@ -27,8 +28,9 @@ def test_the_connector_writes_and_reads_batches_and_streams(
     foreign.require_java()
     jars, python = foreign.require_spark_connector(), foreign.require_connector_python()
     confluent_client.create_topic(broker.bootstrap_servers, TOPIC, 2, {})
+    options = {"kafka.bootstrap.servers": broker.bootstrap_servers, **spark_settings()}
     done = subprocess.run(
-        [python, JOB, broker.bootstrap_servers, TOPIC, str(ROWS), jars, tmp_path],
+        [python, JOB, json.dumps(options), TOPIC, str(ROWS), jars, tmp_path],
         capture_output=True,
         text=True,
         timeout=600,

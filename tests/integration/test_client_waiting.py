@@ -32,7 +32,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.types import TopicPartition
-from tests.kit.processes.command_line import COMMAND
+from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import until, wait_until
 
@@ -97,7 +97,7 @@ def test_the_command_line_shows_it(servers: str) -> None:
     """UX-4: a command that waits does not look like one that hangs."""
     words = ["consume", "test", "--group", "k1", "--from-beginning", "--max-messages", "1"]
     with subprocess.Popen(
-        [COMMAND, *words, "--bootstrap-server", servers], stderr=subprocess.PIPE
+        [COMMAND, *with_settings([*words, "--bootstrap-server", servers])], stderr=subprocess.PIPE
     ) as consuming:
         bound = threading.Timer(PATIENCE_S, consuming.kill)
         bound.start()

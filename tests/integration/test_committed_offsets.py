@@ -25,7 +25,8 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchGroupResponse,
     OffsetFetchRequest,
 )
-from tests.kit.processes.broker_process import COMMAND, BrokerProcess, broker_process
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.command_line import COMMAND, with_settings
 from tests.kit.raw_client import RawClient, once_found, once_loaded
 from tests.kit.waiting import wait_until
 
@@ -90,11 +91,12 @@ def test_gc_4_the_offsets_topic_is_printed_readably(broker: BrokerProcess) -> No
         commit(client, IN_PARTITION_6, 100)
         commit(client, IN_PARTITION_6, 101, leader_epoch=-1)
         commit(client, "of-another-partition", 5)
-    command = [
-        COMMAND, "consume", "__consumer_offsets", "--partition", "6", "--format", "offsets",
+    words = [
+        "consume", "__consumer_offsets", "--partition", "6", "--format", "offsets",
         "--from-beginning", "--max-messages", "2", "--timeout-ms", "60000",
         "--bootstrap-server", broker.bootstrap_servers,
     ]  # fmt: skip
+    command = [COMMAND, *with_settings(words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()

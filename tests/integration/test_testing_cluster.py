@@ -22,7 +22,7 @@ def test_tk_3_leader_and_isr_of_a_cluster_are_waited_for() -> None:
         assert successor in {1, 2, 3} - {leader}
         cluster.wait_for_isr("t", 0, {1, 2, 3} - {leader})
         with pytest.raises(WaitTimeout, match=rf"broker {leader} as the leader.*ISR \["):
-            cluster.wait_for_leader("t", 0, leader, timeout_s=0.05)
+            cluster.wait_for_leader("t", 0, leader, timeout_s=0.3)
         cluster.start_broker(leader)
         cluster.wait_for_isr("t", 0, [1, 2, 3])
         topic.send(b"b", partition=0)

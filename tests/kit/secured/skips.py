@@ -5,18 +5,28 @@ from __future__ import annotations
 _OWN = "makes certificates, users and rules of its own"
 _CONNECTS = "opens the connections of its client itself, and without TLS"
 _ON_THE_WAY = "reads and changes requests on their way, which TLS is there to prevent"
+_PLAIN_PEER = "its other side is a server of the test's, which speaks no TLS"
 
 REASONS = {
     "tests/conformance/test_acl_matrix.py": _OWN,
+    "tests/conformance/test_acl_trees.py": _OWN,
+    "tests/conformance/test_dynamic_secrets_with_kafka.py": _OWN,
     "tests/conformance/test_lost_answer_confluent.py": _ON_THE_WAY,
+    "tests/conformance/test_quota_clients.py": _OWN,
     "tests/conformance/test_sasl_clients.py": _OWN,
     "tests/conformance/test_sasl_with_kafka.py": _OWN,
     "tests/conformance/test_secure_acls.py": _OWN,
     "tests/conformance/test_secure_broker.py": _OWN,
     "tests/conformance/test_tls_clients.py": _OWN,
+    "tests/integration/test_client_acl_admin.py": _OWN,
+    "tests/integration/test_client_failures.py::test_a_lost_answer": _ON_THE_WAY,
+    "tests/integration/test_client_failures.py::test_a_mute_server": _PLAIN_PEER,
+    "tests/integration/test_client_failures.py::test_a_server_that_hangs_up": _PLAIN_PEER,
     "tests/integration/test_client_faults.py": _ON_THE_WAY,
+    "tests/integration/test_client_late_requests.py": _ON_THE_WAY,
     "tests/integration/test_client_lost_answers.py": _ON_THE_WAY,
     "tests/integration/test_client_positions.py": _ON_THE_WAY,
+    "tests/integration/test_client_waiting.py::test_a_producer_without_a_producer": _PLAIN_PEER,
     **{
         f"tests/integration/test_nearest_replica.py::test_{name}": _CONNECTS
         for name in (

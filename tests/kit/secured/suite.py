@@ -82,6 +82,12 @@ def java_file() -> Path:
     return suite().clients / JAVA
 
 
+def spark_settings() -> dict[str, str]:
+    """How Spark's sources connect, as their options."""
+    settings = suite().setup.client_settings() if IS_SECURED else {}
+    return {f"kafka.{name}": text for name, text in settings.items()}
+
+
 def broker_words() -> list[str]:
     """More of the command line of `barnabas server start`."""
     return ["--secure", "--secure-dir", str(suite().setup.directory)] if IS_SECURED else []

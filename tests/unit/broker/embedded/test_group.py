@@ -38,7 +38,7 @@ def test_tk_3_offsets_lag_and_state_of_a_group(broker: Broker) -> None:
             WaitTimeout,
             match=r"group 'readers' with state Empty and lag 0, .*state Stable, 1 members, lag 1",
         ):
-            group.wait_for(state="Empty", lag=0, timeout_s=0.05)
+            group.wait_for(state="Empty", lag=0, timeout_s=0.3)
         while read < 3:
             read += len(consumer.poll(1000))
         consumer.commit_sync()
@@ -55,7 +55,7 @@ def test_tk_3_what_cannot_be_waited_for_is_refused(broker: Broker) -> None:
 
 def test_tk_3_a_group_without_offsets_is_not_level(broker: Broker) -> None:
     with pytest.raises(WaitTimeout, match=r"saw instead: state Dead, 0 members, no committed"):
-        broker.wait_for(group="nobody", lag=0, timeout_s=0.05)
+        broker.wait_for(group="nobody", lag=0, timeout_s=0.3)
 
 
 def test_tk_3_a_second_member_is_noticed(broker: Broker) -> None:

@@ -68,9 +68,9 @@ def test_tk_3_records_are_waited_for(broker: Broker) -> None:
         assert [record.value for record in found] == [b"0", b"1", b"2"]
         assert all(delivery.result() for delivery in deliveries)
     with pytest.raises(WaitTimeout, match=r"for 4 records in topic 'awaited'.*3 records .*b'2'"):
-        topic.wait_for_records(4, timeout_s=0.5)
+        topic.wait_for_records(4, timeout_s=0.3)
     with pytest.raises(WaitTimeout, match=r"saw instead: no records"):
-        broker.topic("nothing-comes").wait_for_records(1, timeout_s=0.5)
+        broker.topic("nothing-comes").wait_for_records(1, timeout_s=0.3)
     broker.wait_for_records("awaited", 3)
 
 
@@ -90,12 +90,12 @@ def test_tk_3_of_transactions_what_is_committed_is_read(broker: Broker) -> None:
 
 def test_tk_3_a_topic_is_waited_for(broker: Broker) -> None:
     with pytest.raises(WaitTimeout, match=r"for topic 'unborn'.*saw instead: no such topic"):
-        broker.wait_for_topic("unborn", timeout_s=0.05)
+        broker.wait_for_topic("unborn", timeout_s=0.3)
     assert "unborn" not in broker.topics()
     broker.topic("born", partitions=2)
     assert broker.wait_for_topic("born", 2).partitions == [0, 1]
     with pytest.raises(WaitTimeout, match=r"'born' with 3 partitions.*saw instead: 2 partitions"):
-        broker.wait_for_topic("born", 3, timeout_s=0.05)
+        broker.wait_for_topic("born", 3, timeout_s=0.3)
 
 
 def test_tk_3_leader_and_isr_are_waited_for(broker: Broker) -> None:
@@ -103,9 +103,9 @@ def test_tk_3_leader_and_isr_are_waited_for(broker: Broker) -> None:
     assert broker.wait_for_leader("led", 0, 0) == 0
     broker.wait_for_isr("led", 0, [0])
     with pytest.raises(WaitTimeout, match=r"ISR \[1, 2\] in partition 0.*leader 0, ISR \[0\]"):
-        broker.wait_for_isr("led", 0, [2, 1], timeout_s=0.05)
+        broker.wait_for_isr("led", 0, [2, 1], timeout_s=0.3)
     with pytest.raises(WaitTimeout, match=r"a leader other than broker 0"):
-        broker.wait_for_leader("led", other_than=0, timeout_s=0.05)
+        broker.wait_for_leader("led", other_than=0, timeout_s=0.3)
     with pytest.raises(ValueError, match=r"'led' has 1 partitions, and none of the number 7"):
         broker.wait_for_leader("led", 7)
 

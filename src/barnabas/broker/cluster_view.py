@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.image import ClusterImage
+from barnabas.shielded import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,4 +94,4 @@ class ClusterView:
         while not holds(self._image):
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._changed)
+            await shielded(self._changed)

@@ -14,6 +14,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientClosed
 from barnabas.clock import Random
 from barnabas.errors import BarnabasError
+from barnabas.shielded import shielded
 
 
 def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
@@ -71,7 +72,7 @@ class Pool:
         attempt = slot.attempt
         try:
             # Shielded: others may wait for the same attempt.
-            return await asyncio.shield(attempt)
+            return await shielded(attempt)
         except asyncio.CancelledError:
             if self._closed and attempt.cancelled():
                 raise ClientClosed("the client was closed while it connected") from None

@@ -38,6 +38,7 @@ from barnabas.cluster.store import (
     Znode,
 )
 from barnabas.errors import is_out_of_descriptors
+from barnabas.shielded import shielded
 
 _log = logging.getLogger(__name__)
 
@@ -145,7 +146,7 @@ class EmbeddedStore(MetadataStore):
         if self._state is SessionState.EXPIRED:
             return
         while self._syncing is not None:
-            await asyncio.shield(self._syncing)
+            await shielded(self._syncing)
         if not self._is_read_only:
             self._remove_ephemerals(None)
         self._state = SessionState.EXPIRED
@@ -205,7 +206,7 @@ class EmbeddedStore(MetadataStore):
             if self._syncing is None:
                 self._syncing = asyncio.ensure_future(self._sync(self._journal))
             # The fsync goes on for the others when one waiter is cancelled.
-            await asyncio.shield(self._syncing)
+            await shielded(self._syncing)
 
     async def _sync(self, journal: Journal) -> None:
         covered_zxid = self._tree.zxid

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from barnabas.cluster.session_store import SessionStore
 from barnabas.cluster.store import SessionExpired, SessionState, Znode
 from barnabas.cluster.watches import Watches
+from barnabas.shielded import shielded
 
 _NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
 
@@ -58,7 +59,7 @@ class RemoteStore(SessionStore):
                 raise SessionExpired(path, "the session has expired")
             if self._state is SessionState.CONNECTED:
                 return
-            await asyncio.shield(self._changed)
+            await shielded(self._changed)
 
     def _end(self) -> None:
         """Refuse any further use."""

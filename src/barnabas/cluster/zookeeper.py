@@ -52,6 +52,7 @@ from barnabas.cluster.zookeeper_rights import rights_of
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
+from barnabas.shielded import shielded
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class ZooKeeperStore(RemoteStore):
         try:
             async with asyncio.timeout(settings.first_timeout_ms / 1000):
                 while store._state is not SessionState.CONNECTED:
-                    await asyncio.shield(store._changed)
+                    await shielded(store._changed)
             if makes_chroot:
                 await store._make_chroot()
         except SessionExpired:

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from barnabas.errors import RequestTimedOut
+from barnabas.shielded import shielded
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     task.add_done_callback(_retrieve)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
-        return await asyncio.wait_for(asyncio.shield(task), waits_ms / 1000)
+        return await asyncio.wait_for(shielded(task), waits_ms / 1000)
     except TimeoutError:
         raise RequestTimedOut(
             f"not done within {waits_ms} ms; it goes on, so check before you retry"

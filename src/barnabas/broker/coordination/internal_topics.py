@@ -17,6 +17,7 @@ from barnabas.errors import (
     KafkaError,
     TopicAlreadyExists,
 )
+from barnabas.shielded import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -57,7 +58,7 @@ class InternalTopics:
             task = asyncio.get_running_loop().create_task(self._make(name, config, charge))
             self._making[name] = task
             task.add_done_callback(lambda _: self._making.pop(name, None))
-        await asyncio.shield(task)
+        await shielded(task)
 
     async def _make(self, name: str, config: BrokerConfig, charge: Callable[[int], None]) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)

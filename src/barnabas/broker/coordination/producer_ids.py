@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from barnabas.errors import CoordinatorLoadInProgress, NotController
+from barnabas.shielded import shielded
 
 _PATIENCE_S = 1.0  # what else a client asks waits behind this
 
@@ -48,7 +49,7 @@ class ProducerIds:
                 self._taking.add_done_callback(self._taken)
             try:
                 async with asyncio.timeout_at(deadline):
-                    await asyncio.shield(self._taking)
+                    await shielded(self._taking)
             except (TimeoutError, NotController) as error:
                 why = str(error) or "the metadata store is waited for"
                 raise CoordinatorLoadInProgress(f"no producer ids are left: {why}") from error

@@ -33,6 +33,7 @@ from barnabas.client.config import of_every_client
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.shielded import shielded
 from barnabas.storage.files import OsFiles
 
 if TYPE_CHECKING:
@@ -426,7 +427,7 @@ async def _in_a_thread(call: Callable[[], object]) -> None:
     cancelled: asyncio.CancelledError | None = None
     while not work.done():
         try:
-            await asyncio.gather(asyncio.shield(work), return_exceptions=True)
+            await asyncio.gather(shielded(work), return_exceptions=True)
         except asyncio.CancelledError as error:
             cancelled = error
     failure = work.exception()

@@ -29,6 +29,7 @@ from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.replication.fetch_session import FetchSession
+from barnabas.shielded import shielded
 from barnabas.storage.cold import warming
 from barnabas.storage.files import File
 from barnabas.types import FileSlice
@@ -258,7 +259,7 @@ class _Fetch:
         pool = self._context.node.replicas.threads.reads
         reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
-            await asyncio.shield(reading)
+            await shielded(reading)
         except OSError as error:
             found.disk_failed(error)
         except asyncio.CancelledError:

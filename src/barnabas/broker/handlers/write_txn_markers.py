@@ -25,6 +25,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
+from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 _Waiting = tuple[asyncio.Future[None], WritableTxnMarkerPartitionResult]
@@ -99,7 +100,7 @@ class _Ended(Staged):
             async with asyncio.timeout(timeout_s / 2):
                 for future, _ in waiting:
                     with suppress(KafkaError):
-                        await asyncio.shield(future)  # it notifies, whether or not this waits
+                        await shielded(future)  # it notifies, whether or not this waits
         for future, result in waiting:
             error = future.exception() if future.done() else RequestTimedOut()
             if isinstance(error, KafkaError):

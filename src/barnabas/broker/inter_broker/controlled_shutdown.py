@@ -22,6 +22,7 @@ from barnabas.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class ControlledShutdown(NamedTuple):
                 if self.clock.monotonic_ms() >= ends_at_ms:
                     raise RequestTimedOut(f"no answer within {timeout_ms} ms")
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(asking), _LOOK_MS / 1000)
+                    await asyncio.wait_for(shielded(asking), _LOOK_MS / 1000)
             return asking.result()
         finally:
             asking.cancel()

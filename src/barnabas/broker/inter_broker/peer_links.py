@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.client.errors import ConnectionLost
+from barnabas.shielded import shielded
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_view import ClusterView
@@ -88,7 +89,7 @@ class _Link:
             opening.add_done_callback(self._opened)
         try:
             # A request that is cancelled does not take the connection from the others.
-            return await asyncio.shield(opening)
+            return await shielded(opening)
         except asyncio.CancelledError:
             asker = asyncio.current_task()
             if not opening.cancelled() or (asker is not None and asker.cancelling()):

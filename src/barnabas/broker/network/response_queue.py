@@ -31,6 +31,7 @@ from barnabas.net.connection import Connection
 from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import encode_response
+from barnabas.shielded import shielded
 from barnabas.types import FileSlice, Part
 
 _log = logging.getLogger(__name__)
@@ -359,7 +360,7 @@ async def _encoded(slot: _Slot, response: Message) -> Sequence[Part]:
         None, encode_response, slot.api, slot.version, slot.correlation_id, response
     )
     try:
-        return await asyncio.shield(encoding)
+        return await shielded(encoding)
     except asyncio.CancelledError:
         encoding.add_done_callback(_release)
         raise

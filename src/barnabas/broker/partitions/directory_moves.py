@@ -27,6 +27,7 @@ from barnabas.errors import (
     NotLeaderOrFollower,
     ReplicaNotAvailable,
 )
+from barnabas.shielded import shielded
 from barnabas.storage.directory import DirectoryError, future_name_fits
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class DirectoryMoves(ReplicaListener):
         if name in self._leaving:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LEFT_WITHIN_S):
-                    await asyncio.shield(self._tasks[name])
+                    await shielded(self._tasks[name])
         if name in self._leaving or self._store.futures.is_leaving(name):
             raise KafkaStorageError(f"{name} has just been moved, which is not on disk yet")
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import KafkaError, NotEnoughReplicasAfterAppend, NotLeaderOrFollower
 from barnabas.replication.partition import Advance, Effect
+from barnabas.shielded import shielded
 
 if TYPE_CHECKING:
     from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
@@ -179,7 +180,7 @@ class Replica:
         ):
             if self._synced is None:
                 self._synced = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._synced)
+            await shielded(self._synced)
 
     def sync_ended(self) -> None:
         """One of a flush's syncs has ended; requests that wait for the disk look again."""

@@ -23,6 +23,7 @@ from barnabas.security.token_rules import (
     parse_keys,
     verify_token,
 )
+from barnabas.shielded import shielded
 
 if TYPE_CHECKING:
     from barnabas.broker.runtime.watched_clock import WatchedClock
@@ -78,7 +79,7 @@ class SigningKeys:
             if self._clock.monotonic_ms() < not_before_ms:
                 return
             self._reading = asyncio.get_running_loop().create_task(self._read())
-        await asyncio.shield(self._reading)
+        await shielded(self._reading)
 
     async def _read(self) -> None:
         try:

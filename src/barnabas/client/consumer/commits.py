@@ -31,6 +31,7 @@ from barnabas.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
+from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -212,7 +213,7 @@ class Commits:
     async def _idle(self) -> None:
         """Whether no commit is under way in the background."""
         while self._running:
-            await asyncio.shield(asyncio.gather(*self._running, return_exceptions=True))
+            await shielded(asyncio.gather(*self._running, return_exceptions=True))
 
     async def close(self) -> None:
         for task in list(self._running):

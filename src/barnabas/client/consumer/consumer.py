@@ -33,6 +33,7 @@ from barnabas.client.consumer.positions import COMMITTED, Positions
 from barnabas.client.consumer.reading import Deserialize, deserialization
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, OffsetFinder
 from barnabas.errors import InvalidGroupId
+from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Consumer(Polls):
             return
         assert self._poll_over is not None
         self._poller.cancel()
-        await asyncio.shield(self._poll_over)
+        await shielded(self._poll_over)
 
     def stop_auto_commit(self) -> None:
         """Stop auto commit: records that were read may not have been processed."""

@@ -35,6 +35,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -160,7 +161,7 @@ class Group:
         over = asyncio.gather(joining, return_exceptions=True)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
-                await asyncio.shield(over)
+                await shielded(over)
         except TimeoutError:
             return  # over or not: both may happen at once
 

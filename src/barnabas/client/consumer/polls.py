@@ -23,6 +23,7 @@ from barnabas.client.consumer.reading import Deserialize, Reading
 from barnabas.client.errors import ClientClosed, ConcurrentUse
 from barnabas.clock import Clock
 from barnabas.errors import CorruptData
+from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ class Polls(Lookups):
             self._locating = asyncio.get_running_loop().create_task(work)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
-                await asyncio.shield(self._locating)
+                await shielded(self._locating)
         except TimeoutError:
             return False
         finally:

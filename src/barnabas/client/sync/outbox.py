@@ -21,6 +21,7 @@ from barnabas.client.producer.batch import CheckedRecord
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import BarnabasError
+from barnabas.shielded import shielded
 
 _MOST_BYTES = 1_048_576  # that may wait in the outbox, and in one line, before `put` blocks
 _MOST_LINES = 10_000
@@ -120,9 +121,9 @@ class Outbox:
         for _ in range(2):  # the records being passed on, and those put since
             if self._drain is None:
                 break
-            await asyncio.shield(self._passed)
+            await shielded(self._passed)
         for task in list(self._serving.values()):
-            await asyncio.gather(asyncio.shield(task), return_exceptions=True)
+            await asyncio.gather(shielded(task), return_exceptions=True)
 
     def fail(self, error: BarnabasError) -> None:
         """Accept nothing more; fail the records that are left."""
@@ -222,7 +223,7 @@ class Outbox:
         if self._producer.knows_topic(topic):
             serving = self._serving.get(topic)
             if serving is not None:  # its line goes first, and as fast as there is room
-                await asyncio.gather(asyncio.shield(serving), return_exceptions=True)
+                await asyncio.gather(shielded(serving), return_exceptions=True)
             await self._send(delivery)
             return
         size_bytes = delivery.record.size_bytes

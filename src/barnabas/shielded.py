@@ -1,0 +1,38 @@
+"""Waiting for work that goes on when no one waits for it any more."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
+    """A future that ends as another one does, and leaves it alone when it is itself cancelled.
+
+    That is `asyncio.shield`, whose Python 3.14 logs an error that comes after the cancellation,
+    with a traceback: of every request that a client has given up. Who starts the work has to look
+    at its error, lest asyncio log it as never retrieved.
+    """
+    if future.done():
+        return future
+    waiter: asyncio.Future[T] = future.get_loop().create_future()
+
+    def end(done: asyncio.Future[T]) -> None:
+        if waiter.cancelled():
+            return
+        if done.cancelled():
+            waiter.cancel()
+        elif (error := done.exception()) is not None:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(done.result())
+
+    def forget(_: asyncio.Future[T]) -> None:
+        if not future.done():
+            future.remove_done_callback(end)
+
+    future.add_done_callback(end)
+    waiter.add_done_callback(forget)
+    return waiter

@@ -211,9 +211,10 @@ class Commits:
             self._committed[name] = each.offset
 
     async def _idle(self) -> None:
-        """Whether no commit is under way in the background."""
-        while self._running:
-            await shielded(asyncio.gather(*self._running, return_exceptions=True))
+        """Return when no commit is under way in the background."""
+        # One that is over leaves the list a turn later, and waiting for it would give no turn.
+        while under_way := [task for task in self._running if not task.done()]:
+            await shielded(asyncio.gather(*under_way, return_exceptions=True))
 
     async def close(self) -> None:
         for task in list(self._running):

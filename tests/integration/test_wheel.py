@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.kit.foreign import CHECKOUT, require_java
+from tests.kit.foreign import require_java
+from tests.kit.packaging import source_tree, succeed
 from tests.kit.processes.broker_process import broker_process
 
 pytestmark = pytest.mark.slow
@@ -35,11 +33,7 @@ print(sorted(bytes(row.value).decode() for row in records.select("value").collec
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with nothing but the wheel and what it asks for; its `bin`."""
     directory = tmp_path_factory.mktemp("wheel")
-    tree = directory / "tree"
-    tree.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(CHECKOUT / name, tree)
-    shutil.copytree(CHECKOUT / "src", tree / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+    tree = source_tree(directory)
     succeed(directory, sys.executable, "-m", "build", "--wheel", "--outdir", directory, tree)
     [wheel] = directory.glob("*.whl")
     succeed(directory, sys.executable, "-m", "venv", directory / "venv")
@@ -69,19 +63,3 @@ def test_the_wheel_brings_broker_command_line_and_spark_source(
         counted = succeed(tmp_path, python, "-c", SPARK_COUNT, broker.bootstrap_servers)
         assert counted.splitlines()[-1] == "['anna', 'bea']"
         assert broker.stop() == 0
-
-
-def succeed(directory: Path, *command: str | Path, stdin: str = "") -> str:
-    """Runs a program away from the checkout; its standard output."""
-    ours = ("PYTHONPATH", "VIRTUAL_ENV", "PYSPARK_PYTHON")
-    environment = {name: value for name, value in os.environ.items() if name not in ours}
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=directory,
-        env=environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

@@ -180,24 +180,6 @@ def test_a_group_goes_on_where_it_has_committed(servers: str) -> None:
     asyncio.run(run())
 
 
-def test_co_4_a_consumer_is_closed_when_its_commit_has_been_answered(servers: str) -> None:
-    """In that very turn of the loop: from Python 3.12 on, waiting for what is over takes none."""
-    topic = name("answered")
-
-    async def run() -> None:
-        await make(servers, topic, 1, 1)
-        answered = asyncio.get_running_loop().create_future()
-        async with joined(servers, topic, enable_auto_commit=False) as consumer:
-            assert await numbers(consumer, 1) == [0]
-            consumer.commit_async(when_done=lambda *outcome: answered.set_result(outcome))
-            assert (await answered)[1] is None
-        async with Consumer(servers, group_id=topic, **QUICK) as consumer:
-            committed = await consumer.committed(TopicPartition(topic, 0))
-            assert [each.offset for each in committed.values() if each] == [1]
-
-    asyncio.run(run())
-
-
 def test_auto_commit_in_poll_and_on_close(servers: str) -> None:
     """CO-4: what an earlier poll gave is committed by a later one, or by `close`."""
     topic = name("auto")

@@ -25,6 +25,7 @@ TESTS = (
     "tests/unit/broker/embedded",
     "tests/unit/broker/network",
     "tests/unit/broker/replication",
+    "tests/integration/test_client_commits.py",
     "tests/integration/test_client_groups.py",
     "tests/integration/test_kill.py",
 )

@@ -8,6 +8,7 @@ Prints the addresses of its plain and its TLS listener, and serves until its inp
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -63,9 +64,10 @@ WHOSE: dict[str, tuple[Accept | None, Callable[[], asyncio.AbstractEventLoop]]] 
     "ours on asyncio": (None, asyncio.new_event_loop),
     "uvloop's": (accept_by_loop, new_event_loop),
     "asyncio's": (accept_by_loop, asyncio.new_event_loop),
-    "aiofastnet on uvloop": (accept_by_aiofastnet, new_event_loop),
-    "aiofastnet on asyncio": (accept_by_aiofastnet, asyncio.new_event_loop),
 }
+if importlib.util.find_spec("aiofastnet"):  # measured where it is installed
+    WHOSE["aiofastnet on uvloop"] = (accept_by_aiofastnet, new_event_loop)
+    WHOSE["aiofastnet on asyncio"] = (accept_by_aiofastnet, asyncio.new_event_loop)
 
 
 async def serve(directory: Path, keystore: str, truststore: str) -> None:

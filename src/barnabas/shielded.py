@@ -20,11 +20,12 @@ def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
     waiter: asyncio.Future[T] = future.get_loop().create_future()
 
     def end(done: asyncio.Future[T]) -> None:
+        error = None if done.cancelled() else done.exception()  # looked at in any case
         if waiter.cancelled():
             return
         if done.cancelled():
             waiter.cancel()
-        elif (error := done.exception()) is not None:
+        elif error is not None:
             waiter.set_exception(error)
         else:
             waiter.set_result(done.result())

@@ -239,6 +239,7 @@ class Held(RebalanceListener):
         self.released.wait(PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_tk_1_a_client_in_use_does_not_keep_the_broker(caplog: pytest.LogCaptureFixture) -> None:
     before = broker_threads()
     held = Held()

@@ -1,9 +1,9 @@
-"""Waiting for work that goes on when no one waits for it any more."""
+"""Waiting for work that goes on, and may fail, when no one waits for it any more."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -12,8 +12,8 @@ def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
     """A future that ends as another one does, and leaves it alone when it is itself cancelled.
 
     That is `asyncio.shield`, whose Python 3.14 logs an error that comes after the cancellation,
-    with a traceback: of every request that a client has given up. Who starts the work has to look
-    at its error, lest asyncio log it as never retrieved.
+    with a traceback: of every request that a client has given up. Who starts the work adds
+    `retrieve_error` to it if no one else is sure to await it.
     """
     if future.done():
         return future
@@ -37,3 +37,9 @@ def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
     future.add_done_callback(end)
     waiter.add_done_callback(forget)
     return waiter
+
+
+def retrieve_error(done: asyncio.Future[Any]) -> None:
+    """Retrieve an error that no one may wait for, lest asyncio log it as never retrieved."""
+    if not done.cancelled():
+        done.exception()

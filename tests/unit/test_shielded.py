@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.shielded import shielded
+from barnabas.shielded import retrieve_error, shielded
 
 
 def test_a_wait_that_is_cancelled_leaves_the_work_alone() -> None:
@@ -47,3 +47,21 @@ def test_a_wait_ends_as_the_work_does(is_done: bool) -> None:
                     await shielded(work)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_retrieved", [True, False])
+def test_an_error_that_is_retrieved_is_not_logged(is_retrieved: bool) -> None:
+    async def scenario() -> list[str]:
+        logged: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, said: logged.append(said["message"]))
+        work: asyncio.Future[int] = loop.create_future()
+        if is_retrieved:
+            work.add_done_callback(retrieve_error)
+        work.set_exception(OSError("it failed"))
+        await asyncio.sleep(0)
+        del work  # what was never retrieved is logged at its end
+        return logged
+
+    expected = [] if is_retrieved else ["Future exception was never retrieved"]
+    assert asyncio.run(scenario()) == expected

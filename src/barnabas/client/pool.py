@@ -14,7 +14,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientClosed
 from barnabas.clock import Random
 from barnabas.errors import BarnabasError
-from barnabas.shielded import shielded
+from barnabas.shielded import retrieve_error, shielded
 
 
 def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
@@ -24,12 +24,6 @@ def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> in
     plain = min(first_ms << min(failures - 1, 30), most_ms)
     fifth = plain // 5
     return plain - fifth + random.below(2 * fifth + 1)
-
-
-def _retrieve(attempt: asyncio.Task[Channel]) -> None:
-    """Retrieve the exception of an attempt that no caller waits for any more."""
-    if not attempt.cancelled():
-        attempt.exception()
 
 
 class _Slot:
@@ -68,7 +62,7 @@ class Pool:
         slot = self._slots.setdefault(node.node_id, _Slot())
         if slot.attempt is None:
             slot.attempt = asyncio.get_running_loop().create_task(self._open(slot, node))
-            slot.attempt.add_done_callback(_retrieve)
+            slot.attempt.add_done_callback(retrieve_error)
         attempt = slot.attempt
         try:
             # Shielded: others may wait for the same attempt.

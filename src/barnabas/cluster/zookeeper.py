@@ -39,7 +39,7 @@ from barnabas.cluster.store import (
     SessionState,
     Znode,
 )
-from barnabas.cluster.zookeeper_connection import Connection, NotUnderstood, forget
+from barnabas.cluster.zookeeper_connection import Connection, NotUnderstood
 from barnabas.cluster.zookeeper_requests import (
     Commit,
     MultiRead,
@@ -52,7 +52,7 @@ from barnabas.cluster.zookeeper_rights import rights_of
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
-from barnabas.shielded import shielded
+from barnabas.shielded import retrieve_error, shielded
 
 _log = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class ZooKeeperStore(RemoteStore):
         for path in paths:
             for request in single_reads(under(self._chroot, path)):
                 answer = self._connection.send(request)
-                answer.add_done_callback(forget)
+                answer.add_done_callback(retrieve_error)
                 answers.append(answer)
         parts = [await _answer_or_error(answer) for answer in answers]
         return [znode(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
@@ -215,14 +215,14 @@ class ZooKeeperStore(RemoteStore):
         watcher = self._connection.watcher(path, self._watches.fire)
         self._connection.send(wire.Exists(whole, watcher)).add_done_callback(answered)
         children = self._connection.send(wire.GetChildren(whole, watcher))
-        children.add_done_callback(forget)  # a missing node has none
+        children.add_done_callback(retrieve_error)  # a missing node has none
 
     def _on_state(self, state: SessionState, session_id: int) -> None:
         before, self._state = self._state, state
         if state is SessionState.CONNECTED:
             self._log_connected(session_id)
             self._session_id = session_id
-            self._connection.send(wire.Sync("/")).add_done_callback(forget)
+            self._connection.send(wire.Sync("/")).add_done_callback(retrieve_error)
             self._watches.reconnected()
         elif state is SessionState.SUSPENDED:
             _log.warning("connection to ZooKeeper at %s lost; reconnecting", self._hosts)

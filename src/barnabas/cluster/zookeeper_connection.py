@@ -310,12 +310,6 @@ class Connection:
             self._on_state(state, session_id)
 
 
-def forget(answer: asyncio.Future[Any]) -> None:
-    """Retrieve an error, so that asyncio does not report it as never retrieved."""
-    if not answer.cancelled():
-        answer.exception()
-
-
 def _identity(settings: Settings) -> dict[str, Any]:
     """kazoo's arguments for the credentials."""
     if not settings.credentials:

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from barnabas.errors import RequestTimedOut
-from barnabas.shielded import shielded
+from barnabas.shielded import retrieve_error, shielded
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     A client that gives no time still gets a refusal, which is known after a moment.
     """
     task = asyncio.get_running_loop().create_task(work)
-    task.add_done_callback(_retrieve)
+    task.add_done_callback(retrieve_error)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
         return await asyncio.wait_for(shielded(task), waits_ms / 1000)
@@ -32,9 +32,3 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
         raise RequestTimedOut(
             f"not done within {waits_ms} ms; it goes on, so check before you retry"
         ) from None
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Without a client left to get its error, asyncio would log it as never retrieved."""
-    if not task.cancelled():
-        task.exception()

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from barnabas.errors import CoordinatorLoadInProgress, NotController
-from barnabas.shielded import shielded
+from barnabas.shielded import retrieve_error, shielded
 
 _PATIENCE_S = 1.0  # what else a client asks waits behind this
 
@@ -61,5 +61,4 @@ class ProducerIds:
 
     def _taken(self, taking: asyncio.Task[None]) -> None:
         self._taking = None
-        if not taking.cancelled():
-            taking.exception()  # no request may be left that awaits it
+        retrieve_error(taking)  # no request may be left that awaits it

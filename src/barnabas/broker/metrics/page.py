@@ -39,7 +39,7 @@ _CONTROLLER = "kafka.controller:type=KafkaController,name="
 _ELECTIONS = "kafka.controller:type=ControllerStats,name="
 _FETCHERS = "kafka.server:type=FetcherLagMetrics,name="
 
-_NOT_IN_OFFICE = Counts(0, 0, 0, 0)
+_NOT_CONTROLLER = Counts(0, 0, 0, 0)
 
 
 def page(
@@ -106,7 +106,7 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
     try:
         counts = controller.counts
     except NotController:  # another broker is it, or this one is still loading its state
-        counts = _NOT_IN_OFFICE
+        counts = _NOT_CONTROLLER
     away = counts.preferred_imbalance
     for name, value, sentence in (
         ("ActiveControllerCount", controller.is_active, "1 on the controller, 0 elsewhere"),

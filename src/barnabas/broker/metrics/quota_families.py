@@ -5,7 +5,7 @@
     kafka.server:type=socket-server-metrics,ip=10.0.0.1  connection-accept-rate
         kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"}
 
-A broker where nobody has a quota has none of them. A client may invent client ids, and each would
+A broker without quotas has none of them. A client may invent client ids, and each would
 be a series for ever in whatever collects them: only those used last, and the addresses that connect
 fastest, are shown.
 """

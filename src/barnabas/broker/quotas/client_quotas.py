@@ -2,7 +2,7 @@
 
     limits by entity --(user, client id)--> ClientLimits --> one meter per limit and who shares it
 
-As long as nobody has a quota, nothing is measured, and a request pays for one look at `is_active`.
+As long as there is no quota, nothing is measured, and a request pays for one look at `is_active`.
 Then only those are measured who have one. A meter lasts an hour after its last use; there is a
 most, above which those looked up first are forgotten: an invented client id must not cost memory.
 """

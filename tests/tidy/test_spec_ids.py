@@ -18,7 +18,7 @@ STATES = {"done", "partly", "not yet"}
 ROW = re.compile(r"^\| ([A-Z]{2}-\d+) \| ([^|]+) \| ([^|]+) \|([^|]*)\|$", re.MULTILINE)
 LINE = re.compile(r'^- <a id="([a-z]{2}-\d+)"></a>\*\*([A-Z]{2}-\d+)\*\* \S', re.MULTILINE)
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-ID = re.compile(r"\b(?:TP|PR|CO|AS|GC|ST|RE|ZK|DL|SE|SP|UX|TK|IN|MX|ZS|SH)-\d+\b")
+ID = re.compile(r"\b(?:TP|PR|CO|AS|GC|ST|RE|ZK|DL|SE|SP|BT|LG|UX|TK|IN|MX|ZS|SH)-\d+\b")
 
 
 class Row(NamedTuple):

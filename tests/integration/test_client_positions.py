@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+import barnabas
 from barnabas.client import Consumer, SyncProducer, TopicPartition
 from barnabas.client.consumer.commits import WhenCommitted
 from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.client.errors import NoOffsetForPartition
 from barnabas.errors import BarnabasError
 from barnabas.protocol.api import FETCH, METADATA, OFFSET_COMMIT, PRODUCE
 from barnabas.protocol.messages.produce import (
@@ -153,3 +155,58 @@ def test_a_consumer_that_leaves_waits_for_commits_under_way(
             assert found is not None and found.offset == 10
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(("reset", "expected"), [("earliest", list(range(8))), ("latest", [8])])
+def test_a_topic_that_was_created_again_is_read_by_the_reset_rule(
+    broker: barnabas.Broker, caplog: pytest.LogCaptureFixture, reset: str, expected: list[int]
+) -> None:
+    """CO-5: the new log is longer than the old position, so no offset is out of range."""
+    name = TopicPartition(f"again-{reset}", 0)
+
+    async def work() -> None:
+        servers = broker.bootstrap_servers
+        async with Consumer(servers, auto_offset_reset=reset) as consumer:
+            await consume_and_recreate(broker, consumer, name)
+            state = consumer._assignment.of(name)
+            if reset == "latest":
+                while state.position != 8:
+                    assert await consumer.poll(10) == []
+                await asyncio.to_thread(broker.topic(name.topic).send, b"behind the end")
+            assert await read(consumer, len(expected)) == expected
+            assert len([each for each in caplog.messages if "created again" in each]) == 1
+
+    asyncio.run(work())
+
+
+def test_a_topic_that_was_created_again_is_an_error_without_a_reset_rule(
+    broker: barnabas.Broker,
+) -> None:
+    """CO-5: `none` raises, and a seek continues."""
+    name = TopicPartition("again-none", 0)
+
+    async def work() -> None:
+        async with Consumer(broker.bootstrap_servers, auto_offset_reset="none") as consumer:
+            await consume_and_recreate(broker, consumer, name)
+            with pytest.raises(NoOffsetForPartition, match="deleted and created again"):
+                await read(consumer, 1)
+            consumer.seek(name, 0)
+            assert await read(consumer, 8) == list(range(8))
+
+    asyncio.run(work())
+
+
+async def consume_and_recreate(
+    broker: barnabas.Broker, consumer: Consumer, name: TopicPartition
+) -> None:
+    """Read all five records of a topic, which is then replaced by one with eight."""
+
+    def recreate() -> None:
+        broker.topic(name.topic).delete()
+        broker.topic(name.topic, partitions=1).send_many([b"new"] * 8)
+
+    broker.topic(name.topic, partitions=1).send_many([b"old"] * 5)
+    consumer.assign([name])
+    consumer.seek(name, 0)
+    assert await read(consumer, 5) == list(range(5))
+    await asyncio.to_thread(recreate)

@@ -46,7 +46,7 @@ class AssignedPartition:
         self.position = -1  # -1: unknown
         self.epoch = -1  # the leader epoch of the last record before the position; -1: not known
         self.fetch_offset = -1
-        self.topic_id = b""  # of the topic that `epoch` belongs to; empty: unknown
+        self.topic_id = b""  # of the topic that the position belongs to; empty: unknown
         self.leader_epoch = -1  # of the leader to fetch from
         self.refused_in = -1  # the metadata's generation when the position was out of range
         self.is_doubtful = False  # that leader's log may not reach the position
@@ -76,20 +76,33 @@ class AssignedPartition:
         """Drop records that were fetched and not given to the user."""
         self._restart()
 
-    def follow(self, topic_id: bytes, leader_epoch: int) -> None:
-        """Follow the partition's leader in the current metadata."""
+    def follow(self, topic_id: bytes, leader_epoch: int) -> bool:
+        """Follow the partition's leader in the current metadata.
+
+        False if the topic was deleted and created again: position and epoch belong to the old
+        topic, and the caller decides where to start in the new one. An id of zeros is unknown and
+        says nothing.
+        """
+        if not any(topic_id):
+            topic_id = self.topic_id
         if topic_id != self.topic_id:
-            if self.topic_id:
-                self.epoch = -1  # of a topic that was deleted since: meaningless for this one
+            is_other_topic = self.topic_id != b""
             self.topic_id = topic_id
+            if is_other_topic:
+                self.leader_epoch = leader_epoch
+                self.epoch = -1
+                self.is_doubtful = False
+                # A position that is still to be looked up is not the old topic's.
+                return self.reset is not None
         elif leader_epoch == self.leader_epoch:
-            return
+            return True
         self.leader_epoch = leader_epoch
         if 0 <= leader_epoch != self.epoch >= 0:
             self._restart()
             self.is_doubtful = True
         else:
             self.is_doubtful = False
+        return True
 
     def advance(self, offset: int, epoch: int) -> None:
         """Move past records given to the user; epochs only grow along a log."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.client.channel import BrokerAddress
@@ -48,7 +48,7 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_HIGHEST_FETCH = 12  # the last version with topic names; later ones have ids (KIP-516)
+_LAST_WITH_NAMES = 12  # later versions of Fetch name topics by their ids (KIP-516)
 _LEADERS_ONLY_MS = 30_000
 _MOST_BUFFERED = 2  # chunks per partition: the one in use and the next
 
@@ -219,8 +219,32 @@ class Fetcher:
     def _follow(self, state: AssignedPartition) -> None:
         view = self._cluster.metadata.view
         topic = view.topics.get(state.topic_partition.topic)
-        if topic is not None:
-            state.follow(topic.topic_id, view.leader_epoch(state.topic_partition))
+        if topic is None:
+            return
+        if not state.follow(topic.topic_id, view.leader_epoch(state.topic_partition)):
+            self._start_in_new_topic(state)
+
+    def _start_in_new_topic(self, state: AssignedPartition) -> None:
+        """CO-5: the topic was deleted and created again, so no record of it has been read yet.
+
+        The new log may already be longer than the old position, which would hide its beginning.
+        """
+        reset = self._config.auto_offset_reset
+        if reset == "none":
+            offset = state.position
+            state.seek_by(reset)
+            state.error = NoOffsetForPartition(
+                f"the topic of {state.topic_partition} was deleted and created again, so offset "
+                f"{offset} means nothing in it, and auto.offset.reset is none: seek to an offset"
+            )
+            return
+        _log.warning(
+            "the topic of %s was deleted and created again; going from offset %d to the %s one",
+            state.topic_partition,
+            state.position,
+            reset,
+        )
+        state.seek_by(reset)
 
     def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
         """The leader has named a follower."""
@@ -267,17 +291,20 @@ class Fetcher:
 
     async def _fetch(self, node: BrokerAddress, states: Sequence[AssignedPartition]) -> None:
         requested: Requested = [(state, state.generation, state.fetch_offset) for state in states]
+        # By id, a broker refuses a position in a topic that was deleted and created again.
+        at_most = None if all(state.topic_id for state in states) else _LAST_WITH_NAMES
+        names = {state.topic_id: state.topic_partition.topic for state in states}
         response = await self._cluster.call(
-            node, FETCH, self._request(requested), FetchResponse, _HIGHEST_FETCH
+            node, FETCH, self._request(requested), FetchResponse, at_most
         )
         if response.error_code:
             raise broker_error(response.error_code, f"fetching from {node}")
-        self._accept(requested, response)
+        self._accept(requested, response, names)
 
     def _request(self, requested: Requested) -> FetchRequest:
         config = self._config
         is_for_leaders = self._clock.monotonic_ms() < self._leaders_only_until_ms
-        topics: dict[str, list[FetchPartition]] = {}
+        topics: dict[tuple[str, bytes], list[FetchPartition]] = {}
         for state, _, offset in requested:
             topic, partition = state.topic_partition
             wanted = FetchPartition(
@@ -286,22 +313,28 @@ class Fetcher:
                 fetch_offset=offset,
                 partition_max_bytes=config.max_partition_fetch_bytes,
             )
-            topics.setdefault(topic, []).append(wanted)
+            topics.setdefault((topic, state.topic_id), []).append(wanted)
         return FetchRequest(
             replica_id=-1,
             max_wait_ms=config.fetch_max_wait_ms,
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.fetch_max_bytes,
             isolation_level=self._isolation_level,
-            topics=[FetchTopic(topic=topic, partitions=wanted) for topic, wanted in topics.items()],
+            topics=[
+                FetchTopic(topic=topic, topic_id=topic_id or bytes(16), partitions=wanted)
+                for (topic, topic_id), wanted in topics.items()
+            ],
             rack_id="" if is_for_leaders else config.client_rack,
         )
 
-    def _accept(self, requested: Requested, response: FetchResponse) -> None:
+    def _accept(
+        self, requested: Requested, response: FetchResponse, names: Mapping[bytes, str]
+    ) -> None:
         by_partition = {each[0].topic_partition: each for each in requested}
         for topic in response.responses:
+            name = topic.topic or names.get(bytes(topic.topic_id), "")
             for data in topic.partitions:
-                key = TopicPartition(topic.topic, data.partition_index)
+                key = TopicPartition(name, data.partition_index)
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]

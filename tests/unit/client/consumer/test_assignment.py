@@ -71,11 +71,26 @@ def test_without_epochs_there_is_no_doubt() -> None:
     assert not state.is_doubtful
 
 
-def test_an_epoch_says_nothing_of_a_topic_that_was_recreated() -> None:
+def test_a_position_says_nothing_of_a_topic_that_was_created_again() -> None:
     state = at(10, 3)
-    state.follow(OTHER_ID, 0)
+    assert not state.follow(OTHER_ID, 0), "the caller decides where to start"
     assert not state.is_doubtful
-    assert (state.position, state.epoch, state.leader_epoch) == (10, -1, 0)
+    assert (state.epoch, state.leader_epoch) == (-1, 0)
+    state.seek_by("earliest")
+    assert state.follow(OTHER_ID, 0), "once"
+
+
+def test_a_position_that_is_looked_up_is_not_of_the_old_topic() -> None:
+    state = at(10, 3)
+    state.seek_by("earliest")
+    assert state.follow(OTHER_ID, 0)
+
+
+def test_an_unknown_topic_id_changes_nothing() -> None:
+    """As from a broker that does not know ids, of a cluster that is being upgraded."""
+    state = at(10, 3)
+    assert state.follow(bytes(16), 3)
+    assert (state.position, state.topic_id) == (10, ID)
 
 
 def test_the_epoch_goes_with_the_records_that_the_user_has() -> None:

@@ -22,7 +22,7 @@ if IS_SECURED:
 
     defaults.install()  # before anything takes a client from its library
 
-from tests.kit import foreign  # noqa: E402
+from tests.kit import foreign, second_run  # noqa: E402
 from tests.kit.effort import examples  # noqa: E402
 from tests.kit.raw_client import NO_TIDYING  # noqa: E402
 
@@ -39,6 +39,10 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("barnabas")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    second_run.register(config)
 
 
 @pytest.hookimpl(wrapper=True)

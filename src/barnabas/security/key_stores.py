@@ -2,7 +2,7 @@
 
     PEM      in the settings themselves, or a file
     PKCS12   a file, read by `cryptography`
-    JKS      a file, read by `pyjks`; since Java 9 it is mostly PKCS12 in truth, and read as such
+    JKS      a file; since Java 9 it is mostly PKCS12 in truth, and read as such
 
 What is wrong with the settings is said as Kafka says it. No error contains a secret.
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.security import jks
 from barnabas.security.pem import CERTIFICATES, PemBlock, pem_blocks
 from barnabas.security.tls_settings import TlsSettings
 
 _TYPES = ("JKS", "PKCS12", "PEM")
-_JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _PEM_MARK = b"-----BEGIN "
 
 
@@ -186,7 +186,7 @@ def _read(name: str, path: str) -> bytes:
 
 
 def _is_jks(content: bytes) -> bool:
-    return content.startswith(_JKS_MAGIC)
+    return content.startswith(jks.MAGIC)
 
 
 def _refuse_pem(store: str, path: str, content: bytes) -> None:

@@ -1,0 +1,145 @@
+"""Java's key stores of the type JKS, read by Python's own library.
+
+    magic FEEDFEED | version 1 or 2 | count | entry ... | SHA-1 of password, phrase and all before
+    entry: 1 | alias | time | length, protected key | count, certificate ...
+           2 | alias | time | certificate
+    certificate: its type (version 2 only) | length, DER
+
+Numbers have four bytes, a time has eight, and a text has its length in two. A key is protected by
+Sun's own algorithm: salt, the key XORed with a chain of SHA-1 digests that begins with the salt,
+and a digest of the plain key. That hides little from someone who guesses passwords, which is why
+Java writes PKCS12 instead since Java 9; reading it is all that happens here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import NamedTuple
+
+from barnabas.security.der import OCTETS, OID, SEQUENCE, Element, dotted, elements
+
+MAGIC = b"\xfe\xed\xfe\xed"
+
+_PHRASE = b"Mighty Aphrodite"  # part of every store's digest
+_SUN_KEY_PROTECTOR = "1.3.6.1.4.1.42.2.17.1.1"
+_KEY, _TRUSTED = 1, 2
+_DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
+_VERSIONS = (1, 2)
+
+
+class JksKey(NamedTuple):
+    """A private key as it is stored, and its certificates in DER, the own one first."""
+
+    protected: bytes
+    chain: list[bytes]
+
+    def plain(self, password: str) -> bytes:
+        """The key in PKCS8's DER. Raises ValueError for a wrong password or a damaged key."""
+        blob = _protected_octets(self.protected)
+        salt, hidden, check = (
+            blob[:_DIGEST_BYTES],
+            blob[_DIGEST_BYTES:-_DIGEST_BYTES],
+            blob[-_DIGEST_BYTES:],
+        )
+        secret = password.encode("utf-16-be")
+        stream, last = bytearray(), salt
+        while len(stream) < len(hidden):
+            last = _digest(secret, last)
+            stream += last
+        plain = bytes(a ^ b for a, b in zip(hidden, stream, strict=False))
+        if not hmac.compare_digest(_digest(secret, plain), check):
+            raise ValueError("the key's password is wrong (ssl.key.password)")
+        return plain
+
+
+class JksStore(NamedTuple):
+    """What a store holds: its keys and its trusted certificates in DER, in their order."""
+
+    keys: list[JksKey]
+    trusted: list[bytes]
+
+
+def read_jks(content: bytes, password: str) -> JksStore:
+    """A store's entries; without a password it is not checked, as in Java. Raises ValueError."""
+    reader = _Reader(content[:-_DIGEST_BYTES])
+    reader.skip(len(MAGIC))
+    version = reader.number()
+    if version not in _VERSIONS:
+        raise ValueError(f"a JKS store of version {version} is not known; 1 and 2 are")
+    if password:
+        found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
+        if not hmac.compare_digest(found, content[-_DIGEST_BYTES:]):
+            raise ValueError("the store's password is wrong, or it is damaged")
+    store = JksStore([], [])
+    for _ in range(reader.number()):
+        kind = reader.number()
+        reader.text()  # the alias
+        reader.skip(8)  # the time
+        if kind == _KEY:
+            protected = reader.sized()
+            chain = [reader.certificate(version) for _ in range(reader.number())]
+            store.keys.append(JksKey(protected, chain))
+        elif kind == _TRUSTED:
+            store.trusted.append(reader.certificate(version))
+        else:
+            raise ValueError(f"the JKS store is damaged: an entry has the kind {kind}")
+    return store
+
+
+class _Reader:
+    """Reads a store from its start. Each method raises ValueError if the store ends too early."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._position = 0
+
+    def number(self) -> int:
+        return int.from_bytes(self._take(4), "big")
+
+    def text(self) -> bytes:
+        return self._take(int.from_bytes(self._take(2), "big"))
+
+    def sized(self) -> bytes:
+        return self._take(self.number())
+
+    def skip(self, size: int) -> None:
+        self._take(size)
+
+    def certificate(self, version: int) -> bytes:
+        if version > 1:
+            self.text()  # its type, X.509 always
+        return self.sized()
+
+    def _take(self, size: int) -> bytes:
+        end = self._position + size
+        if end > len(self._content):
+            raise ValueError("the JKS store is damaged: it ends in the middle of an entry")
+        taken = self._content[self._position : end]
+        self._position = end
+        return taken
+
+
+def _protected_octets(der: bytes) -> bytes:
+    """Salt, hidden key and digest out of an EncryptedPrivateKeyInfo (PKCS8)."""
+    try:
+        algorithm, octets = elements(_single(der, SEQUENCE).content)
+        oid = next(elements(algorithm.content))
+    except (ValueError, StopIteration):
+        raise ValueError("the JKS store is damaged: a key is not PKCS8") from None
+    if oid.tag != OID or dotted(oid.content) != _SUN_KEY_PROTECTOR:
+        raise ValueError("the key is not protected in the way of JKS stores")
+    if octets.tag != OCTETS or len(octets.content) <= 2 * _DIGEST_BYTES:
+        raise ValueError("the JKS store is damaged: a key is too short")
+    return octets.content
+
+
+def _single(content: bytes, tag: int) -> Element:
+    (element,) = elements(content)
+    if element.tag != tag:
+        raise ValueError("another element")
+    return element
+
+
+def _digest(secret: bytes, content: bytes) -> bytes:
+    return hashlib.sha1(secret + content, usedforsecurity=False).digest()

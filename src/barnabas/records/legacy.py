@@ -20,6 +20,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import BatchHeader, iterate_batches
 from barnabas.records.compression import LZ4, NONE, decompress
 from barnabas.records.crc32c import Buffer
+from barnabas.records.frames import lz4_header_checksum
 
 _INT32 = Struct(">i")
 _KEY_AT = (18, 26)  # by magic
@@ -86,24 +87,5 @@ def _with_right_checksum(frame: bytes) -> bytes:
         raise CorruptData("an lz4 frame is truncated")
     flags = frame[_LZ4_DESCRIPTOR_AT]
     end = _LZ4_DESCRIPTOR_AT + 2 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
-    checksum = _xxh32(frame[_LZ4_DESCRIPTOR_AT:end]) >> 8 & 0xFF
+    checksum = lz4_header_checksum(frame[_LZ4_DESCRIPTOR_AT:end])
     return frame[:end] + bytes((checksum,)) + frame[end + 1 :]
-
-
-def _xxh32(data: bytes) -> int:
-    """xxHash of fewer than sixteen bytes with seed 0, as published."""
-    mask = 0xFFFFFFFF
-    state = 374761393 + len(data)
-    words = len(data) // 4 * 4
-    for at in range(0, words, 4):
-        state += int.from_bytes(data[at : at + 4], "little") * 3266489917
-        state = _rotate(state & mask, 17) * 668265263 & mask
-    for byte in data[words:]:
-        state = _rotate(state + byte * 374761393 & mask, 11) * 2654435761 & mask
-    state = (state ^ state >> 15) * 2246822519 & mask
-    state = (state ^ state >> 13) * 3266489917 & mask
-    return state ^ state >> 16
-
-
-def _rotate(word: int, bits: int) -> int:
-    return (word << bits | word >> 32 - bits) & 0xFFFFFFFF

@@ -75,14 +75,15 @@ def test_an_import_says_what_it_did(tmp_path: Path, capfd: Capture) -> None:
     (second / "t-1" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n6 25\n")
     output, _ = run(capfd, "import", str(file), "--dir", str(first), "--dir", str(second))
     assert output.splitlines() == [
-        f"Imported 9 nodes with 1 topic and 2 partitions from {file} into {first}.",
+        f"Imported 9 nodes with 1 topic and 2 partitions from {file} into {first}, {second}.",
         "Left out 1 ephemeral node.",
         "Created the states of 1 partition of t, which the file lacks.",
     ]
     state = "/brokers/topics/t/partitions/{}/state"
     for partition, epoch in ((0, 2), (1, 7)):
-        data = run(capfd, "get", state.format(partition), "--dir", str(first))[0]
-        assert json.loads(data)["leader_epoch"] == epoch
+        for directory in (first, second):
+            data = run(capfd, "get", state.format(partition), "--dir", str(directory))[0]
+            assert json.loads(data)["leader_epoch"] == epoch
     assert run(capfd, "ls", "/brokers/ids", "--dir", str(first))[0] == ""
     stderr = run(capfd, "import", str(file), "--dir", str(first), code=1)[1]
     assert stderr.count("\n") == 1 and "already has /brokers/topics/t" in stderr
@@ -171,7 +172,7 @@ def test_another_clusters_directory_is_refused(tmp_path: Path, capfd: Capture) -
 def test_what_is_not_there_is_one_line(tmp_path: Path, capfd: Capture) -> None:
     """UX-4: no directory, no metadata in it, no such node, no path."""
     for words, code, problem in (
-        (["get", "/x", "--dir", str(tmp_path)], 1, "first log directory"),
+        (["get", "/x", "--dir", str(tmp_path)], 1, "is no log directory of a broker"),
         (["ls", "/", "--dir", str(tmp_path / "missing")], 1, "missing"),
         (["ls", "brokers", "--dir", str(tmp_path)], 2, "not the path of a node"),
         (["get", "/a//b", "--dir", str(tmp_path)], 2, "not the path of a node"),

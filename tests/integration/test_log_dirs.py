@@ -15,8 +15,13 @@ import pytest
 
 from barnabas import Broker
 from barnabas.errors import CorruptData, KafkaStorageError
-from barnabas.protocol.api import DESCRIBE_LOG_DIRS, METADATA, PRODUCE
+from barnabas.protocol.api import DESCRIBE_LOG_DIRS, LIST_OFFSETS, METADATA, PRODUCE
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
@@ -117,3 +122,52 @@ def test_st_10_the_last_directory_stops_the_broker(broker: Broker, directories: 
         wait_until(lambda: refuses(broker.port))
     with pytest.raises(OSError, match="no log directory is left"):
         broker.stop()
+
+
+def _end_offsets(client: RawClient) -> dict[int, int]:
+    partitions = [
+        ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(PARTITIONS)
+    ]
+    topics = [ListOffsetsTopic(name="spread", partitions=partitions)]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
+    answer = client.call(LIST_OFFSETS, 9, request)
+    return {each.partition_index: each.offset for each in answer.topics[0].partitions}
+
+
+def test_st_10_an_emptied_first_directory_costs_what_was_in_it_only(
+    broker: Broker, directories: list[Path]
+) -> None:
+    """The metadata come from the other one, which is not taken for a stranger's."""
+    with RawClient(broker.bootstrap_servers) as client:
+        create(client, "spread", partitions=PARTITIONS)
+        assert [produce(client, number) for number in range(PARTITIONS)] == [0] * PARTITIONS
+        lost = [number for number, home in homes(directories).items() if home == directories[0]]
+    broker.stop()
+    shutil.rmtree(directories[0])
+    directories[0].mkdir()
+    broker.start()
+    with RawClient(broker.bootstrap_servers) as client:
+        ends = _end_offsets(client)
+        assert ends == {number: 0 if number in lost else 1 for number in range(PARTITIONS)}
+        assert [produce(client, number) for number in range(PARTITIONS)] == [0] * PARTITIONS
+    assert not list(directories[1].glob("*-stray"))
+    names = "barnabas-metadata.journal", "meta.properties"
+    assert all((directories[0] / name).stat().st_size for name in names)
+
+
+def test_st_10_a_flipped_bit_in_the_metadata_is_repaired_from_the_other_directory(
+    broker: Broker, directories: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    with RawClient(broker.bootstrap_servers) as client:
+        create(client, "spread", partitions=PARTITIONS)
+        assert produce(client, 0) == 0
+    broker.stop()
+    path = directories[0] / "barnabas-metadata.journal"
+    content = bytearray(path.read_bytes())
+    content[30] ^= 8
+    path.write_bytes(content)
+    broker.start()
+    with RawClient(broker.bootstrap_servers) as client:
+        assert _end_offsets(client)[0] == 1
+    assert f"{directories[0]}: the metadata were damaged" in caplog.text
+    assert path.with_name(f"{path.name}.damaged").read_bytes() == content

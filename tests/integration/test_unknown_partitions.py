@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, main
+from barnabas.errors import ConfigError
 from barnabas.protocol.api import DELETE_TOPICS, PRODUCE
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.produce import (
@@ -38,23 +40,39 @@ def orphaned(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def accepted(orphaned: Path) -> Path:
+    """The same, and the operator has accepted that."""
+    assert main(["metadata", "repair", "--accept-loss", "--dir", str(orphaned)]) == EXIT_OK
+    return orphaned
+
+
+def test_metadata_that_are_gone_are_not_taken_for_new(orphaned: Path) -> None:
+    """The logs' topics would be unknown, and created again by the first client that asks."""
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"its metadata is gone.*--accept-loss"):
+            Broker(orphaned).start()
+    assert main(["metadata", "repair", "--dir", str(orphaned)]) == EXIT_FAILURE
+    assert (orphaned / "old-0" / "00000000000000000000.log").stat().st_size > 0
+
+
 def test_an_unknown_partition_is_logged_and_left_alone(
-    orphaned: Path, caplog: pytest.LogCaptureFixture
+    accepted: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = orphaned / "old-0" / "00000000000000000000.log"
+    log = accepted / "old-0" / "00000000000000000000.log"
     before = log.read_bytes()
-    with Broker(orphaned):
+    with Broker(accepted):
         said = [record.getMessage() for record in caplog.records]
-        assert any(str(orphaned / "old-0") in line and "left alone" in line for line in said), said
+        assert any(str(accepted / "old-0") in line and "left alone" in line for line in said), said
     assert log.read_bytes() == before
 
 
-def test_a_new_topic_does_not_take_over_what_another_left(orphaned: Path) -> None:
+def test_a_new_topic_does_not_take_over_what_another_left(accepted: Path) -> None:
     """It is set aside, and the new one's deletion does not take it away."""
-    before = (orphaned / "old-0" / "00000000000000000000.log").read_bytes()
-    with Broker(orphaned) as broker, RawClient(broker.bootstrap_servers) as client:
+    before = (accepted / "old-0" / "00000000000000000000.log").read_bytes()
+    with Broker(accepted) as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "old")
         assert _produce(client) == 0
         client.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["old"], timeout_ms=60_000))
-        (stray,) = orphaned.glob("old-0.*-stray")
+        (stray,) = accepted.glob("old-0.*-stray")
         assert (stray / "00000000000000000000.log").read_bytes() == before

@@ -37,8 +37,10 @@ from barnabas.broker.security.authorization import AllowAll, Authorizer
 from barnabas.broker.security.authorizer_choice import open_authorizer
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
+from barnabas.cluster.journal_copies import JOURNAL_NAME, accept_loss
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
+from barnabas.errors import ConfigError
 from barnabas.storage.loading import Loading
 from barnabas.storage.store import LogStore
 
@@ -207,12 +209,29 @@ class Server:
 
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:
-            return EmbeddedStore.open(self.log_dirs[0])
+            return await self._open_embedded_store()
         # Only here, so that a broker which is alone loads nothing of ZooKeeper's client.
         from barnabas.cluster.zookeeper import ZooKeeperStore
         from barnabas.cluster.zookeeper_settings import settings_from
 
         return await ZooKeeperStore.open(settings_from(self.config))
+
+    async def _open_embedded_store(self) -> EmbeddedStore:
+        """A copy of it is in each log directory that can be used."""
+        directories = self._logs.online_directories
+        store = EmbeddedStore.open(*directories)
+        cluster_id = self._logs.cluster_id
+        if store.was_new and cluster_id is not None:
+            await store.close()
+            # As Kafka, which finds an empty tree to be another cluster's. What is in the logs would
+            # be unknown, and its topics free to be created again.
+            raise ConfigError(
+                f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
+                f"but its metadata is gone: no log directory has a {JOURNAL_NAME} with content. "
+                "Restore it from a backup, or import it (`barnabas metadata import`); or, to go on "
+                f"without any topic, run `{accept_loss(directories)}`: the logs stay as they are"
+            )
+        return store
 
     async def _ensure_users(self, store: MetadataStore, passwords: Mapping[str, str]) -> None:
         from barnabas.broker.security.first_users import ensure_users  # by few brokers

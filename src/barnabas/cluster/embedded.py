@@ -1,4 +1,4 @@
-"""The embedded metadata store of a single broker: the same tree, in memory and in two files.
+"""The embedded metadata store of a single broker: the same tree, in memory and in its files.
 
 A commit takes effect at once and is answered when it is on disk. Commits reach the disk in the
 order in which they took effect, so one that was seen early can only be lost together with all that
@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from barnabas.cluster.embedded_session import EmbeddedSession
-from barnabas.cluster.journal import JOURNAL_NAME, Journal, read_files
+from barnabas.cluster.journal import Journal, read_files
 from barnabas.cluster.node_bytes import (
     commit_from_bytes,
     commit_to_bytes,
@@ -65,12 +65,15 @@ class EmbeddedStore(MetadataStore):
         self._snapshot_bytes = 0
         self._failure: OSError | None = None
         self._is_read_only = False
+        self.was_new = journal is None or journal.is_new
+        """Whether nothing had ever been committed when it was opened."""
         if journal is not None:
             self._take_over(journal)
 
     @classmethod
-    def open(cls, directory: Path, *, read_only: bool = False) -> EmbeddedStore:
-        """The store in this directory, which exists; one process may write it at a time.
+    def open(cls, *directories: Path, read_only: bool = False) -> EmbeddedStore:
+        """The store in these directories, which exist and have a copy each; one process may write
+        it at a time.
 
         With `read_only` it may be another process's store, running or not: no commit is possible
         then, and it has the ephemeral nodes of the last session. Raises ConfigError if another
@@ -78,10 +81,10 @@ class EmbeddedStore(MetadataStore):
         were damaged otherwise than by a crash.
         """
         if not read_only:
-            return cls(Journal(Path(directory)))
+            return cls(Journal(*directories))
         store = cls()
         store._is_read_only = True
-        snapshot, frames = read_files(Path(directory))
+        snapshot, frames = read_files(*directories)
         store._replay(snapshot, frames)
         return store
 
@@ -153,18 +156,14 @@ class EmbeddedStore(MetadataStore):
         if self._journal is not None:
             if self._failure is None:
                 self._journal.sync()
+                self._journal.seal(self._tree.zxid)
             self._journal.close()
 
     def _take_over(self, journal: Journal) -> None:
         self._snapshot_bytes = len(journal.snapshot or b"")
         self._replay(journal.snapshot, journal.frames)
-        if journal.cut_bytes:
-            _log.warning(
-                "%s: truncated %d bytes at the end, of a commit that a crash interrupted",
-                JOURNAL_NAME,
-                journal.cut_bytes,
-            )
         journal.snapshot, journal.frames = None, []  # now in the tree; free the memory
+        self._synced_zxid = journal.proven_zxid
         self._remove_ephemerals(None)
 
     def _replay(self, snapshot: bytes | None, frames: Sequence[bytes]) -> None:
@@ -193,7 +192,8 @@ class EmbeddedStore(MetadataStore):
             return
         self._check_disk(stage)
         try:
-            self._journal.append(commit_to_bytes(stage))
+            unsynced = stage.zxid - 1 - self._synced_zxid
+            self._journal.append(commit_to_bytes(stage), unsynced)
         except OSError as error:
             self._failure = error
             self._check_disk(stage)
@@ -210,8 +210,19 @@ class EmbeddedStore(MetadataStore):
 
     async def _sync(self, journal: Journal) -> None:
         covered_zxid = self._tree.zxid
+        loop = asyncio.get_running_loop()
+        syncs = journal.syncs()
         try:
-            await asyncio.get_running_loop().run_in_executor(None, journal.sync)
+            outcomes = await asyncio.gather(
+                *(loop.run_in_executor(None, sync) for sync, _ in syncs), return_exceptions=True
+            )
+            for (_, on_failure), outcome in zip(syncs, outcomes, strict=True):
+                if isinstance(outcome, OSError):
+                    on_failure(outcome)
+                elif outcome is not None:
+                    raise outcome
+            if self._tree.zxid == covered_zxid:
+                journal.seal(covered_zxid)
             self._synced_zxid = covered_zxid
         except OSError as error:
             self._failure = error
@@ -234,7 +245,7 @@ class EmbeddedStore(MetadataStore):
             self._journal.replace(snapshot)
         except OSError as error:
             if is_out_of_descriptors(error):
-                return  # the journal still has everything; the next commit tries again
+                return  # the journals still have everything; the next commit tries again
             self._failure = error
             _log.error("cannot write the metadata snapshot: %s", error)
         self._snapshot_bytes = len(snapshot)

@@ -1,182 +1,211 @@
-"""The embedded store's journal and snapshot files: reading, appending, replacing.
-
-    barnabas-metadata.journal      frames, one per commit, appended and forced to disk
-    barnabas-metadata.snapshot     one frame: the whole tree as of some commit
-
-    frame:  u32 length of the payload | u32 CRC-32 of the payload | payload        (big-endian)
+"""The embedded store's files: a copy of journal and snapshot in each log directory.
 
 Invariant: frames appended before a `sync` that returned are read back by the next `open`, whole or
 not at all. A crash may leave a torn frame at the journal's end: it was never acknowledged, and is
-cut off. The snapshot replaces its predecessor atomically and before the journal is emptied, so
-for a moment the journal holds frames that the snapshot covers: a replay skips those.
+cut off. Anything else that cannot be read was destroyed: it is taken from another copy, and if none
+has it the store is not opened (`journal_copies`). Nothing is cut or replaced without a copy of it.
 
-They are plain files in the first log directory, because a real Kafka refuses to start on a
-directory that it does not know and ignores such a file.
+A commit is on disk when all copies have it. A copy whose disk fails is written no longer, and the
+next start brings it up to date; when the last one fails, so does the store.
 
-A writer holds a lock on the journal, so two processes never write one tree, regardless of log
-directories. Reading needs no lock and may go on beside a writer.
+They are plain files, because a real Kafka refuses to start on a directory that it does not know and
+ignores such a file. Only their owner may read them: they have passwords' hashes.
 """
 
 from __future__ import annotations
 
-import os
-import zlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from struct import Struct
 
-from barnabas.disk_sync import sync_descriptor
-from barnabas.errors import ConfigError, CorruptData
+from barnabas.cluster.journal_copies import (
+    JOURNAL_NAME,
+    SNAPSHOT_NAME,
+    Copy,
+    Merged,
+    checked,
+    copy_of,
+    is_behind,
+    is_damaged,
+    merged,
+    read_copies,
+)
+from barnabas.cluster.journal_file import JournalFile, sync_directory
+from barnabas.cluster.journal_frames import frame, zxid_of
+from barnabas.errors import ConfigError, is_out_of_descriptors
 
-JOURNAL_NAME = "barnabas-metadata.journal"
-SNAPSHOT_NAME = "barnabas-metadata.snapshot"
-
-_HEADER = Struct(">II")
+_log = logging.getLogger(__name__)
 
 
 class Journal:
-    """The files of one store, open for appending."""
+    """The copies of one store, open for appending."""
 
-    __slots__ = ("_directory", "_fd", "cut_bytes", "frames", "size_bytes", "snapshot")
+    __slots__ = ("_files", "frames", "is_new", "kept", "proven_zxid", "snapshot")
 
-    def __init__(self, directory: Path) -> None:
-        """Lock and read both files.
+    def __init__(self, *directories: Path, accepts_loss: bool = False) -> None:
+        """Lock and read all copies, and bring those up to date that are damaged or behind.
 
-        Raises OSError, ConfigError if another process has them, and CorruptData for a damaged
-        snapshot.
+        Raises OSError if none can be used, ConfigError if another process has them, and CorruptData
+        if something was destroyed that no copy has, unless the caller `accepts_loss`.
         """
-        self._directory = directory
-        self._fd = os.open(directory / JOURNAL_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        self._files: list[JournalFile] = []
+        self.kept: list[Path] = []
+        """Where damaged files were copied to."""
         try:
-            _lock(self._fd, directory)
-            (directory / f"{SNAPSHOT_NAME}.tmp").unlink(missing_ok=True)
-            content = _read_all(self._fd)
-            self.snapshot = _read_snapshot(directory)
-            self.frames, self.size_bytes = _split(content)
-            self.cut_bytes = len(content) - self.size_bytes
-            if self.cut_bytes:
-                os.ftruncate(self._fd, self.size_bytes)
-            if not content:
-                _sync_directory(directory)  # the file may be new
+            self._open(directories)
+            # No copy is written meanwhile: all of them are locked.
+            copies = [copy_of(each.directory, each.read()) for each in self._files]
+            found = merged(copies) if accepts_loss else checked(copies)
+            self._repair(copies, found)
         except BaseException:
-            os.close(self._fd)
+            self._close()
             raise
+        self.snapshot = found.snapshot
+        self.frames = [each.payload for each in found.frames]
+        self.is_new = found.is_new
+        self.proven_zxid = min(found.proven_zxid, found.end_zxid)
+        """Every commit up to this one is on disk."""
 
-    def append(self, payload: bytes) -> None:
-        """Add a frame; it is on disk once a `sync` that begins later has returned."""
-        frame = _frame(payload)
-        _pwrite_all(self._fd, frame, self.size_bytes)
-        self.size_bytes += len(frame)
+    @property
+    def size_bytes(self) -> int:
+        """The size of the largest copy's journal."""
+        return max(each.size_bytes for each in self._files)
+
+    def append(self, payload: bytes, unsynced: int = 0) -> None:
+        """Add a commit; it is on disk once all `syncs` that begin later have returned.
+
+        `unsynced`: how many commits before it are not on disk for sure. OSError if the last copy
+        fails.
+        """
+        whole = frame(payload, unsynced)
+        self._each(lambda file: file.append(whole))
+
+    def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
+        """What forces each copy to disk, and what to call if that fails; the first ones suit
+        threads, at the same time."""
+        return [(each.sync, self._failure_of(each)) for each in self._files]
 
     def sync(self) -> None:
-        """Force appended frames to disk. Releases the GIL, so it suits a thread."""
-        sync_descriptor(self._fd)
+        """Force all copies to disk, one after the other."""
+        self._each(JournalFile.sync)
+
+    def seal(self, zxid: int) -> None:
+        """Note that all commits up to this one are on disk, if no other has been appended."""
+        self._each(lambda file: file.seal(zxid))
 
     def replace(self, snapshot: bytes) -> None:
-        """Replace the journal by a snapshot of the whole tree."""
-        temporary = self._directory / f"{SNAPSHOT_NAME}.tmp"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        try:
-            _pwrite_all(fd, _frame(snapshot), 0)
-            sync_descriptor(fd)
-        finally:
-            os.close(fd)
-        temporary.replace(self._directory / SNAPSHOT_NAME)
-        _sync_directory(self._directory)
-        os.ftruncate(self._fd, 0)
-        self.size_bytes = 0
+        """Replace the journal by a snapshot of the whole tree.
+
+        If there is no descriptor for it, some copies may be as they were.
+        """
+        zxid = zxid_of(snapshot)
+        self._each(lambda file: file.replace(snapshot, zxid))
 
     def close(self) -> None:
-        os.close(self._fd)
+        """Write nothing more, as a process that dies."""
+        self._close()
+
+    def _open(self, directories: Sequence[Path]) -> None:
+        failure: OSError | None = None
+        for directory in directories:
+            try:
+                self._files.append(JournalFile(directory))
+                with suppress(FileNotFoundError):
+                    (directory / f"{SNAPSHOT_NAME}.tmp").unlink()
+            except OSError as error:
+                failure = error
+                _log.error("no metadata are kept in %s: %s", directory, error)
+        if not self._files:
+            assert failure is not None, "no directory is named"
+            raise failure
+
+    def _repair(self, copies: Sequence[Copy], found: Merged) -> None:
+        """Have each copy at the end of what all of them hold."""
+        for file, copy in zip(list(self._files), copies, strict=True):
+            try:
+                self._bring_up_to_date(file, copy, found)
+            except OSError as error:
+                if len(self._files) == 1:
+                    raise
+                self._drop(file, error)
+
+    def _bring_up_to_date(self, file: JournalFile, copy: Copy, found: Merged) -> None:
+        if is_behind(copy, found):
+            if is_damaged(copy, found):
+                kept = file.keep_damaged()
+                self.kept += kept
+                _log.error(
+                    "%s: the metadata were damaged, and are restored up to commit %d; the damaged "
+                    "files are kept as %s",
+                    file.directory,
+                    found.end_zxid,
+                    ", ".join(each.name for each in kept) or "nothing",
+                )
+            elif not found.is_new:
+                _log.warning(
+                    "%s: the metadata were %s, and are copied from another log directory",
+                    file.directory,
+                    "missing" if copy.is_absent else "out of date",
+                )
+            file.rewrite(found.snapshot, found.frames)
+        else:
+            cut_bytes = file.go_on(copy)
+            if cut_bytes:
+                _log.warning(
+                    "%s: truncated %d bytes at the end, of a commit that a crash interrupted",
+                    file.path,
+                    cut_bytes,
+                )
+        file.seal(min(found.proven_zxid, found.end_zxid))
+        if copy.is_absent:
+            file.sync()
+            sync_directory(file.directory)  # the file may be new
+
+    def _each(self, action: Callable[[JournalFile], None]) -> None:
+        """Do it to each copy; one that fails is left out from now on. OSError from the last."""
+        scarcity: OSError | None = None
+        for file in list(self._files):
+            try:
+                action(file)
+            except OSError as error:
+                if is_out_of_descriptors(error):
+                    scarcity = error
+                else:
+                    self._drop(file, error)
+        if scarcity is not None:
+            raise scarcity
+
+    def _failure_of(self, file: JournalFile) -> Callable[[OSError], None]:
+        return lambda error: self._drop(file, error)
+
+    def _drop(self, file: JournalFile, error: OSError) -> None:
+        """Write this copy no longer. Raises the error if there is no other one."""
+        if self._files == [file]:
+            raise error
+        if file in self._files:
+            self._files.remove(file)
+            with suppress(OSError):
+                file.close()
+            _log.error("no metadata are kept in %s any more: %s", file.directory, error)
+
+    def _close(self) -> None:
+        for file in self._files:
+            file.close()
 
 
-def read_files(directory: Path) -> tuple[bytes | None, list[bytes]]:
-    """The snapshot and the frames of a store that may be running; nothing is changed or locked.
+def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
+    """The snapshot and the commits of a store that may be running; nothing is changed or locked.
 
-    A frame that a writer is appending is ignored. Raises ConfigError where there is no store,
-    OSError, and CorruptData for a damaged snapshot.
+    A commit that a writer is appending is ignored. Raises ConfigError where there is no store,
+    OSError, and CorruptData where something was destroyed.
     """
-    # The journal first: it is emptied only when a snapshot has all of it, so that one is found.
-    try:
-        content = (directory / JOURNAL_NAME).read_bytes()
-    except FileNotFoundError:
+    copies = read_copies(directories)
+    if all(each.journal is None for each in copies):
+        places = ", ".join(map(str, directories))
         raise ConfigError(
-            f"{directory} has no {JOURNAL_NAME}: it is not the first log directory of a broker "
-            "with an embedded metadata store"
-        ) from None
-    snapshot = _read_snapshot(directory)
-    return snapshot, _split(content)[0]
-
-
-def _lock(fd: int, directory: Path) -> None:
-    """Lock per open file, which also excludes a second store in one process."""
-    import fcntl  # not on Windows
-
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ConfigError(
-            f"the metadata in {directory} is in use: stop the broker that runs on it, or read it "
-            "without writing"
-        ) from None
-
-
-def _read_snapshot(directory: Path) -> bytes | None:
-    path = directory / SNAPSHOT_NAME
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    frames, size_bytes = _split(content)
-    if len(frames) != 1 or size_bytes != len(content):
-        # It was complete before it got its name, so the disk is damaged.
-        raise CorruptData(f"{path} is damaged; restore it from a backup")
-    return frames[0]
-
-
-def _frame(payload: bytes) -> bytes:
-    return _HEADER.pack(len(payload), zlib.crc32(payload)) + payload
-
-
-def _split(content: bytes) -> tuple[list[bytes], int]:
-    """The payloads up to the first torn frame, and the position where that one starts."""
-    payloads: list[bytes] = []
-    position = 0
-    while len(content) - position >= _HEADER.size:
-        length, crc = _HEADER.unpack_from(content, position)
-        start = position + _HEADER.size
-        payload = content[start : start + length]
-        if not length or len(payload) < length or zlib.crc32(payload) != crc:
-            break
-        payloads.append(payload)
-        position = start + length
-    return payloads, position
-
-
-def _read_all(fd: int) -> bytes:
-    size_bytes = os.fstat(fd).st_size
-    parts = []
-    position = 0
-    while position < size_bytes:
-        part = os.pread(fd, size_bytes - position, position)
-        if not part:
-            break
-        parts.append(part)
-        position += len(part)
-    return b"".join(parts)
-
-
-def _pwrite_all(fd: int, data: bytes, position: int) -> None:
-    """Write all of it, though one call may write less."""
-    left = memoryview(data)
-    while left:
-        written = os.pwrite(fd, left, position)
-        position += written
-        left = left[written:]
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        sync_descriptor(fd)
-    finally:
-        os.close(fd)
+            f"{places} has no {JOURNAL_NAME}: it is no log directory of a broker with an embedded "
+            "metadata store"
+        )
+    found = checked(copies)
+    return found.snapshot, [each.payload for each in found.frames]

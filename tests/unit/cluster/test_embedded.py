@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,18 +96,29 @@ def test_a_torn_commit_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 def test_what_lay_behind_a_torn_commit_never_comes_back(tmp_path: Path) -> None:
     """The disk may have kept a later frame and lost an earlier one: neither was acknowledged."""
 
-    async def write(*names: str) -> int:
-        store = EmbeddedStore.open(tmp_path)
-        for name in names:
-            await store.commit([Create(f"/{name}")])
-        await store.close()
-        return (tmp_path / JOURNAL_NAME).stat().st_size
+    async def write() -> tuple[int, int]:
+        journal = Journal(tmp_path)
+        store = EmbeddedStore(journal)
+        await store.commit([Create("/a")])
+        begin = journal.size_bytes
+        together = asyncio.gather(store.commit([Create("/b")]), store.commit([Create("/c")]))
+        await asyncio.sleep(0)  # both are written, and neither is on disk
+        end = journal.size_bytes
+        await together
+        journal.close()
+        return begin, end
 
-    ends = [asyncio.run(write(name)) for name in ("a", "b", "c")]
-    journal = bytearray((tmp_path / JOURNAL_NAME).read_bytes())
-    journal[ends[1] - 1] ^= 1
-    (tmp_path / JOURNAL_NAME).write_bytes(journal)
-    asyncio.run(write("d"))  # of the same length as the one that was torn
+    async def write_more() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.commit([Create("/d")])
+        await store.close()
+
+    begin, end = asyncio.run(write())
+    content = bytearray((tmp_path / JOURNAL_NAME).read_bytes())
+    content[begin] ^= 1
+    (tmp_path / JOURNAL_NAME).write_bytes(content[:end])  # the seal never reached the disk
+    asyncio.run(write_more())
+    assert asyncio.run(read_back(tmp_path, "/a")) is not None
     assert asyncio.run(read_back(tmp_path, "/d")) is not None
     assert asyncio.run(read_back(tmp_path, "/c")) is None
 
@@ -192,7 +204,7 @@ def test_a_crash_between_snapshot_and_empty_journal_repeats_nothing(tmp_path: Pa
         return journal
 
     old_journal = asyncio.run(write())
-    assert (tmp_path / JOURNAL_NAME).stat().st_size == 0
+    assert (tmp_path / JOURNAL_NAME).stat().st_size < len(old_journal)
     (tmp_path / JOURNAL_NAME).write_bytes(old_journal)
     assert asyncio.run(read_back(tmp_path, "/a")) == Znode(b"2", 2, 1, 0, ("n0000000000",))
 
@@ -349,31 +361,41 @@ def test_commits_that_come_together_share_the_disk(tmp_path: Path) -> None:
     class CountingJournal(Journal):
         def __init__(self, directory: Path) -> None:
             super().__init__(directory)
-            self.syncs = 0
+            self.sync_rounds = 0
 
-        def sync(self) -> None:
-            self.syncs += 1
-            super().sync()
+        def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
+            self.sync_rounds += 1
+            return super().syncs()
 
     async def scenario() -> None:
         journal = CountingJournal(tmp_path)
         store = EmbeddedStore(journal)
         await asyncio.gather(*(store.commit([Create(f"/n{n}")]) for n in range(50)))
-        assert 1 <= journal.syncs <= 3
+        assert 1 <= journal.sync_rounds <= 3
         await store.close()
 
     asyncio.run(scenario())
 
 
-def test_after_a_failed_write_nothing_is_promised_any_more(tmp_path: Path) -> None:
+def test_after_a_failed_write_nothing_is_promised_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_write, is_broken = os.pwrite, [False]
+
+    def write(fd: int, data: bytes, position: int) -> int:
+        if is_broken[0]:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real_write(fd, data, position)
+
+    monkeypatch.setattr(os, "pwrite", write)
+
     async def scenario() -> None:
-        journal = Journal(tmp_path)
-        store = EmbeddedStore(journal)
+        store = EmbeddedStore.open(tmp_path)
         await store.commit([Create("/a")])
-        os.close(journal._fd)  # what a disk that went away looks like
+        is_broken[0] = True
         with pytest.raises(OutcomeUnknown, match="journal failed"):
             await store.commit([Create("/b")])
-        journal._fd = os.open(tmp_path / JOURNAL_NAME, os.O_RDWR)
+        is_broken[0] = False
         with pytest.raises(OutcomeUnknown, match="journal failed"):
             await store.commit([Create("/c")])
         await store.close()

@@ -1,7 +1,7 @@
 """`barnabas metadata`: reads the tree like `zookeeper-shell.sh`, and imports a tree of Kafka's.
 
-The tree of a cluster is in its ZooKeeper. That of a broker without one is in its first log
-directory; its files are read as they are at that moment, whether the broker runs or not.
+The tree of a cluster is in its ZooKeeper. That of a broker without one is in its log directories;
+the files are read as they are at that moment, whether the broker runs or not.
 """
 
 from __future__ import annotations
@@ -19,39 +19,35 @@ import click
 
 from barnabas.cli.counted import counted
 from barnabas.cli.dump.small_files import read_epochs
+from barnabas.cli.metadata.repair import cluster_of, locked, repair
 from barnabas.cli.metadata.secure import secure
 from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, reading, tree_source
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.importing import ImportSummary, import_tree
 from barnabas.cluster.store import MetadataStore, Znode
-from barnabas.config import parse_properties
 from barnabas.errors import BarnabasError, ConfigError, CorruptData
 from barnabas.storage.epochs import FILE_NAME as LEADER_EPOCHS
-from barnabas.storage.files import OsFiles
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.cluster.zookeeper_settings import Settings
-    from barnabas.storage.files import Lock
 
 _NO_SOURCE = TreeSource(None, None)
 _MAX_TREE_BYTES = 1 << 30
-_LOCK = ".lock"
-_META = "meta.properties"
 
 _directory = click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The first log directory of a broker without ZooKeeper; default: as for a start.",
+    help="A log directory of a broker without ZooKeeper; default: all of them, as for a start.",
 )
 
 
 @click.group()
 def metadata() -> None:
-    """Read or protect the metadata tree of a broker or cluster, or import one of Kafka's.
+    """Read, protect or repair the metadata of a broker or cluster, or import a tree of Kafka's.
 
     \b
     Examples:
@@ -60,9 +56,11 @@ def metadata() -> None:
       barnabas metadata get /brokers/topics/test --dir ~/barnabas
       barnabas metadata import tree.json --dir /srv/log
       barnabas metadata secure --config server.properties
+      barnabas metadata repair --dir /srv/log
     """
 
 
+metadata.add_command(repair)
 metadata.add_command(secure)
 
 
@@ -133,8 +131,8 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
 
     The file maps each path to its node: {"/brokers/topics/test": {"data": "{...}"}, ...}. Ephemeral
     nodes are left out. A partition without a state node gets one, with a leader epoch above those
-    in its logs in these directories. The tree goes into the first of them, or into ZooKeeper if
-    one is named.
+    in its logs in these directories. The tree goes into each of them, or into ZooKeeper if one is
+    named.
 
     \b
     Examples:
@@ -153,18 +151,11 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
-            locks.callback(_locked(directory).release)
+            locks.callback(locked(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
-    into = str(directories[0]) if settings is None else settings.connect
+    into = ", ".join(map(str, directories)) if settings is None else settings.connect
     for line in _summary_lines(summary, file, into):
         click.echo(line)
-
-
-def _locked(directory: Path) -> Lock:
-    try:
-        return OsFiles().lock(directory / _LOCK)
-    except BlockingIOError as cause:
-        raise ConfigError(f"{directory} is in use by a running broker; stop it first") from cause
 
 
 def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[str]:
@@ -194,16 +185,15 @@ def _tree(file: Path) -> dict[str, Any]:
 
 def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
     """Refuse a tree of another cluster than the directory's. Raises ConfigError, CorruptData."""
-    meta = directory / _META
-    if not meta.exists():
+    theirs = cluster_of(directory)
+    if theirs is None:
         return
-    theirs = parse_properties(meta.read_text(errors="replace")).get("cluster.id")
     node = tree.get(layout.CLUSTER_ID)
     data = node.get("data") if isinstance(node, dict) else None
     if not isinstance(data, str):
         return  # no id at all: `import_tree` reports what is wrong with the tree
     named = layout.decode_cluster_id(data.encode())
-    if theirs is not None and theirs != named:
+    if theirs != named:
         raise ConfigError(f"{directory} belongs to cluster {theirs}, the tree to {named}")
 
 
@@ -220,7 +210,7 @@ async def _import(
 
     store: MetadataStore
     if settings is None:
-        store = EmbeddedStore.open(directories[0])
+        store = EmbeddedStore.open(*directories)
     else:
         store = await open_zookeeper(settings, makes_chroot=True)
     try:

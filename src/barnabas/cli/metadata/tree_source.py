@@ -1,6 +1,6 @@
 """The source of the metadata tree for a command: ZooKeeper, or a broker's own directory.
 
-As for a broker: ZooKeeper if the settings name one, else the first log directory. The settings
+As for a broker: ZooKeeper if the settings name one, else the log directories. The settings
 are those of a properties file, then the environment's, then the command line's.
 """
 
@@ -57,9 +57,9 @@ class TreeSource(NamedTuple):
             raise ConfigError("no ZooKeeper is named: --zookeeper-connect HOST:PORT[/CHROOT]")
         return settings
 
-    def log_directory(self) -> Path:
-        """The directory with the tree of a broker without ZooKeeper. Raises ConfigError."""
-        return Path(self._config().log_directories()[0])
+    def log_directories(self) -> list[Path]:
+        """The directories with the tree of a broker without ZooKeeper. Raises ConfigError."""
+        return [Path(each) for each in self._config().log_directories()]
 
     def _config(self) -> BrokerConfig:
         file = self.properties_file
@@ -108,9 +108,9 @@ async def reading(source: TreeSource, directory: Path | None) -> AsyncIterator[M
     else:
         from barnabas.cluster.embedded import EmbeddedStore
 
-        where = source.log_directory() if directory is None else directory
+        where = source.log_directories() if directory is None else [directory]
         try:
-            store = EmbeddedStore.open(where, read_only=True)
+            store = EmbeddedStore.open(*where, read_only=True)
         except ConfigError as error:
             raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:

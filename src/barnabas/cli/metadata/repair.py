@@ -1,0 +1,119 @@
+"""`barnabas metadata repair`: the metadata of a broker without ZooKeeper, after damage (ZK-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cluster import layout
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.journal import Journal
+from barnabas.cluster.journal_copies import JOURNAL_NAME, checked, read_copies
+from barnabas.cluster.store import Create
+from barnabas.config import parse_properties
+from barnabas.errors import ConfigError
+from barnabas.storage.files import OsFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from barnabas.storage.files import Lock
+
+_LOCK = ".lock"
+_META = "meta.properties"
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directories",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    required=True,
+    metavar="DIR",
+    help="The broker's log directories: all of them.",
+)
+@click.option(
+    "--accept-loss",
+    "accepts_loss",
+    is_flag=True,
+    help="Go on without the commits that no copy has; the damaged files are kept.",
+)
+def repair(directories: tuple[Path, ...], accepts_loss: bool) -> None:
+    """Check the metadata in the log directories of a stopped broker, and repair what is damaged.
+
+    Each directory has a copy, and what is damaged in one is taken from another, as at a start. What
+    was destroyed in all of them is lost: restore a backup. With --accept-loss everything up to the
+    damage is kept. Topics that are lost by that are unknown to the broker; their logs stay.
+
+    \b
+    Examples:
+      barnabas metadata repair --dir /srv/log
+      barnabas metadata repair --dir /disk1/kafka --dir /disk2/kafka --accept-loss
+    """
+    with ExitStack() as locks:
+        for directory in directories:
+            locks.callback(locked(directory).release)
+        for line in asyncio.run(_repair(directories, accepts_loss)):
+            click.echo(line)
+
+
+async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
+    if not accepts_loss and checked(read_copies(directories)).is_new:
+        raise ConfigError(
+            f"there is no {JOURNAL_NAME} with content in {', '.join(map(str, directories))}: "
+            "restore it from a backup, or begin without any topic by --accept-loss"
+        )
+    journal = Journal(*directories, accepts_loss=accepts_loss)
+    kept = list(journal.kept)
+    store = EmbeddedStore(journal)
+    try:
+        await _begin_again(store, directories)
+        return list(_report(store, directories, kept))
+    finally:
+        await store.close()
+
+
+async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> None:
+    """Where nothing is left, the broker shall start all the same: the logs' cluster is known."""
+    found = {each for directory in directories if (each := cluster_of(directory)) is not None}
+    if len(found) > 1:
+        raise ConfigError(f"the log directories belong to different clusters, {', '.join(found)}")
+    if store.was_new and found:
+        cluster = layout.CLUSTER_ID.rpartition("/")[0]
+        await store.commit(
+            [Create(cluster), Create(layout.CLUSTER_ID, layout.encode_cluster_id(*found))]
+        )
+
+
+def _report(
+    store: EmbeddedStore, directories: Sequence[Path], kept: Sequence[Path]
+) -> Iterator[str]:
+    topics = store.tree.read(layout.TOPICS)
+    count = 0 if topics is None else len(topics.children)
+    yield (
+        f"The metadata in {', '.join(map(str, directories))} can be read: commit "
+        f"{store.tree.zxid} is the last one, and {count} topics are known."
+    )
+    for path in kept:
+        yield f"The damaged file is kept as {path}."
+
+
+def locked(directory: Path) -> Lock:
+    """A log directory that no broker uses meanwhile. Raises ConfigError if one does."""
+    try:
+        return OsFiles().lock(directory / _LOCK)
+    except BlockingIOError as cause:
+        raise ConfigError(f"{directory} is in use by a running broker; stop it first") from cause
+
+
+def cluster_of(directory: Path) -> str | None:
+    """The cluster that a log directory belongs to, if any."""
+    meta = directory / _META
+    if not meta.exists():
+        return None
+    return parse_properties(meta.read_text(errors="replace")).get("cluster.id")

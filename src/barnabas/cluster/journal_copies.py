@@ -1,0 +1,221 @@
+"""The copies of one metadata tree on disk: which commits they hold together, and which are lost.
+
+    barnabas-metadata.journal      frames, one per commit, and a seal
+    barnabas-metadata.snapshot     one frame: the whole tree as of some commit
+
+Each log directory has both. Of the snapshots the newest counts, and from there on each commit that
+any copy has: so what is damaged in one copy is taken from another. The first commit that none has
+is the end. What a crash may have kept of later ones was never acknowledged, and is cut; but if some
+frame proves that a missing commit was on disk, it was destroyed, and nobody but the operator may
+accept that.
+
+It reads files and changes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.cluster.journal_frames import Frame, Frames, read_frames
+from barnabas.errors import ConfigError, CorruptData
+
+JOURNAL_NAME = "barnabas-metadata.journal"
+SNAPSHOT_NAME = "barnabas-metadata.snapshot"
+
+
+def accept_loss(directories: Iterable[Path]) -> str:
+    """The command by which an operator goes on without what was destroyed."""
+    return " ".join(
+        ["barnabas metadata repair --accept-loss", *(f"--dir {d}" for d in directories)]
+    )
+
+
+class Copy(NamedTuple):
+    """The files of one directory, as they were read."""
+
+    directory: Path
+    journal: bytes | None
+    snapshot: bytes | None
+    frames: Frames
+    tree: Frame | None  # the snapshot's; None if it is damaged, or there is none
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether there is nothing: a new directory, or one that was emptied."""
+        return self.snapshot is None and not self.journal
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with this copy by itself, apart from commits that it lacks."""
+        if self.snapshot is not None and self.tree is None:
+            return f"{self.directory / SNAPSHOT_NAME} is damaged"
+        if self.snapshot is None and self.frames.begins_late:
+            return f"{self.directory / SNAPSHOT_NAME} is missing"
+        # A journal of the present kind is never empty: it has a seal at least.
+        if self.tree is not None and (
+            self.journal is None or not (self.journal or self.tree.is_earlier)
+        ):
+            what = "missing" if self.journal is None else "empty"
+            return f"{self.directory / JOURNAL_NAME} is {what}"
+        return None
+
+    @property
+    def newest_zxid(self) -> int:
+        """The last commit that it has, or has had."""
+        found = [0 if self.tree is None else self.tree.zxid]
+        return max(*found, *(each.zxid for each in self.frames.whole), 0)
+
+
+class Merged(NamedTuple):
+    """What all copies hold together."""
+
+    snapshot: bytes | None
+    snapshot_zxid: int
+    frames: tuple[Frame, ...]
+    """The commits after the snapshot, in order."""
+    proven_zxid: int
+    """Every commit up to this one was on disk."""
+    loss: str | None
+    """Where something was destroyed, if no copy has it."""
+
+    @property
+    def end_zxid(self) -> int:
+        return self.frames[-1].zxid if self.frames else self.snapshot_zxid
+
+    @property
+    def is_new(self) -> bool:
+        return self.snapshot is None and not self.frames
+
+
+def read_copies(directories: Sequence[Path]) -> list[Copy]:
+    """The copies in these directories, which a broker may be writing. Raises OSError."""
+    # The journals first: one is emptied only when a snapshot has all of it, so that one is found.
+    journals = [_content(directory / JOURNAL_NAME) for directory in directories]
+    return [
+        copy_of(directory, journal)
+        for directory, journal in zip(directories, journals, strict=True)
+    ]
+
+
+def copy_of(directory: Path, journal: bytes | None) -> Copy:
+    """The copy with this journal; its snapshot is read. Raises OSError."""
+    snapshot = _content(directory / SNAPSHOT_NAME)
+    tree = None
+    if snapshot is not None:
+        found = read_frames(snapshot)
+        if len(found.whole) == 1 and found.damaged_at is None and found.end == len(snapshot):
+            tree = found.whole[0]
+    return Copy(directory, journal, snapshot, read_frames(journal or b""), tree)
+
+
+def merged(copies: Sequence[Copy]) -> Merged:
+    """The commits of all copies together; ConfigError if they are of two histories."""
+    trees = [each.tree for each in copies if each.tree is not None]
+    tree = max(trees, key=lambda each: each.zxid, default=None)
+    snapshot_zxid = 0 if tree is None else tree.zxid
+    commits = _commits(copies, snapshot_zxid)
+    chain: list[Frame] = []
+    while (following := commits.get(snapshot_zxid + len(chain) + 1)) is not None:
+        chain.append(following)
+    proven_zxid = max(
+        (each.proven_zxid for copy in copies for each in copy.frames.whole), default=0
+    )
+    found = Merged(
+        None if tree is None else tree.payload,
+        snapshot_zxid,
+        tuple(chain),
+        max(proven_zxid, snapshot_zxid),
+        None,
+    )
+    return found._replace(loss=_loss(copies, found))
+
+
+def checked(copies: Sequence[Copy]) -> Merged:
+    """`merged`, or CorruptData if a commit was destroyed in every copy that had it."""
+    found = merged(copies)
+    if found.loss is not None:
+        command = accept_loss([each.directory for each in copies])
+        raise CorruptData(
+            f"{found.loss}. Nothing was changed. Restore {JOURNAL_NAME} and {SNAPSHOT_NAME} from a "
+            "backup; or, to go on without the topics and settings that are lost, stop the broker "
+            f"and run `{command}`, which keeps the damaged files"
+        )
+    return found
+
+
+def is_behind(copy: Copy, found: Merged) -> bool:
+    """Whether the copy has to be written again: it is damaged, or lacks some commit."""
+    if copy.fault is not None or (0 if copy.tree is None else copy.tree.zxid) != (
+        found.snapshot_zxid
+    ):
+        return True
+    own = [each for each in copy.frames.whole if not each.is_seal]
+    later = [each.zxid for each in own if each.zxid > found.snapshot_zxid]
+    return later != [each.zxid for each in found.frames] or is_damaged(copy, found)
+
+
+def is_damaged(copy: Copy, found: Merged) -> bool:
+    """Whether the copy was changed by something else than a crash."""
+    if copy.fault is not None:
+        return True
+    # Behind what a crash has left of a seal there may be commits that the snapshot has.
+    return copy.frames.damaged_at is not None and any(
+        each.zxid > found.snapshot_zxid for each in copy.frames.whole
+    )
+
+
+def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
+    """The commits after the snapshot, by number."""
+    commits: dict[int, Frame] = {}
+    writers: dict[int, Path] = {}
+    for copy in copies:
+        for each in copy.frames.whole:
+            if each.is_seal or each.zxid <= snapshot_zxid:
+                continue
+            known = commits.setdefault(each.zxid, each)
+            writer = writers.setdefault(each.zxid, copy.directory)
+            if known.payload != each.payload:
+                raise ConfigError(
+                    f"the metadata in {writer} and {copy.directory} are of two histories: each was "
+                    f"written without the other from commit {each.zxid} on. Keep the one that you "
+                    f"need, move {JOURNAL_NAME} and {SNAPSHOT_NAME} of the other away, and start "
+                    "again: they are copied from the one that is kept"
+                )
+    return commits
+
+
+def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
+    """Where something was destroyed that no copy has."""
+    faults = [each.fault for each in copies if each.fault is not None]
+    if found.proven_zxid > found.end_zxid:
+        places = faults or [
+            f"{each.directory / JOURNAL_NAME} is damaged at byte {each.frames.damaged_at}"
+            for each in copies
+            if each.frames.damaged_at is not None
+        ]
+        # The front of a journal, or a snapshot, may be gone without any other trace.
+        places = places or [
+            f"{each.directory} lacks a part of its {JOURNAL_NAME} or its {SNAPSHOT_NAME}"
+            for each in copies
+            if not each.is_absent
+        ]
+        return (
+            f"{'; '.join(places)}: the metadata can be read up to commit {found.end_zxid}, but "
+            f"there were {found.proven_zxid} at least"
+        )
+    # Only a copy with a whole journal knows where the commits end.
+    knows_end = any(
+        each.fault is None and 0 < each.newest_zxid >= found.snapshot_zxid for each in copies
+    )
+    if faults and not knows_end:
+        return f"{'; '.join(faults)}: the commits in it are unknown"
+    return None
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

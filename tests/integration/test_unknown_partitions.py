@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from barnabas import Broker
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, main
-from barnabas.errors import ConfigError
-from barnabas.protocol.api import DELETE_TOPICS, PRODUCE
+from barnabas.errors import ConfigError, CoordinatorNotAvailable, KafkaStorageError
+from barnabas.protocol.api import DELETE_TOPICS, FIND_COORDINATOR, METADATA, PRODUCE
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -76,3 +79,24 @@ def test_a_new_topic_does_not_take_over_what_another_left(accepted: Path) -> Non
         client.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["old"], timeout_ms=60_000))
         (stray,) = accepted.glob("old-0.*-stray")
         assert (stray / "00000000000000000000.log").read_bytes() == before
+
+
+def test_no_topic_is_created_automatically_over_anothers_log(
+    accepted: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """TP-6: neither by a client that asks, nor for a coordinator; an administrator may."""
+    shutil.copytree(accepted / "old-0", accepted / "old-1")
+    (accepted / "old-0").rename(accepted / "__consumer_offsets-7")
+    with Broker(accepted) as broker, RawClient(broker.bootstrap_servers) as client:
+        for _ in range(2):
+            topics = [MetadataRequestTopic(name=name) for name in ("old", "new")]
+            request = MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+            answer = client.call(METADATA, 9, request)
+            assert [each.error_code for each in answer.topics] == [KafkaStorageError.code, 0]
+        found = client.call(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+        assert found.coordinators[0].error_code == CoordinatorNotAvailable.code
+        assert caplog.text.count("topic old is not created automatically") == 1
+        assert "__consumer_offsets cannot be created: topic __consumer_offsets" in caplog.text
+        assert not list(accepted.glob("*-stray"))
+        create(client, "old", partitions=2)
+        assert len(list(accepted.glob("old-1.*-stray"))) == 1

@@ -28,6 +28,7 @@ from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VE
 from barnabas.broker.configs.inter_broker_version import writes_isrs
 from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.runner import ControllerRunner
+from barnabas.broker.controller.stray_logs import StrayLogs
 from barnabas.broker.coordination.coordinators import Coordinators
 from barnabas.broker.coordination.internal_topics import InternalTopics
 from barnabas.broker.coordination.marker_channel import MarkerChannels
@@ -195,6 +196,7 @@ class ControllerParts:
             partitions.role_changes,
             (coordinators,) if others is None else (others, coordinators),
         )
+        self.strays = StrayLogs(logs.logs)
         self.controller = ControllerRunner(
             store,
             view,
@@ -205,6 +207,7 @@ class ControllerParts:
             partitions.replicas.latest_epoch_of,
             None if others is None else others.peers,
             partitions.replicas.registered,
+            strays=self.strays,
         )
         self.failed_directories = FailedDirectoryReports(
             partitions.removal.failed_directories, logs, self.controller.replicas_offline, failure

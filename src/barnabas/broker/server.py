@@ -272,7 +272,9 @@ class Server:
             await parts.control.controller.start(broker, self._logs.cluster_id)
         )
         await view.until(self._is_registered_in)
-        self._logs.unknown_to(parts.control.controller.known_partitions)
+        unknown = self._logs.unknown_to(parts.control.controller.known_partitions)
+        if not view.has_peers:
+            parts.control.strays.found(unknown)
         if parts.partitions.replicas.offline:
             await parts.control.controller.replicas_offline(
                 sorted(parts.partitions.replicas.offline)

@@ -16,6 +16,7 @@ from barnabas.broker.controller.broker_channels import Deliver
 from barnabas.broker.controller.election import ControllerElection, Registered
 from barnabas.broker.controller.event_loop import ControllerContext, ControllerSettings, NewMachine
 from barnabas.broker.controller.registration import ensure_base
+from barnabas.broker.controller.stray_logs import StrayLogs
 from barnabas.broker.controller.topic_admin import TopicAdmin
 from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
 from barnabas.clock import Clock, Random
@@ -48,9 +49,9 @@ def _ignore(broker_epoch: int) -> None:
 class ControllerRunner:
     """The controller of one broker. `start` and `stop` are called once each."""
 
-    __slots__ = ("_context", "_election", "_hosted", "_random", "_store", "_topics")
+    __slots__ = ("_context", "_election", "_hosted", "_random", "_store", "_strays", "_topics")
 
-    def __init__(  # noqa: PLR0913  (the last four are options)
+    def __init__(  # noqa: PLR0913  (the last five are options)
         self,
         store: MetadataStore,
         view: ClusterView,
@@ -62,12 +63,14 @@ class ControllerRunner:
         peers: Peers | None = None,
         registered: Registered = _ignore,
         new_machine: NewMachine = Controller,
+        strays: StrayLogs | None = None,
     ) -> None:
         """`deliver` carries out a request on this broker: see `broker_channels`.
 
         `latest_epoch_of`: the latest leader epoch in this broker's log of a partition, which the
         store may have lost. `peers`: connects to the other brokers; None where there can be none.
         `registered` gets each broker epoch, after `view` and before anything else happens.
+        `strays`: the logs here over which no topic is created automatically.
         """
         self._store = store
         self._random = random
@@ -77,6 +80,7 @@ class ControllerRunner:
         self._election = ControllerElection(self._context, clock, settings, registered)
         self._topics = TopicAdmin(store, random, view, self._election.term)
         self._hosted: frozenset[TopicPartition] = frozenset()
+        self._strays = strays or StrayLogs({})
 
     @property
     def is_active(self) -> bool:
@@ -185,10 +189,15 @@ class ControllerRunner:
         return await self._topics.create(topics, validate_only=validate_only)
 
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
-        """As `create_topics`, on any broker: returns once this broker knows the topics."""
-        if self.is_active:
-            return await self._topics.create(topics)
-        return await self._topics.auto_create(topics)
+        """As `create_topics`, on any broker: returns once this broker knows the topics.
+
+        KafkaStorageError for one over whose logs it would be created.
+        """
+        refused = {each.name: self._strays.refusal(each.name) for each in topics}
+        free = [each for each in topics if refused[each.name] is None]
+        create = self._topics.create if self.is_active else self._topics.auto_create
+        created = iter(await create(free))
+        return [refused[each.name] or next(created) for each in topics]
 
     async def create_partitions(
         self,

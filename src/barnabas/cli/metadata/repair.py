@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.counted import counted
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import Journal
@@ -97,7 +98,7 @@ def _report(
     count = 0 if topics is None else len(topics.children)
     yield (
         f"The metadata in {', '.join(map(str, directories))} can be read: commit "
-        f"{store.tree.zxid} is the last one, and {count} topics are known."
+        f"{store.tree.zxid} is the last one, and it has {counted(count, 'topic')}."
     )
     for path in kept:
         yield f"The damaged file is kept as {path}."

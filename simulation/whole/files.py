@@ -103,17 +103,25 @@ class SimFiles:
         """Whether some of it is full or broken."""
         return self._disk.is_spoiled
 
-    def flip(self, path_prefix: Path, random: Random) -> Callable[[], None] | None:
+    def flip(
+        self, path_prefix: Path, random: Random, *, with_snapshots: bool = False
+    ) -> Callable[[], None] | None:
         """Let a bit read wrong in a segment below the recovery point of its log, and no broker's
         own; None if there is none. Returns what lets it read as it was written.
+
+        `with_snapshots`: of the log's producers, too; so a recovery has to read the segment.
 
         Above the recovery point a record that was damaged is lost at the next recovery, as by a
         loss of power, and nothing is promised of it.
         """
-        found = [each for each in self._recovered(path_prefix) if each.is_durable and each.data]
+        found = [
+            (directory, each)
+            for directory, each in self._recovered(path_prefix)
+            if each.is_durable and each.data
+        ]
         if not found:
             return None
-        inode = random.choice(found)
+        directory, inode = random.choice(found)
         try:
             batches = list(iterate_batches(inode.data))
         except CorruptData:
@@ -124,30 +132,41 @@ class SimFiles:
         # No checksum covers the base offset and the leader epoch, in front: as with Kafka, other
         # values there are taken for what was written.
         place = random.choice((random.randrange(8, 12), random.randrange(16, header.size_bytes)))
-        mask = 1 << random.randrange(8)
-        inode.flip(begin + place, mask)
-        return lambda: inode.unflip(begin + place)
+        flips = [(inode, begin + place, 1 << random.randrange(8))]
+        for name, snapshot in sorted(directory.names.items()) if with_snapshots else ():
+            if name.endswith(".snapshot") and isinstance(snapshot, FileInode) and snapshot.data:
+                place = random.randrange(len(snapshot.data))
+                flips.append((snapshot, place, 1 << random.randrange(8)))
+        for flipped, place, mask in flips:
+            flipped.flip(place, mask)
 
-    def _recovered(self, path: Path) -> list[FileInode]:
+        def undo() -> None:
+            for flipped, place, _ in flips:
+                flipped.unflip(place)
+
+        return undo
+
+    def _recovered(self, path: Path) -> list[tuple[DirectoryInode, FileInode]]:
         """The `.log` files in the partitions' directories below a log directory, of topics of
-        users, that end below the recovery point in its checkpoint."""
+        users, that end below the recovery point in its checkpoint; each with its directory."""
         names = self._disk.directory(path).names
         checkpoint = names.get(RECOVERY_POINTS)
         if not isinstance(checkpoint, FileInode):
             return []
         _, _, *lines = checkpoint.data.decode().splitlines()
-        found = []
+        found: list[tuple[DirectoryInode, FileInode]] = []
         for topic, partition, recovery_point in sorted(line.split() for line in lines):
             directory = names.get(f"{topic}-{partition}")
             if topic.startswith("__") or not isinstance(directory, DirectoryInode):
                 continue
             logs = sorted(name for name in directory.names if name.endswith(".log"))
             found += [
-                directory.names[name]
+                (directory, inode)
                 for name, after in pairwise(logs)
                 if int(after.removesuffix(".log")) <= int(recovery_point)
+                and isinstance(inode := directory.names[name], FileInode)
             ]
-        return [each for each in found if isinstance(each, FileInode)]
+        return found
 
     # --- the seam --------------------------------------------------------------------------------
 

@@ -36,6 +36,9 @@ FAULTS = (
 KILL_IN_A_TURN, POWER_IN_A_TURN = STRIKES = ("kill in a turn", "power in a turn")
 AT_A_DELETION = "power at a deletion"
 """As the second of these; the changes count from the next deletion of a log on."""
+FLIP_AT_A_CRASH = "bit flip at a crash"
+"""As a bit flip, in the producers' snapshots too, and the broker stops at once: by a kill, or by a
+power cut if `second` is 1."""
 CLOCK, DISK_SLOW, BUSY, DESCRIPTORS, FLIP = MACHINE_FAULTS = (
     "clock",
     "disk slow",
@@ -59,6 +62,8 @@ MOVE_LOG_DIR = "move log dir"
 _ALWAYS = ("kill", "power", "pause", "isolate")
 _BEGIN_MS = 1500
 _HAVE_TWO_LOG_DIRS = 0.3
+_HAVE_FLIPS = 0.5
+_SMALL_SEGMENT_BYTES = 8192
 
 
 class Plan(NamedTuple):
@@ -128,7 +133,8 @@ def draw(seed: int) -> Plan:
     )
     plan = _with_strikes(plan, Random(f"strikes {seed}"))
     plan = _widened(plan, Random(f"wider {seed}"))
-    return _with_log_dirs(plan, Random(f"log dirs {seed}"))
+    plan = _with_log_dirs(plan, Random(f"log dirs {seed}"))
+    return _with_flips(plan, Random(f"flips {seed}"))
 
 
 def _with_strikes(plan: Plan, random: Random) -> Plan:
@@ -180,6 +186,19 @@ def _with_log_dirs(plan: Plan, random: Random) -> Plan:
         broker = random.randint(1, plan.brokers)
         faults.append(Fault(at_ms, MOVE_LOG_DIR, broker, 1, random.randrange(1000)))
     return plan._replace(has_two_log_dirs=True, faults=tuple(sorted(faults)))
+
+
+def _with_flips(plan: Plan, random: Random) -> Plan:
+    """By dice of their own; late, so that there are cold segments."""
+    if random.random() >= _HAVE_FLIPS or plan.segment_bytes > _SMALL_SEGMENT_BYTES:
+        return plan
+    faults = list(plan.faults)
+    for _ in range(random.choice((1, 2, 4))):
+        at_ms = random.randrange(plan.faults_end_at_ms // 2, plan.faults_end_at_ms)
+        broker, second = random.randint(1, plan.brokers), random.randrange(2)
+        for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))
+        faults.append(Fault(at_ms, FLIP_AT_A_CRASH, broker, second, for_ms))
+    return plan._replace(faults=tuple(sorted(faults)))
 
 
 def _at_a_deletion(plan: Plan, random: Random) -> Fault:

@@ -29,6 +29,7 @@ from simulation.whole.plan import (
     CLOCK,
     DESCRIPTORS,
     DISK_SLOW,
+    FLIP_AT_A_CRASH,
     MACHINE_FAULTS,
     MOVE_LOG_DIR,
     OPERATIONS,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _RETRY_MS = 300
 _BOUNCE_MS = 30
 _SLOW_US = 40_000
+_FLIPPED_MS = 2_500
 _MINUTE_MS = 60_000
 _DAY_MS = 24 * 60 * _MINUTE_MS
 _STEPS_MS = (30 * _DAY_MS, 400 * _DAY_MS, 2 * _DAY_MS, -50 * _MINUTE_MS, -30 * _DAY_MS)
@@ -88,10 +90,19 @@ class Trouble:
         self._down_until_us.clear()
         self._spare()
         async with asyncio.timeout(limit_ms / 1000):
-            while not all(each.is_serving for each in self._brokers.by_id.values()):
+            while not all(
+                each.is_serving and not _has_damaged(each) for each in self._brokers.by_id.values()
+            ):
+                self._start_the_damaged_again()
                 for broker_id in self._brokers.by_id:
                     self._supervise(broker_id)
                 await asyncio.sleep(_RETRY_MS / 1000)
+
+    def _start_the_damaged_again(self) -> None:
+        """Their files read right by now, which only a start finds out."""
+        for broker in self._brokers.by_id.values():
+            if broker.is_serving and _has_damaged(broker):
+                broker.kill()
 
     def _happen(self, fault: Fault) -> None:
         kind = fault.kind
@@ -101,6 +112,8 @@ class Trouble:
             broker = self._brokers[fault.first]
             begins_with = DELETED_SUFFIX if kind == AT_A_DELETION else ""
             broker.strike(fault.second, lambda: self._fall(fault, broker), begins_with)
+        elif kind == FLIP_AT_A_CRASH:
+            self._flip_at_a_crash(fault, self._brokers[fault.first])
         elif kind in ("pause", "store cut", "expire", "store away"):
             self._disturb_session(fault)
         elif kind in ("disk full", "disk broken"):
@@ -272,12 +285,27 @@ class Trouble:
                 broker.life.turn_us = BUSY_TURN_US
                 undo = partial(setattr, broker.life, "turn_us", 0)
         else:
-            undo = broker.files.flip(DATA, Random(f"flip {self._plan.seed} {fault.at_ms}"))
+            undo = broker.files.flip(DATA, self._dice_of(fault))
             if undo is not None:
                 self._flips.append(undo)
         if undo is not None:
             self._tell(fault, broker.host)
             self._later(fault.for_ms, undo)
+
+    def _flip_at_a_crash(self, fault: Fault, broker: SimBroker) -> None:
+        """Its next start meets the damage, unless that is over by then."""
+        undo = None
+        if broker.is_running:
+            undo = broker.files.flip(DATA, self._dice_of(fault), with_snapshots=True)
+        if undo is None:
+            return
+        self._flips.append(undo)
+        self._tell(fault, broker.host)
+        self._later(fault.for_ms + _FLIPPED_MS, undo)
+        self._end(fault._replace(kind="power" if fault.second == 1 else "kill"))
+
+    def _dice_of(self, fault: Fault) -> Random:
+        return Random(f"flip {self._plan.seed} {fault.at_ms}")
 
     # ---- disks ----
 
@@ -294,3 +322,9 @@ class Trouble:
         if broker.is_running:
             broker.kill()
         self._supervise(broker.broker_id)
+
+
+def _has_damaged(broker: SimBroker) -> bool:
+    """Whether its broker has found a damaged log."""
+    server = broker.server
+    return broker.is_serving and server is not None and bool(server.node.replicas.store.damaged)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 from barnabas.storage.discards import Discards
@@ -26,6 +27,7 @@ from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.producers import Producers
+from barnabas.storage.replay import replayed
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import snapshot_offsets, snapshot_path
@@ -88,6 +90,11 @@ class Cut:
         elif segments.active.truncate(offset):
             self._ends_at = (segments.active.path(LOG_SUFFIX), segments.active.size_bytes)
         return kept
+
+    def find_producers(self, segments: Segments, snapshots: list[int], offset: int) -> None:
+        """Have `learn` find the producers at the new end, `offset`; `snapshots`: those that
+        remain."""
+        self.replay = partial(replayed, self._files, self._directory, segments, snapshots, offset)
 
     def make_durable(self) -> None:
         """All but `before_writes`; waits for the disk, and suits a thread. OSError, after which it

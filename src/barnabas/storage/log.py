@@ -34,7 +34,6 @@ from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.loaded_log import LoadedLog
 from barnabas.storage.producers import Producers
-from barnabas.storage.replay import replayed
 from barnabas.storage.retention import Bounds, count_removable
 from barnabas.storage.rolling import RollRule
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
@@ -467,7 +466,7 @@ class Log:
             self.producers, self._producers_end = Producers(), 0
         elif offset < self._producers_end:
             self._producers_end = offset
-            cut.replay = partial(replayed, self._files, self.directory, self._segments, snapshots)
+            cut.find_producers(self._segments, snapshots, offset)
         self.unsettled = cut
         return cut
 

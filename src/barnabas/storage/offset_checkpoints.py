@@ -4,13 +4,15 @@
     log-start-offset-checkpoint         where the log begins, if not with its first segment
     replication-offset-checkpoint       the high watermark
 
-A directory's files name the logs in it, those that are being moved there too (`future_logs`).
+A directory's files name the logs in it, those that are being moved there too (`future_logs`), and
+those that are damaged, as they were found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from barnabas.storage.damaged import DamagedLogs
 from barnabas.storage.directory import (
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -28,17 +30,19 @@ ALL = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
 class OffsetCheckpoints:
     """Writes the files of all directories of a broker. Everything waits for the disk."""
 
-    __slots__ = ("_futures", "_homes", "_logs", "high_watermarks")
+    __slots__ = ("_damaged", "_futures", "_homes", "_logs", "high_watermarks")
 
     def __init__(
         self,
         logs: Mapping[TopicPartition, Log],
         homes: Mapping[TopicPartition, LogDirectory],
         futures: FutureLogs,
+        damaged: DamagedLogs,
     ) -> None:
         self._logs = logs
         self._homes = homes
         self._futures = futures
+        self._damaged = damaged
         self.high_watermarks: dict[TopicPartition, int] = {}
 
     def names_in(self, directory: LogDirectory) -> list[TopicPartition]:
@@ -63,7 +67,7 @@ class OffsetCheckpoints:
             # the later lookup must be the later file.
             with directory.checkpointing[file]:
                 names = [*self.names_in(directory), *self._futures.names_in(directory)]
-                offsets = {
+                offsets = self._damaged.offsets_in(directory, file) | {
                     name: offset
                     for name in names
                     if (offset := self._offset(directory, file, name)) is not None

@@ -383,7 +383,7 @@ class _Opening:
             return Producers()
         base_offset = self.segments[i].base_offset
         producers, offset = self._from_snapshot(base_offset) or (Producers(), 0)
-        replay(producers, self.segments[:i], offset)
+        replay(producers, self.segments[:i], offset, base_offset)
         return producers
 
     def _from_snapshot(self, end_offset: int) -> tuple[Producers, int] | None:
@@ -404,7 +404,7 @@ class _Opening:
             # is not worth its result. Existing ones may all be damaged.
             begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
             self.producers, offset = found or (Producers(), begin_offset)
-            replay(self.producers, self.segments, offset)
+            replay(self.producers, self.segments, offset, end_offset)
             return offset
         offset = max(self.snapshots, default=start_offset)
         if self.snapshots or offset < end_offset:

@@ -39,16 +39,19 @@ def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Abort
     return Aborted(header.producer_id, *ended)
 
 
-def replay(producers: Producers, segments: Sequence[Segment], offset: int) -> None:
-    """Apply the batches from `offset` on to the end of the last of these segments."""
-    for _ in replay_in_steps(producers, segments, offset):
+def replay(producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int) -> None:
+    """Apply the batches from `offset` on to the end of the last of these segments, which is
+    `end_offset`. CorruptData where a header is damaged."""
+    for _ in replay_in_steps(producers, segments, offset, end_offset):
         pass
 
 
 def replay_in_steps(
-    producers: Producers, segments: Sequence[Segment], offset: int
+    producers: Producers, segments: Sequence[Segment], offset: int, end_offset: int
 ) -> Iterator[None]:
     """`replay` in steps; other tasks may run at each `yield`, and close files."""
+    if offset >= end_offset:
+        return  # a snapshot covers all of it: damage below is no concern of this log's end
     for i, segment in enumerate(segments):
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
             continue
@@ -61,13 +64,17 @@ def replay_in_steps(
 
 
 def replayed(
-    files: Files, directory: Path, segments: Sequence[Segment], snapshots: Sequence[int]
+    files: Files,
+    directory: Path,
+    segments: Sequence[Segment],
+    snapshots: Sequence[int],
+    end_offset: int,
 ) -> Generator[None, None, Producers]:
     """The producers at the end of these segments, from the newest of the snapshots on (their
     offsets are ascending), in steps as above."""
     found = load_newest_snapshot(files, directory, snapshots)
     producers, offset = found or (Producers(), segments[0].base_offset)
-    yield from replay_in_steps(producers, segments, offset)
+    yield from replay_in_steps(producers, segments, offset, end_offset)
     return producers
 
 

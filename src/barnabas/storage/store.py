@@ -6,8 +6,8 @@ log, write the checkpoints, and last the marker, per directory; a directory with
 none, and is scanned at the next start.
 
 A directory that is broken, at the start or later, goes offline alone: its logs are dropped here,
-and the broker runs on the others (KIP-112). With a directory of another broker or cluster the
-broker does not start.
+and the broker runs on the others (KIP-112). A log that is damaged is left out alone (`damaged`).
+With a directory of another broker or cluster the broker does not start.
 
 A log stays in the directory in which it was created: the one that then had the fewest.
 """
@@ -25,6 +25,7 @@ from types import MappingProxyType
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData, is_out_of_descriptors
 from barnabas.storage.cut import Cut
+from barnabas.storage.damaged import DamagedLog, DamagedLogs
 from barnabas.storage.directory import (
     DELETED_SUFFIX,
     HIGH_WATERMARKS,
@@ -43,6 +44,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_size import LogSize
 from barnabas.storage.new_log import NewLog, Places
 from barnabas.storage.offset_checkpoints import ALL, OffsetCheckpoints
+from barnabas.storage.opening import Opening
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
 from barnabas.types import TopicPartition
@@ -66,6 +68,7 @@ class LogStore:
         "_noting",
         "_places",
         "_producer_expiration_ms",
+        "damaged",
         "futures",
         "high_watermarks",
     )
@@ -89,7 +92,8 @@ class LogStore:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self.futures = FutureLogs(files)
         """What moves from one directory to another."""
-        self._checkpoints = OffsetCheckpoints(self._logs, self._homes, self.futures)
+        self.damaged = DamagedLogs()
+        self._checkpoints = OffsetCheckpoints(self._logs, self._homes, self.futures, self.damaged)
         self._places = Places(files, self._checkpoints.forget)
         self.high_watermarks = self._checkpoints.high_watermarks
         """As last checkpointed."""
@@ -142,7 +146,8 @@ class LogStore:
                         raise unusable(directory.path, cause) from cause  # it is no disk's fault
                     self.fail_directory(directory.path, unusable(directory.path, cause))
             try:
-                self.futures.began(self._logs, is_complete=not self._failed)
+                is_complete = not (self._failed or self.damaged)
+                self.futures.began(self._logs, is_complete=is_complete)
             except DirectoryError as cause:
                 self.fail_directory(cause.directory, unusable(cause.directory, cause))
             if not self._directories:
@@ -178,10 +183,13 @@ class LogStore:
     def _open_logs(
         self, directory: LogDirectory, config: LogConfig, now_ms: int, loading: Loading | None
     ) -> None:
-        recovery_points = directory.read_checkpoint(RECOVERY_POINTS)
-        log_starts = directory.read_checkpoint(LOG_STARTS)
-        high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
-        noted = directory.topic_ids.read()
+        start = Start(
+            is_clean=directory.was_clean,
+            now_ms=now_ms,
+            producer_expiration_ms=self._producer_expiration_ms,
+            loading=loading,
+        )
+        opening = Opening(self._files, directory, config, start)
         directory.begin()
         self.futures.leave_all(directory)
         directory.purge()
@@ -189,37 +197,20 @@ class LogStore:
         names = self._checkpoints.names_in(directory)
         if loading is not None:
             loading.begin(directory.path, len(names), is_clean=directory.was_clean)
-
-        def start_of(topic_partition: TopicPartition) -> Start:
-            if loading is not None:
-                loading.opening(topic_partition)
-            return Start(
-                is_clean=directory.was_clean,
-                now_ms=now_ms,
-                recovery_point=recovery_points.get(topic_partition, 0),
-                log_start_offset=log_starts.get(topic_partition, 0),
-                producer_expiration_ms=self._producer_expiration_ms,
-                topic_id=noted.get(topic_partition),
-                loading=loading,
-            )
-
-        for topic_partition in names:
-            start = start_of(topic_partition)
-            path = directory.path_of(topic_partition)
-            log = open_log(self._files, path, topic_partition, config, start)
-            if not 0 <= log.gaps.end <= log.log_end_offset:
-                # Another broker's until now: it may have gaps up to here, and none from here on.
-                log.flush()
-                log.gaps.note(log.log_end_offset)
-            self._logs[topic_partition] = log
-            is_back = is_back or start.recovery_point > log.recovery_point
-            # Records that a crash took from the log do not count as committed either.
-            high_watermark = high_watermarks.get(topic_partition, 0)
-            self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
-            is_cut = is_cut or high_watermark > log.log_end_offset
-        self.futures.open_in(directory, self._homes, config, start_of, is_complete=not self._failed)
+        for found in opening.logs(names):
+            if isinstance(found.log, DamagedLog):
+                self.damaged.add(found.name, found.log)
+                self._places.hosted[self._homes.pop(found.name)] -= 1
+                continue
+            self._logs[found.name] = found.log
+            self.high_watermarks[found.name] = found.high_watermark
+            is_back = is_back or found.is_back
+            is_cut = is_cut or found.is_cut
+        is_complete = not (self._failed or self.damaged)
+        self.futures.open_in(directory, self._homes, config, opening.start_of, is_complete)
         if loading is not None:
             loading.end()
+        noted = opening.topic_ids
         directory.topic_ids.begin({name: noted[name] for name in names if name in noted})
         if is_back:
             # It died in a truncation, and records written from now on are not durable yet.
@@ -280,7 +271,7 @@ class LogStore:
         If not, no stop is clean until `loss_is_known` has been called: the next start must not
         lose the fact before the cluster knows it.
         """
-        self._is_suspect = bool(self._failed) or any(
+        self._is_suspect = bool(self._failed or self.damaged) or any(
             directory.may_have_lost(boot_id) for directory in self._directories
         )
         return not self._is_suspect
@@ -352,6 +343,7 @@ class LogStore:
             # Without any directory the broker is about to stop, but may still get requests to host.
             what = "has no other directory" if is_new else "may be there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
+        self.damaged.check(topic_partition)
         return self._places.place(topic_partition, topic_id, self._directories)
 
     def note_made(self) -> None:
@@ -360,7 +352,7 @@ class LogStore:
         with self._noting:
             made, self._made = self._made, {}
             for directory, ids in made.items():
-                known = {
+                known = self.damaged.topic_ids_in(directory) | {
                     name: log.topic_id
                     for name in self._checkpoints.names_in(directory)
                     if (log := self._logs.get(name)) is not None and log.topic_id is not None
@@ -391,6 +383,8 @@ class LogStore:
         After a power cut it may be back, unless `sync_names` has returned since. One that
         `is_stray` is kept: the name belongs to another topic by now. Otherwise as `delete`.
         """
+        if topic_partition in self.damaged:
+            return self.damaged.set_aside(topic_partition, is_stray=is_stray)
         log = self._logs.pop(topic_partition)
         directory = self._homes.pop(topic_partition)
         self._places.hosted[directory] -= 1
@@ -541,6 +535,7 @@ class LogStore:
         if directory is None:
             return []
         names = self._checkpoints.names_in(directory)
+        self.damaged.directory_failed(directory)
         self.futures.directory_failed(directory, names)
         for name in names:
             del self._homes[name]
@@ -583,7 +578,7 @@ class LogStore:
             if len(failures) == before:
                 try:
                     self._checkpoints.write_in(directory, RECOVERY_POINTS, LOG_STARTS)
-                    if not self._is_suspect:
+                    if not (self._is_suspect or self.damaged.are_in(directory)):
                         directory.mark_clean()
                 except OSError as error:
                     failures.append(error)

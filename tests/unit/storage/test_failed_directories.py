@@ -116,7 +116,6 @@ def test_another_brokers_directory_is_no_matter_of_disks(two: tuple[Path, Path])
     [
         ("meta.properties", b"\xff\xfe\x00"),
         ("log-start-offset-checkpoint", b"0\nmany\n"),
-        ("t-0/partition.metadata", b"version: x\n"),
     ],
 )
 def test_a_file_that_cannot_be_done_without_takes_its_directory_offline(

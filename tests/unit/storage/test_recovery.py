@@ -116,13 +116,16 @@ def test_st_8_segments_behind_a_bad_batch_go(
 
 def test_st_8_below_the_recovery_point_nothing_is_looked_at(tmp_path: Path) -> None:
     _fill(tmp_path)
-    first = _log_file(tmp_path, 0)
-    first.write_bytes(b"!" * first.stat().st_size)
+    below = [_log_file(tmp_path, 0), _log_file(tmp_path, 12)]
+    for each in below:
+        each.write_bytes(b"!" * each.stat().st_size)
     files = WatchedFiles()
     log = open_at(tmp_path, SMALL, Start(is_clean=False, recovery_point=25), files)
     assert log.log_end_offset == 90
-    assert first.name not in files.bytes_read
+    # The producers at offset 24, where the scan begins, are in a snapshot.
+    assert not files.bytes_read.keys() & {each.name for each in below}
     assert log.recovery_point == 25
+    assert log.producers.ids() == [9]
 
 
 def test_st_8_indexes_are_rebuilt(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.runtime.steps import Steps
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
+from barnabas.cluster.image import NO_LEADER
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.new_log import NewLog
 from barnabas.types import TopicPartition, uuid_text
@@ -74,6 +75,33 @@ class LogChanges:
             )
             home = self._set_aside(name, is_stray=True)
             if home is not None:
+                homes[home] = None
+            yield None
+        yield from self.sync_names(homes)
+
+    def set_damaged_aside(self, request: LeaderAndIsr) -> Steps[None]:
+        """Rename damaged logs that begin again, as those of another topic, or as copies of their
+        leaders'. Only once the ISR does not count on this broker: the copy is empty at first."""
+        homes: dict[Path, None] = {}
+        damaged, broker_id = self._store.damaged, self._replicas.view.broker_id
+        for state in request.partitions if damaged else ():
+            name, image = state.topic_partition, state.partition
+            log = damaged.get(name)
+            if log is None:
+                continue
+            is_other = log.topic_id not in (None, state.topic_id)
+            has_leader = image.leader not in (NO_LEADER, broker_id)
+            if not (is_other or (has_leader and broker_id not in image.isr)):
+                continue
+            _log.warning(
+                "%s is damaged: it is set aside with the suffix -stray, and its records are "
+                "fetched again from broker %d",
+                log.directory.path_of(name),
+                image.leader,
+            )
+            home = self._set_aside(name, is_stray=True)
+            if home is not None:
+                self._replicas.forget_offline(name)
                 homes[home] = None
             yield None
         yield from self.sync_names(homes)

@@ -97,6 +97,7 @@ class RoleChanges:
         role_changes: list[RoleChange] = []
         view = self._replicas.view
         yield from self._changes.set_strays_aside(request, view.broker_epoch)
+        yield from self._changes.set_damaged_aside(request)
         yield from self._make_logs(request)
         for done, state in enumerate(request.partitions, 1):
             codes[state.topic_partition] = self._apply(state, role_changes)
@@ -290,7 +291,7 @@ class RoleChanges:
             replica = replicas.get(name)
             if replica is not None:
                 self._removal.remove(replica)
-            if request.delete and name in store.logs:
+            if request.delete and (name in store.logs or name in store.damaged):
                 home = self._changes.delete(name)
                 if home is None:
                     codes[name] = KafkaStorageError.code
@@ -330,6 +331,8 @@ class RoleChanges:
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
         """Whether a replica that is to be stopped lies, or may lie, in an offline directory."""
+        if delete and name in self._replicas.store.damaged:
+            return False
         may_be_unread = delete and self._has_unread
         is_offline = self._replicas.is_offline(name)
         return name not in self._replicas.store.logs and (is_offline or may_be_unread)

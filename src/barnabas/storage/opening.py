@@ -1,0 +1,106 @@
+"""The opening of a log directory's logs at a start, one after the other.
+
+A damaged log is left out (`damaged`); what a disk refuses ends the opening of its directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from barnabas.config import LogConfig
+from barnabas.errors import CorruptData
+from barnabas.storage.damaged import DamagedLog
+from barnabas.storage.directory import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    LogDirectory,
+)
+from barnabas.storage.files import Files
+from barnabas.storage.loading import Loading
+from barnabas.storage.log import Log
+from barnabas.storage.partition_metadata import read_topic_id
+from barnabas.storage.recovery import Start, open_log
+from barnabas.types import TopicPartition
+
+
+class Opened(NamedTuple):
+    """One log of the directory."""
+
+    name: TopicPartition
+    log: Log | DamagedLog
+    high_watermark: int
+    """As checkpointed, but not beyond the log's end."""
+    is_back: bool
+    """Whether its recovery point is below the checkpointed one."""
+    is_cut: bool
+    """Whether it ends below the checkpointed high watermark."""
+
+
+class Opening:
+    """What a directory's files know of its logs, read before any of them is opened."""
+
+    __slots__ = ("_config", "_directory", "_files", "_offsets", "_start", "topic_ids")
+
+    def __init__(
+        self, files: Files, directory: LogDirectory, config: LogConfig, start: Start
+    ) -> None:
+        """`start`: what all logs have in common. CorruptData, OSError."""
+        self._files = files
+        self._directory = directory
+        self._config = config
+        self._start = start
+        self._offsets: Mapping[str, Mapping[TopicPartition, int]] = {
+            file: directory.read_checkpoint(file)
+            for file in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
+        }
+        self.topic_ids = directory.topic_ids.read()
+
+    def start_of(self, name: TopicPartition) -> Start:
+        """What is known of one log, which is opened next."""
+        loading: Loading | None = self._start.loading
+        if loading is not None:
+            loading.opening(name)
+        return self._start._replace(
+            recovery_point=self._offsets[RECOVERY_POINTS].get(name, 0),
+            log_start_offset=self._offsets[LOG_STARTS].get(name, 0),
+            topic_id=self.topic_ids.get(name),
+        )
+
+    def logs(self, names: Sequence[TopicPartition]) -> Iterator[Opened]:
+        """Open these. OSError, LoadingStopped."""
+        for name in names:
+            start = self.start_of(name)
+            high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
+            try:
+                log = self._open(name, start)
+            except CorruptData as error:
+                offsets = {file: at[name] for file, at in self._offsets.items() if name in at}
+                damaged = DamagedLog(self._directory, offsets, self._topic_id(name, start), error)
+                yield Opened(name, damaged, high_watermark, is_back=False, is_cut=False)
+                continue
+            end_offset = log.log_end_offset
+            yield Opened(
+                name,
+                log,
+                # Records that a crash took from the log do not count as committed either.
+                min(high_watermark, end_offset),
+                is_back=start.recovery_point > log.recovery_point,
+                is_cut=high_watermark > end_offset,
+            )
+
+    def _topic_id(self, name: TopicPartition, start: Start) -> bytes | None:
+        with suppress(CorruptData):
+            return start.topic_id or read_topic_id(self._files, self._directory.path_of(name))
+        return None
+
+    def _open(self, name: TopicPartition, start: Start) -> Log:
+        path = self._directory.path_of(name)
+        log = open_log(self._files, path, name, self._config, start)
+        if not 0 <= log.gaps.end <= log.log_end_offset:
+            # Another broker's until now: it may have gaps up to here, and none from here on.
+            log.flush()
+            log.gaps.note(log.log_end_offset)
+        return log

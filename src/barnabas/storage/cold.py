@@ -70,8 +70,9 @@ def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
 
 
 def newest_lookup(log: Log) -> Lookup:
-    """The first record that has the largest timestamp; None if no record has a time."""
-    return Lookup(log, _find_newest)
+    """The first record that has the largest timestamp, at or behind the log start; None if no
+    record there has a time."""
+    return Lookup(log, partial(_find_newest, log.log_start_offset))
 
 
 def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
@@ -106,11 +107,11 @@ def _find_timestamp(
     return None
 
 
-def _find_newest(segments: Sequence[Segment]) -> Found | None:
+def _find_newest(start_offset: int, segments: Sequence[Segment]) -> Found | None:
     for segment in segments:
         _ = segment.max_timestamp
         segment.release()
-    return find_newest(segments)
+    return find_newest(segments, start_offset)
 
 
 def _warm(copies: list[Segment], offset: int, max_bytes: int) -> None:

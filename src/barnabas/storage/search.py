@@ -38,20 +38,48 @@ def find_timestamp(
     return None
 
 
-def find_newest(segments: Sequence[Segment]) -> Found | None:
-    """The first record that has the largest timestamp of all."""
-    newest = max(segments, key=lambda segment: segment.max_timestamp)
-    timestamp_ms = newest.max_timestamp
+def find_newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
+    """The first record at or after `start_offset` that has the largest timestamp of these."""
+    best: Found | None = None
+    # The segments with the largest times first: most of them are not looked into then.
+    for segment in sorted(segments, key=lambda each: each.max_timestamp, reverse=True):
+        if best is not None and segment.max_timestamp < best.timestamp:
+            break
+        found = _find_newest_in(segment, start_offset)
+        if found is not None and (best is None or _is_better(found, best)):
+            best = found
+    return best
+
+
+def _is_better(one: Found, other: Found) -> bool:
+    return (one.timestamp, -one.offset) > (other.timestamp, -other.offset)
+
+
+def _find_newest_in(segment: Segment, start_offset: int) -> Found | None:
+    """`find_newest` in one segment, whose record with its largest timestamp may be below the log
+    start: then what is left is walked."""
+    timestamp_ms = segment.max_timestamp
     if timestamp_ms < 0:
         return None
     # A lower batch cannot hold it: the index would have that one.
-    position = newest.index_position(newest.offset_of_max_timestamp)
-    for batch in newest.headers(position):
-        if batch.header.max_timestamp >= timestamp_ms:
-            for record in _records(newest, batch):
-                if record.timestamp >= timestamp_ms:
-                    return _found(record, batch)
-    return None
+    offset = segment.offset_of_max_timestamp
+    best: Found | None = None
+    for batch in segment.headers(segment.index_position(max(offset, start_offset))):
+        newest = batch.header.max_timestamp
+        if batch.header.last_offset < start_offset or newest < 0:
+            continue
+        if (offset >= start_offset and newest < timestamp_ms) or (
+            best is not None and newest <= best.timestamp
+        ):
+            continue
+        for record in _records(segment, batch):
+            if record.offset >= start_offset and record.timestamp >= 0:
+                found = _found(record, batch)
+                if best is None or _is_better(found, best):
+                    best = found
+        if best is not None and best.timestamp >= timestamp_ms:
+            break  # none is newer in this segment
+    return best
 
 
 def _is_blind(segment: Segment) -> bool:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, read_header, seal
 from barnabas.records.compression import GZIP, compress
 from tests.kit.storage.batches import message
-from tests.kit.storage.disk import T0, append, batch, open_at
+from tests.kit.storage.disk import T0, append, batch, open_at, records
 from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 
@@ -66,3 +67,21 @@ def test_st_4_a_time_beyond_all_times_wraps_as_in_java(tmp_path: Path) -> None:
     found = offset_for_timestamp(log, latest - 4, 2)
     assert found is not None
     assert (found.offset, found.timestamp) == (1, -(2**63) + 4)
+
+
+def test_st_4_the_newest_record_is_never_below_the_log_start(tmp_path: Path) -> None:
+    """Records deleted by request lie in the files, and in the indexes, until their segment goes."""
+    log = open_at(tmp_path, LogConfig(segment_bytes=1000, index_interval_bytes=100))
+    for ms in (900, 20, 30, 20, 10, 30, 25, 5, 30, 7, 28, 2):
+        append(log, batch(2, 100, timestamp=T0 + ms, step_ms=-1))
+    assert len(log.segments) > 2
+    times = [(record.timestamp, -record.offset) for record in records(log)]
+    for start in range(log.log_end_offset):
+        log.raise_log_start(start)
+        timestamp, negative_offset = max(times[start:])
+        found = max_timestamp_offset(log)
+        assert found is not None
+        assert (found.timestamp, found.offset) == (timestamp, -negative_offset)
+    log.raise_log_start(log.log_end_offset)
+    assert max_timestamp_offset(log) is None
+    assert offset_for_timestamp(log, T0, log.log_end_offset) is None

@@ -209,6 +209,11 @@ class LogConfig(NamedTuple):
     segment_ms: int = 604800000
     unclean_leader_election_enable: bool = False
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether only the last record of each key is kept, beside retention or without it."""
+        return "compact" in self.cleanup_policy.split(",")
+
     def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
         """This configuration with a topic's own settings on top; ConfigError for an invalid one."""
         if not overrides:

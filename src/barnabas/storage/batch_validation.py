@@ -118,7 +118,7 @@ class Limits(NamedTuple):
             config.segment_bytes,
             config.index_interval_bytes,
             is_log_append_time,
-            "compact" in config.cleanup_policy.split(","),
+            config.is_compacted,
             _UNBOUNDED_MS if is_log_append_time else config.message_timestamp_before_max_ms,
             _UNBOUNDED_MS if is_log_append_time else config.message_timestamp_after_max_ms,
             codec,

@@ -69,7 +69,7 @@ class Cleanable(NamedTuple):
 
 
 def is_compacted(log: Log) -> bool:
-    return "compact" in log.config.cleanup_policy.split(",")
+    return log.config.is_compacted
 
 
 def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:

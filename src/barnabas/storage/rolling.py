@@ -2,9 +2,11 @@
 
     size     the batch would take the segment beyond `segment.bytes`
     indexes  one is full (`segment.index.bytes`), or the offset is too far from the segment's base
-    age      the records would span more than `segment.ms`, less `segment.jitter.ms` at most
+    age      the records would span more than `segment.ms`, less `segment.jitter.ms` at most; in a
+             compacted log more than `max.compaction.lag.ms`, if that is less (KIP-354)
 
-`Log.roll` carries it out.
+`Log.roll` carries it out. A compacted log that gets no record rolls by the clock (`is_overdue`):
+no pass cleans an active segment.
 """
 
 from __future__ import annotations
@@ -29,10 +31,13 @@ class RollRule(NamedTuple):
 
     @classmethod
     def of(cls, config: LogConfig) -> RollRule:
+        segment_ms = config.segment_ms
+        if config.is_compacted:
+            segment_ms = min(segment_ms, config.max_compaction_lag_ms)
         return cls(
             config.segment_bytes,
-            config.segment_ms,
-            config.segment_jitter_ms,
+            segment_ms,
+            min(config.segment_jitter_ms, segment_ms),
             config.segment_index_bytes // OFFSET_ENTRY.size,
             config.segment_index_bytes // TIME_ENTRY.size - 1,
         )
@@ -67,3 +72,11 @@ class RollRule(NamedTuple):
         name = f"{segment.directory.name}/{segment.base_offset}"
         jitter_ms = zlib.crc32(name.encode()) % self.segment_jitter_ms
         return waited_ms > self.segment_ms - jitter_ms
+
+
+def is_overdue(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
+    """Whether a compacted log's active segment has a record that is to be compacted by now."""
+    before_ms = wall_ms - config.max_compaction_lag_ms
+    if before_ms <= 0 or not config.is_compacted or not segment.size_bytes:
+        return False  # with the default lag no segment is asked, which would open its file
+    return 0 < segment.first_timestamp < before_ms

@@ -186,6 +186,21 @@ def test_st_2_a_segment_rolls_by_the_time_of_records(tmp_path: Path) -> None:
     assert _bases(log) == [0, 2, 4]
 
 
+def test_st_7_a_compacted_log_rolls_within_its_longest_lag(tmp_path: Path) -> None:
+    """KIP-354: no record waits in the active segment for as long as `segment.ms`."""
+    config = LogConfig(cleanup_policy="compact", max_compaction_lag_ms=1000, segment_jitter_ms=5000)
+    log = open_at(tmp_path, config._replace(segment_jitter_ms=0))
+    for timestamp in (T0, T0 + 1000, T0 + 1001):
+        append(log, batch(timestamp=timestamp))
+    assert _bases(log) == [0, 2]
+    log.config = config._replace(cleanup_policy="delete", segment_jitter_ms=0)
+    append(log, batch(timestamp=T0 + 10_000))
+    assert _bases(log) == [0, 2], "no pass would come"
+    # Jitter takes no more than there is: not every batch gets a segment.
+    rule = RollRule.of(config)
+    assert not rule.is_due(log.segments[1], 0, 0, T0 + 1001, T0)
+
+
 def test_st_2_without_times_the_clock_counts(tmp_path: Path) -> None:
     log = open_at(tmp_path, LogConfig(segment_ms=1000))
     for now_ms in (T0, T0 + 500, T0 + 1500, T0 + 1501):

@@ -48,6 +48,7 @@ from barnabas.storage.compaction.job import (
 )
 from barnabas.storage.leftovers import discard_cleaned
 from barnabas.storage.log import Log
+from barnabas.storage.rolling import is_overdue
 from barnabas.storage.segment import Segment
 from barnabas.types import TopicPartition
 
@@ -122,6 +123,8 @@ class LogCleaner:
             if self._uncleanable.get(name) is log or name in self._replicas.store.futures.logs:
                 continue
             try:
+                if log.unsettled is None and is_overdue(log.segments[-1], log.config, wall_ms):
+                    log.roll()  # what is to be compacted by now may not wait for another record
                 stable_offset = replica.last_stable_offset
                 found[log] = replica, examine(log, stable_offset, wall_ms)
             except CorruptData as error:

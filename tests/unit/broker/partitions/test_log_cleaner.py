@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
+from barnabas.protocol.api import PRODUCE
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
@@ -17,6 +18,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from tests.kit.broker.cleaned import Cleaned
+from tests.kit.broker.produces import produce_request
 from tests.kit.storage.disk import read
 
 NOW_MS = 1_700_000_000_000
@@ -54,6 +56,23 @@ def test_a_log_that_was_cut_meanwhile_gets_no_gaps(cleaned: Cleaned) -> None:
     assert log.gaps.end == 0
     assert cleaned.run(cleaner._allow_gaps(log, 20, lambda: True)) is True
     assert (log.gaps.end, (log.directory / FILE_NAME).read_text()) == (20, "20")
+
+
+def test_st_7_a_tombstone_does_not_wait_for_another_record(cleaned: Cleaned) -> None:
+    """KIP-354: the active segment rolls when its first record is due, however quiet the topic."""
+    cleaned.create("t", **{"segment.bytes": "1000000", "max.compaction.lag.ms": "1000"})
+    log, cleaner = cleaned.log("t"), cleaned.cleaner()
+    now_ms = cleaned.server.clock.wall_ms()
+    for age_ms, value in ((5000, b"old"), (4500, None)):
+        builder = BatchBuilder(0)
+        builder.append(now_ms - age_ms, b"k", value)
+        sent = produce_request("t", {0: builder.build()})
+        answer = cleaned.client.call(PRODUCE, 9, sent).responses[0].partition_responses[0]
+        assert answer.error_code == 0
+    assert len(log.segments) == 1
+    assert cleaned.run(cleaner.clean_once()) is True
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    assert [record.value for record in cleaned.read("t")] == [None]
 
 
 # --- open transactions ---------------------------------------------------------------------------

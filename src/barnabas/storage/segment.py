@@ -47,6 +47,15 @@ class Located(NamedTuple):
     header: BatchHeader
 
 
+class DamagedBatch(CorruptData):
+    """The header of a batch in a segment cannot be right."""
+
+    def __init__(self, path: Path, position: int, cause: CorruptData) -> None:
+        super().__init__(f"{path}, byte {position}: {cause}")
+        self.position = position
+        """Where the batch begins."""
+
+
 class Segment:
     """A segment that is open in the sense of `Log`; its descriptors come and go with use."""
 
@@ -227,7 +236,7 @@ class Segment:
     # --- find ------------------------------------------------------------------------------------
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
-        """The batches from `position`, where one begins, up to `end`, where one ends; CorruptData.
+        """The batches from `position`, where one begins, up to `end`, where one ends; DamagedBatch.
 
         No checksum covers the length of a batch. One that reads too large must not end the search:
         the reader would go on in the next segment, and skip the records behind it in this one.
@@ -247,9 +256,7 @@ class Segment:
                             "are left"
                         )
                 except CorruptData as cause:
-                    raise CorruptData(
-                        f"{self.path(LOG_SUFFIX)}, byte {position + at}: {cause}"
-                    ) from cause
+                    raise DamagedBatch(self.path(LOG_SUFFIX), position + at, cause) from cause
                 yield Located(position + at, header)
                 at += header.size_bytes
                 if len(window) - at < HEADER_BYTES:
@@ -282,15 +289,21 @@ class Segment:
     def boundary(self, start: int, limit: int, end: int) -> int:
         """The greatest position up to `limit`, at least `start`, at which a batch begins or ends.
 
-        `start` and `end` are such positions themselves; `limit` is below `end`.
+        `start` and `end` are such positions themselves; `limit` is below `end`. The search ends at
+        a damaged batch; DamagedBatch if that begins at `start`.
         """
         entry = self.offset_index.floor_by_second(limit)
         position = max(start, entry[1] if entry else 0)
-        for found in self.headers(position, end):
-            position = found.position
-            if position + found.header.size_bytes > limit:
-                self._mark(found.header.base_offset, position)
-                break
+        try:
+            for found in self.headers(position, end):
+                position = found.position
+                if position + found.header.size_bytes > limit:
+                    self._mark(found.header.base_offset, position)
+                    break
+        except DamagedBatch as damaged:
+            if damaged.position <= start:
+                raise
+            return damaged.position
         return position
 
     def _mark(self, base_offset: int, position: int) -> None:

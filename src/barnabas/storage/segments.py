@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import overload
 
 from barnabas.storage.files import Files
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import DamagedBatch, Segment
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.types import FileSlice
 
@@ -72,7 +72,8 @@ class Segments(Sequence[Segment]):
     ) -> list[FileSlice]:
         """Whole batches from the one that holds `offset`, which exists, on, below `end_offset`.
 
-        At most `max_bytes`, but for a first batch that is larger, if `at_least_one_batch`.
+        At most `max_bytes`, but for a first batch that is larger, if `at_least_one_batch`. Where a
+        header is damaged the result ends; DamagedBatch if that is the first one.
         """
         slices: list[FileSlice] = []
         try:
@@ -80,7 +81,13 @@ class Segments(Sequence[Segment]):
             start = self._all[i].locate(offset)
             while True:
                 segment = self._all[i]
-                end = self._end_position(i, end_offset)
+                try:
+                    end = self._end_position(i, end_offset)
+                except DamagedBatch as damaged:
+                    # What comes before it can be read, and the next read meets it again.
+                    if damaged.position <= (start or 0) and not slices:
+                        raise
+                    end = damaged.position
                 start = end if start is None else start
                 size = end - start
                 if size > max_bytes:

@@ -344,6 +344,35 @@ def test_a_length_that_reads_wrong_skips_no_records(filled: Log) -> None:
     assert _offsets(read(filled, second.base_offset, max_bytes=1)) == [second.base_offset]
 
 
+@pytest.mark.parametrize("end_offset", [30, 24])
+@pytest.mark.parametrize("max_bytes", [1 << 20, 500])
+def test_what_comes_before_a_damaged_batch_can_be_read(
+    tmp_path: Path, end_offset: int, max_bytes: int
+) -> None:
+    """Up to the log's end or to a high watermark within the segment, however much is asked for."""
+    log = open_at(tmp_path)
+    whole = b""
+    for i in range(30):
+        raw = batch(1, 30, timestamp=T0 + i)
+        append(log, raw)
+        whole += raw
+    one = len(whole) // 30
+    with log.segments[0].path(".log").open("r+b") as file:
+        file.seek(20 * one + 9)
+        file.write(b"\x7f")  # a length of megabytes
+    log.release()  # what it remembers of the last appends
+    given = b""
+    offset = 0
+    while offset < 20:
+        some = read(log, offset, max_bytes, end_offset)
+        assert some, f"offset {offset} cannot be read"
+        given += some
+        offset = len(given) // one
+    assert given[: 20 * one] == whole[: 20 * one]
+    with pytest.raises(CorruptData, match=f"byte {20 * one}: a batch of"):
+        log.read(20, max_bytes, end_offset)
+
+
 def test_slices_outlive_the_files(filled: Log) -> None:
     """A closed descriptor's number is reused; a slice keeps its own open."""
     slices = filled.read(0, 10**6, 200)

@@ -21,6 +21,7 @@ from barnabas.broker.partitions.watchers import Watchers
 from barnabas.broker.runtime.slices import Pace, Slices
 from barnabas.errors import (
     CorruptData,
+    CorruptMessage,
     FencedLeaderEpoch,
     KafkaError,
     KafkaStorageError,
@@ -147,7 +148,7 @@ class FetchPass:
             data = self._failed(topic, topic_id, wanted, error)
         except CorruptData as error:
             _log.error("read of %s-%d failed: %s", topic, wanted.partition, error)
-            data = self._failed(topic, topic_id, wanted, KafkaStorageError(str(error)))
+            data = self._failed(topic, topic_id, wanted, CorruptMessage(str(error)))
         except OSError as error:
             assert replica is not None
             self._disk_failed(replica, error)

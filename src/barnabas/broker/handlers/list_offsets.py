@@ -18,6 +18,7 @@ seen under its predecessor: it answers with an error, rather than send them back
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.errors import (
     CorruptData,
+    CorruptMessage,
     InvalidRequest,
     KafkaError,
     KafkaStorageError,
@@ -46,6 +48,8 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.storage.cold import Lookup, newest_lookup, timestamp_lookup
 from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
@@ -140,9 +144,13 @@ async def _search_all(
                 _check_known(context, each.replica, request, each.timestamp)
             else:
                 _set_offset(context, result, found)
-        except (KafkaError, OSError, CorruptData) as error:
-            row = error if isinstance(error, KafkaError) else KafkaStorageError(str(error))
-            result.error_code = row.code
+        except KafkaError as error:
+            result.error_code = error.code
+        except CorruptData as error:
+            _log.error("search in %s failed: %s", each.replica.topic_partition, error)
+            result.error_code = CorruptMessage.code
+        except OSError:
+            result.error_code = KafkaStorageError.code
     return response
 
 

@@ -93,10 +93,18 @@ class Chunk:
         self.epoch = -1  # the leader epoch of the last record that `iterate` has given
         self.last_epoch = -1  # ... of the last batch
         end = 0
-        for position, header in iterate_batches(records):
-            end = position + header.size_bytes
-            self.next_offset = max(self.next_offset, header.last_offset + 1)
-            self.last_epoch = header.partition_leader_epoch
+        try:
+            for position, header in iterate_batches(records):
+                end = position + header.size_bytes
+                self.next_offset = max(self.next_offset, header.last_offset + 1)
+                self.last_epoch = header.partition_leader_epoch
+        except CorruptData as error:
+            if not end:
+                raise CorruptData(
+                    f"partition {topic_partition}: the batch at offset {offset} is damaged: {error}"
+                    "; seek past it"
+                ) from error
+            # The intact batches come first; the next fetch begins with the damaged one.
         self.records = records[:end]  # without the torn batch at the end that a fetch may have
         self.aborted = tuple(aborted)
 

@@ -30,6 +30,7 @@ from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.client.trouble import MOMENT_MS, Trouble
 from barnabas.errors import (
     BarnabasError,
+    CorruptMessage,
     FencedLeaderEpoch,
     LeaderNotAvailable,
     MessageTooLarge,
@@ -381,6 +382,10 @@ class Fetcher:
             self._pause(state)  # a follower may lag: only the leader's answer counts
         elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
+        elif kind is CorruptMessage:
+            # As in Java: another fetch meets it again, and only the user may skip records.
+            subject = f"fetching from offset {offset} of {state.topic_partition}"
+            state.error = broker_error(code, subject, "the stored batch is damaged; seek past it")
         elif kind.retriable:
             self._cluster.metadata.request_refresh()
             self._pause(state)

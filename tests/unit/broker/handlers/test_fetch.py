@@ -9,8 +9,8 @@ import pytest
 
 from barnabas import Broker
 from barnabas.errors import (
+    CorruptMessage,
     FencedLeaderEpoch,
-    KafkaStorageError,
     OffsetOutOfRange,
     UnknownLeaderEpoch,
     UnknownTopicId,
@@ -233,9 +233,14 @@ def test_a_damaged_batch_is_an_error_of_its_partition(node, client: RawClient, t
     segment = node.data_dir / f"{topic}-0" / f"{0:020}.log"
     one = len(batch(bytes(5000)))
     with segment.open("r+b") as file:
-        for index in range(39):
+        for index in range(3, 39):
             file.seek(index * one + 16)
             file.write(b"\x63")  # no such magic
     partition = only(client.call(FETCH, 11, fetch_request(topic, 20)))
-    assert partition.error_code == KafkaStorageError.code
+    assert partition.error_code == CorruptMessage.code
+    partition = only(client.call(FETCH, 11, fetch_request(topic, 1)))
+    assert partition.error_code == 0
+    assert bytes(partition.records[: 2 * one]) == segment.read_bytes()[one : 3 * one]
+    partition = only(client.call(FETCH, 11, fetch_request(topic, 3)))
+    assert partition.error_code == CorruptMessage.code
     fill(client, topic, batch(b"goes on"))

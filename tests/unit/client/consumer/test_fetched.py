@@ -90,3 +90,13 @@ def test_a_flipped_bit_is_found_and_named() -> None:
         next(iterator)
     unchecked = [record.value for record in chunk(bytes(data)).iterate(check_crcs=False)]
     assert unchecked[:5] == [b"0", b"1", b"2", b"3", b"4"] and unchecked[5] != b"5"
+
+
+def test_batches_before_a_damaged_header_are_given_first() -> None:
+    """The next fetch begins with the damaged one, which the broker refuses then."""
+    data = bytearray(batch(0, 3) + batch(3, 3))
+    data[len(batch(0, 3)) + 16] = 99  # no such magic
+    fetched = chunk(bytes(data))
+    assert (offsets(fetched), fetched.next_offset) == ([0, 1, 2], 3)
+    with pytest.raises(CorruptData, match=r"offset 0 is damaged: .* magic 99; seek past it"):
+        chunk(bytes(data[len(batch(0, 3)) :]))

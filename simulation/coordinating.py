@@ -233,7 +233,8 @@ class Coordinators:
             if isinstance(request, OffsetCommitRequest):
                 return machine.commit(ticket, request, now)
             assert isinstance(request, OffsetFetchGroup), request
-            return machine.fetch(ticket, request, False, now.monotonic_ms)
+            shard = self._groups.shard_of(asked.group_id)
+            return machine.fetch(ticket, request, False, shard.replica.high_watermark)
 
         refusal = Refusal()
         self._answer(self._groups.ask(asked.group_id, decide, refusal.of), refusal, reply)

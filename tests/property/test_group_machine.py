@@ -259,7 +259,7 @@ class GroupMachine(RuleBasedStateMachine):
         if decision.records and self.refuses:
             self.refuses = False
             self.is_behind |= any(isinstance(key, GroupMetadataKey) for key, _ in decision.records)
-            for ticket, _ in decision.replies:
+            for ticket, *_ in decision.replies:
                 _, client = self.owed.pop(ticket)  # each once, and none that was not asked
                 client.next = "join"
             return
@@ -267,7 +267,7 @@ class GroupMachine(RuleBasedStateMachine):
             self.log.append(record)
             self.machine.apply(record, len(self.log) - 1)
             self.is_behind &= not isinstance(record.key, GroupMetadataKey)
-        for ticket, message in decision.replies:
+        for ticket, message, _ in decision.replies:
             kind, client = self.owed.pop(ticket)
             getattr(self, f"{kind}_answered")(client, message)
         if decision.records:

@@ -32,7 +32,7 @@ from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteTopic,
 )
-from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup
+from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup, OffsetFetchGroupResponse
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitPartition,
     TxnOffsetCommitRequest,
@@ -125,6 +125,7 @@ class Shard(RuleBasedStateMachine):
         self.offsets = Offsets()
         self.log: list[Entry] = []
         self.now_ms = 1_000_000
+        self.high_watermark = 0
 
     def carry_out(self, decision: Decision) -> None:
         producer_id = NO_PRODUCER_ID if decision.batch is None else decision.batch.producer_id
@@ -133,7 +134,7 @@ class Shard(RuleBasedStateMachine):
             assert value is None or isinstance(value, OffsetCommitValue)
             offset = len(self.log)
             self.log.append(Entry(offset, encode_record(key, value), producer_id))
-            self.offsets.apply(key, value, offset, producer_id)
+            self.offsets.apply(key, value, offset, producer_id, self.high_watermark)
 
     # --- what clients do -------------------------------------------------------------------------
 
@@ -203,6 +204,7 @@ class Shard(RuleBasedStateMachine):
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Also where the producer has none: markers are written again after a crash."""
         self.log.append(Entry(len(self.log), None, producer_id, is_commit))
+        self.high_watermark = len(self.log)  # a marker counts when it is replicated
         self.offsets.end_transaction(producer_id, is_commit)
 
     @rule(group=GROUPS, topic=TOPICS, numbers=PARTITIONS, subscribed=st.sampled_from(["", "u"]))
@@ -258,19 +260,39 @@ class Shard(RuleBasedStateMachine):
     def crash(self) -> None:
         """Go on with what the log says."""
         self.offsets = replayed(self.log)
+        self.high_watermark = len(self.log)
 
     @precondition(lambda self: self.log)
     @rule(with_tombstones=st.booleans())
     def crash_after_compaction(self, with_tombstones: bool) -> None:
         self.offsets = replayed(compacted(self.log, with_tombstones=with_tombstones))
+        self.high_watermark = len(self.log)
+
+    @rule(records=st.integers(1, 5))
+    def followers_fetch(self, records: int) -> None:
+        self.high_watermark = min(self.high_watermark + records, len(self.log))
 
     # --- what must hold --------------------------------------------------------------------------
 
     def committed(
         self, group: str, *, require_stable: bool = False
     ) -> dict[Place, tuple[int, int]]:
+        """By a coordinator of which everything is replicated."""
+        end = len(self.log)
+        offsets = self.offsets if self.high_watermark == end else replayed(self.log)
+        return self.fetched(offsets, group, end, require_stable=require_stable)
+
+    @staticmethod
+    def fetched(
+        offsets: Offsets, group: str, high_watermark: int, *, require_stable: bool = False
+    ) -> dict[Place, tuple[int, int]]:
         wanted = OffsetFetchGroup(group_id=group, topics=None)
-        answer = self.offsets.fetch(wanted, require_stable=require_stable)
+        reply = offsets.fetch(
+            0, wanted, require_stable=require_stable, high_watermark=high_watermark
+        )
+        assert reply.after is not None
+        assert reply.after <= high_watermark, "it would wait"
+        answer: OffsetFetchGroupResponse = reply.message  # type: ignore[assignment]
         return {
             (topic.name, one.partition_index): (one.committed_offset, one.error_code)
             for topic in answer.topics
@@ -282,6 +304,27 @@ class Shard(RuleBasedStateMachine):
         again = replayed(self.log)
         assert again.groups == self.offsets.groups
         assert again._open == self.offsets._open
+
+    @invariant()
+    def a_reader_gets_what_is_replicated(self) -> None:
+        """And what only the leader has makes the offset unstable."""
+        mark = self.high_watermark
+        if mark == len(self.log):
+            assert not any(self.offsets.unreplicated.before(group, mark) for group in ("g", "h"))
+            return
+        lasting = replayed(self.log[:mark])
+        for group in ("g", "h"):
+            before = self.fetched(lasting, group, mark)
+            assert self.fetched(self.offsets, group, mark) == before
+            under_way = {
+                (key.topic, key.partition)
+                for entry in self.log[mark:]
+                if entry.record is not None and entry.producer_id == NO_PRODUCER_ID
+                for key, _ in [decoded(entry.record)]
+                if key.group == group
+            }
+            stable = self.fetched(self.offsets, group, mark, require_stable=True)
+            assert all(stable[place][1] for place in stable if place in under_way)
 
     @invariant()
     def the_compacted_log_is_the_state_too(self) -> None:

@@ -167,7 +167,7 @@ class Stage:
     def fetch(self, names: list[str], options: Options) -> Iterator[str]:
         ticket = self.ask("", "OffsetFetch")
         wanted = OffsetFetchGroup(group_id=GROUP, topics=None)
-        yield from self.carry_out(self.machine.fetch(ticket, wanted, False, self.now_ms), ticket)
+        yield from self.carry_out(self.machine.fetch(ticket, wanted, False, len(self.log)), ticket)
 
     def describe(self, names: list[str], options: Options) -> Iterator[str]:
         ticket = self.ask("", "DescribeGroups")
@@ -237,7 +237,7 @@ class Stage:
             yield f"log <- {recorded(record)}"
             self.log.append(record)
             self.machine.apply(record, len(self.log) - 1)
-        for answered, message in decision.replies:
+        for answered, message, _ in decision.replies:
             client, api = self.owed.pop(answered)
             if is_refused:
                 yield f"{client} <- {api} the error of the append".lstrip()

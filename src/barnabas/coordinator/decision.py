@@ -2,7 +2,8 @@
 
 The machine's driver appends the records in one batch (very many tombstones in several, the first of
 which may be in the log when the next is refused), applies them in order when they are in the log,
-and when the high watermark has passed them, sends the replies and starts the markers. If the append
+and when the high watermark has passed them, sends the replies that tell of them (`Reply.after`) and
+starts the markers. If the append
 is refused nothing has happened, and every ticket among the replies gets the error instead. A
 request that its own decision does not answer stays parked in the machine: its ticket comes back in
 a later decision.
@@ -39,11 +40,21 @@ class StateRecord(NamedTuple):
     """None: a tombstone."""
 
 
+AT_ONCE = 0
+"""A reply that tells nothing of the log, or what Kafka's coordinator answers from memory."""
+
+ALL_REPLICATED = 2**63 - 1
+"""A high watermark above every record: of a log that has one replica, or that is replayed."""
+
+
 class Reply(NamedTuple):
     """The response to the request with this ticket."""
 
     ticket: int
     message: Message
+    after: int | None = None
+    """The high watermark that it waits for; None: that of all records applied so far, those of its
+    own decision included."""
 
 
 class TransactionalBatch(NamedTuple):
@@ -97,8 +108,8 @@ class Turn:
         self.replies: list[Reply] = []
         self.log_lines: list[str] = []
 
-    def reply(self, ticket: int, message: Message) -> None:
-        self.replies.append(Reply(ticket, message))
+    def reply(self, ticket: int, message: Message, after: int | None = None) -> None:
+        self.replies.append(Reply(ticket, message, after))
 
     def decision(self) -> Decision:
         if not (self.records or self.replies or self.log_lines):

@@ -61,6 +61,7 @@ class Group:
         "has_newcomer",
         "initial_until_ms",
         "is_stored",
+        "known_after",
         "leader_id",
         "members",
         "pending",
@@ -94,6 +95,8 @@ class Group:
         self.has_newcomer = False
         self.is_stored = False
         """Whether the offsets topic has a record of the group."""
+        self.known_after = 0
+        """The high watermark that makes its record, and the assignments in it, known to last."""
         self.rebalance: RebalanceLog | None = None
         """The rebalance under way; None in Stable and, once that is in the log, Empty."""
         self.ended: RebalanceEvent | None = None  # to be kept when its record is applied

@@ -19,6 +19,8 @@ from typing import Final
 
 from barnabas.coordinator import commits, joining, membership, rebalance
 from barnabas.coordinator.decision import (
+    ALL_REPLICATED,
+    AT_ONCE,
     NO_PRODUCER_ID,
     NOTHING,
     Decision,
@@ -135,7 +137,7 @@ class Groups:
         turn = self._turn(now)
         if group is None:
             error = UnknownMemberId if request.group_id else InvalidGroupId
-            turn.reply(ticket, SyncGroupResponse(error_code=error.code))
+            turn.reply(ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)
         else:
             membership.sync(turn, group, Parked(ticket, -1), request)
         return turn.decision()
@@ -147,13 +149,13 @@ class Groups:
             code = membership.heartbeat(group, request, self._timers, now_ms)
         else:
             code = (UnknownMemberId if request.group_id else InvalidGroupId).code
-        return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code)),))
+        return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code), AT_ONCE),))
 
     def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now: Now) -> Decision:
         """LeaveGroup: of one member, or from version 3 on of several."""
         turn = self._turn(now)
         if not request.group_id:
-            turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code))
+            turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code), AT_ONCE)
             return turn.decision()
         several = version >= _SEVERAL_LEAVE
         leaving = request.members if several else [MemberIdentity(member_id=request.member_id)]
@@ -163,7 +165,8 @@ class Groups:
             answer = LeaveGroupResponse(members=results)
         else:
             answer = LeaveGroupResponse(error_code=results[0].error_code)
-        turn.reply(ticket, answer)
+        # As in Kafka: the record of a group that is empty now matters to none that has left it.
+        turn.reply(ticket, answer, AT_ONCE)
         if group is not None:
             self._drop_if_unused(group)
         return turn.decision()
@@ -173,12 +176,12 @@ class Groups:
     def describe(self, ticket: int, group_id: str, *, with_events: bool) -> Decision:
         """The reply is a `DescribedGroup`."""
         answer = described(group_id, self._find(group_id), with_events=with_events)
-        return Decision(replies=(Reply(ticket, answer),))
+        return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
 
     def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
         """All groups that match the request's filters, also those that only have offsets."""
         found = listed(self._all(), request)
-        return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found)),))
+        return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found), AT_ONCE),))
 
     def delete(self, ticket: int, group_ids: Sequence[str], now: Now) -> Decision:
         """DeleteGroups: removes groups without members, with all their offsets."""
@@ -204,7 +207,7 @@ class Groups:
         """OffsetCommit of a member, or of any client while the group has no members."""
         error = commits.check_commit(self._find(request.group_id), request)
         if error is not None:
-            return Decision(replies=(Reply(ticket, commit_answer(request, error)),))
+            return Decision(replies=(Reply(ticket, commit_answer(request, error), AT_ONCE),))
         self._shown_alive(request.group_id, request.member_id, now.monotonic_ms)
         limit = self.config.offset_metadata_max_bytes
         return self.offsets.commit(ticket, request, now.wall_ms, limit)
@@ -215,16 +218,19 @@ class Groups:
         """TxnOffsetCommit: the offsets count when the producer's transaction is committed."""
         error = commits.check_transactional(self.groups.get(request.group_id), request)
         if error is not None:
-            return Decision(replies=(Reply(ticket, transactional_answer(request, error)),))
+            refusal = transactional_answer(request, error)
+            return Decision(replies=(Reply(ticket, refusal, AT_ONCE),))
         limit = self.config.offset_metadata_max_bytes
         return self.offsets.commit_transactional(ticket, request, wall_ms, limit)
 
     def fetch(
-        self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, now_ms: int
+        self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, high_watermark: int
     ) -> Decision:
         """The reply is an `OffsetFetchGroupResponse`, to members and other clients alike."""
-        answer = self.offsets.fetch(wanted, require_stable=require_stable)
-        return Decision((), (Reply(ticket, answer),))
+        reply = self.offsets.fetch(
+            ticket, wanted, require_stable=require_stable, high_watermark=high_watermark
+        )
+        return Decision((), (reply,))
 
     def delete_offsets(self, ticket: int, request: OffsetDeleteRequest, now_ms: int) -> Decision:
         """OffsetDelete: for topics that no member reads (KIP-496)."""
@@ -232,12 +238,12 @@ class Groups:
         if group is None:
             error = GroupIdNotFound if request.group_id else InvalidGroupId
             answer = OffsetDeleteResponse(error_code=error.code)
-            return Decision(replies=(Reply(ticket, answer),))
+            return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
         topics = [topic.name for topic in request.topics]
         subscribed = commits.topics_in_use(group, topics)
         if subscribed is None:
             answer = OffsetDeleteResponse(error_code=NonEmptyGroup.code)
-            return Decision(replies=(Reply(ticket, answer),))
+            return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
         decision = self.offsets.delete(ticket, request, subscribed)
         records = list(decision.records)
         self._forget_if_last(records, group)
@@ -254,12 +260,18 @@ class Groups:
 
     # --- hard state ------------------------------------------------------------------------------
 
-    def apply(self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+    def apply(
+        self,
+        record: StateRecord,
+        offset: int,
+        producer_id: int = NO_PRODUCER_ID,
+        high_watermark: int = ALL_REPLICATED,
+    ) -> None:
         """Apply a record in the log at that offset, in the producer's transaction if in one."""
         key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
-            self.offsets.apply(key, value, offset, producer_id)
+            self.offsets.apply(key, value, offset, producer_id, high_watermark)
             return
         assert isinstance(key, GroupMetadataKey)
         if value is None:
@@ -273,6 +285,7 @@ class Groups:
         if group is None:
             group = self.groups[key.group] = Group(key.group)
         group.apply(value)
+        group.known_after = offset + 1
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """The marker of the producer's transaction is in this partition."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from barnabas.coordinator.decision import AT_ONCE
 from barnabas.coordinator.group import Group, GroupState
 from barnabas.coordinator.member import Member, Parked, Protocols, protocols_of
 from barnabas.coordinator.rebalance import (
@@ -78,7 +79,8 @@ class Attempt(NamedTuple):
         return cls(parked, request, caller, protocols_of(request.protocols))
 
     def refuse(self, turn: Turn, error: type[KafkaError], member_id: str) -> None:
-        turn.reply(self.parked.ticket, refused_join(error, member_id, self.parked.version))
+        refusal = refused_join(error, member_id, self.parked.version)
+        turn.reply(self.parked.ticket, refusal, AT_ONCE)
 
     def describe_to(self, member: Member) -> None:
         """Set the member's timeouts."""
@@ -185,7 +187,7 @@ def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
         begin(turn, group, cause(member, "rejoined as leader", request.reason))
     else:
         # The answer to its last JoinGroup was lost: send it again.
-        turn.reply(attempt.parked.ticket, joined_answer(group, member))
+        turn.reply(attempt.parked.ticket, joined_answer(group, member), AT_ONCE)
 
 
 def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.coordinator.decision import AT_ONCE
 from barnabas.coordinator.group import Group, GroupState
 from barnabas.coordinator.rebalance import (
     expel,
@@ -39,7 +40,7 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
     """Answer with the member's assignment, now or when the leader has sent it."""
     error = _check_sync(group, request)
     if error is not None:
-        turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code))
+        turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)
         return
     member = group.members[request.member_id]
     group.unsynced.discard(member.member_id)
@@ -47,7 +48,7 @@ def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) ->
         turn.timers.cancel(group.timer)
     if group.state is GroupState.STABLE:
         prolong_session(turn, member)
-        turn.reply(parked.ticket, synced_answer(group, member.assignment))
+        turn.reply(parked.ticket, synced_answer(group, member.assignment), group.known_after)
         return
     refuse_sync(turn, member, RebalanceInProgress)  # an abandoned one
     member.syncing = parked

@@ -4,6 +4,7 @@
     transactional commit   a record in a transactional batch; pending until its transaction's marker
                            is in this partition, and dropped if that aborts
     tombstone              removes the key, however it was committed
+    fetch                  tells what the high watermark has passed (`unreplicated`)
 
 Of several records of one key the latest in the log counts, wherever the marker of a transactional
 one is (KIP-98). So replaying a compacted log restores the same state.
@@ -19,9 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Container
 from sys import intern
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from barnabas.coordinator.decision import (
+    ALL_REPLICATED,
+    AT_ONCE,
     NO_PRODUCER_ID,
     NOTHING,
     Decision,
@@ -32,11 +35,11 @@ from barnabas.coordinator.decision import (
 from barnabas.coordinator.offset_answers import (
     commit_answer,
     delete_answer,
-    fetch_answer,
     no_offset,
     transactional_answer,
 )
 from barnabas.coordinator.records import OffsetCommitKey, OffsetCommitValue
+from barnabas.coordinator.unreplicated import LOG_OFFSET, Place, Stored, Unreplicated
 from barnabas.errors import (
     GroupSubscribedToTopic,
     InvalidGroupId,
@@ -70,26 +73,15 @@ class Committed(NamedTuple):
     """The record's offset: decides between a plain and a transactional commit."""
 
 
-Place = tuple[str, int]
-"""A topic and a partition."""
-
-Stored = tuple[int, int, str, int, int, int]
-"""The fields of `Committed`. A plain tuple of numbers and text is not tracked by the garbage
-collector; as objects of a class, a million offsets would stop the broker for a third of a second at
-each full collection."""
-
-_LOG_OFFSET: Final = 5
-
-
 class GroupOffsets(NamedTuple):
     """The offsets of one group, committed and pending in transactions."""
 
     committed: dict[Place, Stored]
     pending: dict[int, dict[Place, Stored]]  # by producer id
 
-    def is_unstable(self, place: Place) -> bool:
-        """Whether an open transaction may still change this offset."""
-        return any(place in pending for pending in self.pending.values())
+    def is_stable(self, place: Place) -> bool:
+        """Whether no open transaction may change this offset any more."""
+        return not self.pending or all(place not in one for one in self.pending.values())
 
     def places(self) -> list[Place]:
         """Every partition with a committed or pending offset."""
@@ -99,15 +91,19 @@ class GroupOffsets(NamedTuple):
         return list(places)
 
 
+_NO_OFFSETS = GroupOffsets({}, {})  # of a group that has none
+
+
 class Offsets:
     """All offsets of one shard."""
 
-    __slots__ = ("_open", "groups")
+    __slots__ = ("_open", "groups", "unreplicated")
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupOffsets] = {}
         # The groups in which a producer has pending offsets; the value means nothing.
         self._open: dict[int, dict[str, None]] = {}
+        self.unreplicated = Unreplicated()
 
     # --- commits ---------------------------------------------------------------------------------
 
@@ -182,15 +178,25 @@ class Offsets:
 
     # --- queries -----------------------------------------------------------------------
 
-    def fetch(self, wanted: OffsetFetchGroup, *, require_stable: bool) -> OffsetFetchGroupResponse:
+    def fetch(
+        self,
+        ticket: int,
+        wanted: OffsetFetchGroup,
+        *,
+        require_stable: bool,
+        high_watermark: int = ALL_REPLICATED,
+    ) -> Reply:
         """The offsets of the partitions named, or of all that have one if no topics are given.
 
-        `require_stable`: a partition whose offset an open transaction may change is answered with
-        UNSTABLE_OFFSET_COMMIT instead (KIP-447).
+        A commit that is not replicated yet does not count, as in Kafka: the answer has the offset
+        before it. Only one that was loaded above the high watermark is waited for: a client may
+        know from the former coordinator that it is committed.
+
+        `require_stable`: a partition whose offset an open transaction or such a commit may change
+        is answered with UNSTABLE_OFFSET_COMMIT instead (KIP-447).
         """
-        group = self.groups.get(wanted.group_id)
-        if group is None:
-            return fetch_answer(wanted)
+        before = self.unreplicated.before(wanted.group_id, high_watermark)
+        group = self.groups.get(wanted.group_id) or _NO_OFFSETS
         if wanted.topics is not None:
             places = [
                 (topic.name, number)
@@ -198,18 +204,30 @@ class Offsets:
                 for number in topic.partition_indexes
             ]
         else:
-            places = list(group.committed)
+            kept = {place: one for place, one in before.items() if one is not None}
+            gone = before.keys() - kept.keys()
+            places = [place for place in group.committed | kept if place not in gone]
+        after = AT_ONCE
         topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
         for place in places:
-            answer = _fetched(group, place, require_stable=require_stable)
+            is_replicated = place not in before
+            stored = group.committed.get(place) if is_replicated else before[place]
+            if require_stable and not (is_replicated and group.is_stable(place)):
+                answer = no_offset(place[1], UnstableOffsetCommit.code)
+            elif stored is None:
+                answer = no_offset(place[1])
+            else:
+                answer = _fetched(place, stored)
+                after = max(after, stored[LOG_OFFSET] + 1)
             topics.setdefault(place[0], []).append(answer)
-        return OffsetFetchGroupResponse(
+        response = OffsetFetchGroupResponse(
             group_id=wanted.group_id,
             topics=[
                 OffsetFetchTopicResponse(name=name, partitions=partitions)
                 for name, partitions in topics.items()
             ],
         )
+        return Reply(ticket, response, after)
 
     def count(self, group_id: str) -> int:
         """The number of partitions with a committed or pending offset of the group.
@@ -283,7 +301,7 @@ class Offsets:
             for place, stored in group.committed.items()
             if place[0] not in subscribed
             and wall_ms >= _expires_ms(Committed(*stored), retention_ms, empty_since_ms)
-            and not group.is_unstable(place)
+            and group.is_stable(place)
         )
 
     # --- hard state ------------------------------------------------------------------------------
@@ -294,11 +312,18 @@ class Offsets:
         value: OffsetCommitValue | None,
         offset: int,
         producer_id: int = NO_PRODUCER_ID,
+        high_watermark: int = ALL_REPLICATED,
     ) -> None:
-        """Apply a record in the log at that offset, in the producer's transaction if in one."""
+        """Apply a record in the log at that offset, in the producer's transaction if in one.
+
+        `high_watermark`: until it is above the offset, `fetch` answers what was before.
+        """
         place = (intern(key.topic), key.partition)
         group = self.groups.get(key.group)
         if value is None:
+            if producer_id == NO_PRODUCER_ID and offset >= high_watermark:
+                known = None if group is None else group.committed.get(place)
+                self.unreplicated.add(offset, (key.group, place), known, None, high_watermark)
             if group is not None:
                 self._forget(key.group, group, place, producer_id)
             return
@@ -313,6 +338,9 @@ class Offsets:
             offset,
         )
         if producer_id == NO_PRODUCER_ID:
+            if offset >= high_watermark:
+                known = group.committed.get(place)
+                self.unreplicated.add(offset, (key.group, place), known, stored, high_watermark)
             group.committed[place] = stored
             return
         group.pending.setdefault(producer_id, {})[place] = stored
@@ -326,8 +354,9 @@ class Offsets:
             if is_commit:
                 for place, stored in pending.items():
                     known = group.committed.get(place)
-                    if known is None or known[_LOG_OFFSET] < stored[_LOG_OFFSET]:
+                    if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
                         group.committed[place] = stored
+                    self.unreplicated.on_committed(group_id, place, stored)
             self._drop_if_empty(group_id, group)
 
     def _forget(self, group_id: str, group: GroupOffsets, place: Place, producer_id: int) -> None:
@@ -353,14 +382,7 @@ class Offsets:
             del self.groups[group_id]
 
 
-def _fetched(
-    group: GroupOffsets, place: Place, *, require_stable: bool
-) -> OffsetFetchPartitionResponse:
-    if require_stable and group.pending and group.is_unstable(place):
-        return no_offset(place[1], UnstableOffsetCommit.code)
-    stored = group.committed.get(place)
-    if stored is None:
-        return no_offset(place[1])
+def _fetched(place: Place, stored: Stored) -> OffsetFetchPartitionResponse:
     committed = Committed(*stored)
     return OffsetFetchPartitionResponse(
         partition_index=place[1],

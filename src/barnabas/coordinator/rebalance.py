@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.coordinator.decision import AT_ONCE
 from barnabas.coordinator.group import Group, GroupState
 from barnabas.coordinator.movement import movement
 from barnabas.coordinator.rebalance_log import Cause, RebalanceLog, cause
@@ -133,7 +134,7 @@ def _complete(turn: Turn, group: Group) -> None:
     for member in group.members.values():
         parked = group.take_join(member)
         if parked is not None:
-            turn.reply(parked.ticket, joined_answer(group, member))
+            turn.reply(parked.ticket, joined_answer(group, member), AT_ONCE)
         member.is_new = False
         prolong_session(turn, member)
     group.unsynced = set(group.members)
@@ -232,12 +233,12 @@ def refuse_join(turn: Turn, group: Group, member: Member, error: type[KafkaError
     parked: Parked | None = group.take_join(member)
     if parked is not None:
         member_id = "" if error is UnknownMemberId else member.member_id
-        turn.reply(parked.ticket, refused_join(error, member_id, parked.version))
+        turn.reply(parked.ticket, refused_join(error, member_id, parked.version), AT_ONCE)
 
 
 def refuse_sync(turn: Turn, member: Member, error: type[KafkaError]) -> None:
     """Answer the member's parked SyncGroup, if any, with the error."""
     parked, member.syncing = member.syncing, None
     if parked is not None:
-        turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code))
+        turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code), AT_ONCE)
         prolong_session(turn, member)

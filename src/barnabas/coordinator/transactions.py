@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from barnabas.coordinator import transaction_answers as answers
 from barnabas.coordinator.decision import (
+    ALL_REPLICATED,
     NO_PRODUCER_ID,
     NOTHING,
     Decision,
@@ -367,7 +368,13 @@ class Transactions:
 
     # --- hard state ------------------------------------------------------------------------------
 
-    def apply(self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+    def apply(
+        self,
+        record: StateRecord,
+        offset: int,
+        producer_id: int = NO_PRODUCER_ID,
+        high_watermark: int = ALL_REPLICATED,
+    ) -> None:
         """Apply a record in the log: the only writer of hard state. Raises CorruptData."""
         key, value = record
         assert isinstance(key, TransactionKey)

@@ -75,7 +75,9 @@ class Tally:
         self._waiting.setdefault(name, []).append(ticket)
         return NOTHING
 
-    def apply(self, record: StateRecord, offset: int, producer_id: int = -1) -> None:
+    def apply(
+        self, record: StateRecord, offset: int, producer_id: int = -1, high_watermark: int = 0
+    ) -> None:
         assert isinstance(record.key, OffsetCommitKey)
         if record.value is None:
             del self.numbers[record.key.group]
@@ -164,10 +166,16 @@ class Node:
         self.markers.append(markers)
 
     def lead(
-        self, partition: int, epoch: int, leader: int = 0, others: tuple[int, ...] = ()
+        self,
+        partition: int,
+        epoch: int,
+        leader: int = 0,
+        others: tuple[int, ...] = (),
+        paused: tuple[int, ...] = (),
     ) -> None:
-        """`others` have a replica that is not in sync."""
-        image = PartitionImage(leader, epoch, (leader,), (leader, *others), epoch, 1)
+        """`others` have a replica that is not in sync; `paused` are in sync, and never fetch."""
+        isr = (leader, *paused)
+        image = PartitionImage(leader, epoch, isr, (*isr, *others), epoch, 1)
         name = TopicPartition(GROUP_TOPIC, partition)
         state = PartitionState(name, TOPIC_ID, image, {}, is_new=False)
         self.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))

@@ -290,7 +290,7 @@ def test_a_large_group_settles_at_once(size: int) -> None:
         assert machine.join(n, request, Caller("c", "/h", str(n), 3), Now(0, 0)).replies == ()
     (decision,) = (each for each in machine.expire(Now(0, 0)))
     assert len(decision.replies) == size
-    for ticket, answer in reversed(decision.replies):
+    for ticket, answer, _ in reversed(decision.replies):
         sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=answer.member_id)
         synced = machine.sync(ticket, sync, Now(0, 0))
         log.carry_out(synced)
@@ -318,11 +318,11 @@ def test_a_static_member_that_is_replaced_while_its_sync_group_waits_is_fenced()
     join_as(machine, "a", 1)
     join_as(machine, "b", 2)
     (joined,) = machine.expire(Now(0, 0))
-    ids = {ticket: answer.member_id for ticket, answer in joined.replies}
+    ids = {ticket: answer.member_id for ticket, answer, _ in joined.replies}
     waits = 2 if ids[1] == machine.groups["g"].leader_id else 1
     sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=ids[waits])
     assert machine.sync(3, sync, Now(0, 0)).replies == ()
-    replaced = dict(join_as(machine, "ab"[waits - 1], 4).replies)
+    replaced = {one.ticket: one.message for one in join_as(machine, "ab"[waits - 1], 4).replies}
     assert replaced[3].error_code == FencedInstanceId.code  # type: ignore[attr-defined]
 
 
@@ -334,14 +334,14 @@ def test_a_static_member_that_is_replaced_before_its_sync_group_holds_up_no_othe
     join_as(machine, "a", 1)
     join_as(machine, "b", 2)
     (joined,) = machine.expire(Now(0, 0))
-    ids = {ticket: answer.member_id for ticket, answer in joined.replies}
+    ids = {ticket: answer.member_id for ticket, answer, _ in joined.replies}
     leader = machine.groups["g"].leader_id
     late = 2 if ids[1] == leader else 1
     sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=leader)
     log.carry_out(machine.sync(3, sync, Now(0, 0)))
     replaced = join_as(machine, "ab"[late - 1], 4, 5_000)
     log.carry_out(replaced)
-    (answer,) = (answer for ticket, answer in replaced.replies if ticket == 4)
+    (answer,) = (answer for ticket, answer, _ in replaced.replies if ticket == 4)
     assert answer.error_code == 0 and answer.member_id != ids[late]
     assert log.run_until(20_000) == [], "both are still in their sessions"
     assert set(machine.groups["g"].members) == {leader, answer.member_id}

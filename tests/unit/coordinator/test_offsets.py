@@ -73,7 +73,7 @@ class Shard:
             **({"group_id": "g"} | fields),
         )
         decision = self.carry_out(self.offsets.commit(7, request, self.now_ms, MAX_METADATA))
-        ((ticket, answer),) = decision.replies
+        ((ticket, answer, _),) = decision.replies
         assert ticket == 7
         (answered,) = answer.topics[0].partitions
         assert (answer.topics[0].name, answered.partition_index) == (topic, partition)
@@ -111,8 +111,8 @@ class Shard:
     def fetch(self, *, require_stable: bool = False) -> dict[tuple[str, int], tuple[int, int]]:
         """Offset and error code of everything that the group g has committed."""
         answer = self.offsets.fetch(
-            OffsetFetchGroup(group_id="g", topics=None), require_stable=require_stable
-        )
+            0, OffsetFetchGroup(group_id="g", topics=None), require_stable=require_stable
+        ).message
         return {
             (topic.name, answered.partition_index): (answered.committed_offset, answered.error_code)
             for topic in answer.topics
@@ -124,7 +124,7 @@ class Shard:
     ) -> list[OffsetFetchPartitionResponse]:
         wanted = [OffsetFetchTopic(name=topic, partition_indexes=list(numbers))]
         group = OffsetFetchGroup(group_id="g", topics=wanted)
-        return self.offsets.fetch(group, require_stable=False).topics[0].partitions
+        return self.offsets.fetch(0, group, require_stable=False).message.topics[0].partitions
 
     def forget(self, records: tuple[StateRecord, ...]) -> set[tuple[str, int]]:
         """Carry out tombstones; what they were about."""
@@ -332,7 +332,7 @@ def delete(shard: Shard, *names: str, subscribed: tuple[str, ...] = ()) -> dict[
         ],
     )
     decision = shard.carry_out(shard.offsets.delete(7, request, subscribed))
-    ((ticket, answer),) = decision.replies
+    ((ticket, answer, _),) = decision.replies
     assert ticket == 7 and answer.error_code == 0
     return {topic.name: topic.partitions[0].error_code for topic in answer.topics}
 

@@ -1,8 +1,9 @@
 """Requests that a coordinator's machine answers: now, when the log has it, or when others come.
 
-An answer counts once the high watermark has passed every record that was applied before it, its
-own and others': what a coordinator has answered must not be lost with its leader. So reading a
-group waits like changing it, and there is no second copy of the state.
+An answer counts once the high watermark has passed the records that it tells of: what a coordinator
+has answered must not be lost with its leader. A transaction's answer tells of everything applied
+before it. One about a group names what it waits for (`Reply.after`): a heartbeat nothing, so that a
+follower that is slow costs no member its coordinator.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from barnabas.broker.coordination.pending_reply import (
     as_coordinator,
 )
 from barnabas.coordinator.decision import (
+    ALL_REPLICATED,
     NO_PRODUCER_ID,
     Decision,
     Markers,
@@ -44,7 +45,11 @@ class CoordinatorMachine(Protocol):
     """What both coordinators' machines have (`Groups`, `Transactions`)."""
 
     def apply(
-        self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID
+        self,
+        record: StateRecord,
+        offset: int,
+        producer_id: int = NO_PRODUCER_ID,
+        high_watermark: int = ALL_REPLICATED,
     ) -> None: ...
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None: ...
@@ -129,7 +134,10 @@ class Shard(Generic[M]):
             self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
         else:
             now = self.now()
-            failure = self._carry_out(decide(self.machine, ticket, now), now)
+            decision = decide(self.machine, ticket, now)
+            failure = self._carry_out(decision, now)
+            if decision.records:
+                self._context.write_soon()  # the answer may not wait for them
             if failure is not None:
                 self._failed(self.replica, failure)
         return reply.at_once() or reply
@@ -176,10 +184,10 @@ class Shard(Generic[M]):
                 self._refuse(decision, KafkaStorageError(str(error)))
                 self._set_timer(now.monotonic_ms)
                 return error
-        for ticket, message in decision.replies:
+        for ticket, message, after in decision.replies:
             reply = self._owed.pop(ticket, None)
             if reply is not None:
-                reply.give(message, self._visible_from)
+                reply.give(message, self._visible_from if after is None else after)
         if decision.markers or decision.log_lines:
             self._when_committed(decision)
         self._set_timer(now.monotonic_ms)
@@ -190,8 +198,8 @@ class Shard(Generic[M]):
         _log.warning("%s: %s", self.replica.topic_partition, error)
         is_of_offsets = isinstance(decision.records[0].key, OffsetCommitKey)
         refusal = as_coordinator(error, is_of_offsets=is_of_offsets)
-        for ticket, _ in decision.replies:
-            reply = self._owed.pop(ticket, None)
+        for answer in decision.replies:
+            reply = self._owed.pop(answer.ticket, None)
             if reply is not None:
                 reply.refuse(refusal)
 
@@ -221,8 +229,9 @@ class Shard(Generic[M]):
             builder.append(wall_ms, *encode_record(key, value))
         result = self.replica.append_own(memoryview(bytearray(builder.build())), wall_ms)
         self._visible_from = result.last_offset + 1
+        high_watermark = self.replica.high_watermark
         for offset, record in enumerate(records, result.base_offset):
-            self.machine.apply(record, offset, producer_id)
+            self.machine.apply(record, offset, producer_id, high_watermark)
 
     def _when_committed(self, decision: Decision) -> None:
         if self._visible_from <= self.replica.high_watermark:

@@ -81,7 +81,9 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
         if hidden:
             group.topics = [topic for topic in group.topics if topic not in hidden]
     outcome = shard.ask(
-        lambda machine, ticket, now: machine.fetch(ticket, group, require_stable, now.monotonic_ms),
+        lambda machine, ticket, _: machine.fetch(
+            ticket, group, require_stable, shard.replica.high_watermark
+        ),
         failed,
     )
     return joined([outcome], lambda answers: _screened(context, answers, hidden))

@@ -1,0 +1,92 @@
+"""The offsets that stood before commits which the high watermark has not passed yet.
+
+A commit counts for all that is decided as soon as it is in the log, and for a client that reads
+only when it is replicated (Kafka's "pending" commits). So the last replicated value is kept beside
+the newest one as long as the two differ.
+
+Invariant: a place is in `_before` exactly while a record of it in `_records` is at or above the
+last high watermark given, so it is bounded by what is under way to the followers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+Stored = tuple[int, int, str, int, int, int]
+"""The fields of `Committed`. A plain tuple of numbers and text is not tracked by the garbage
+collector; as objects of a class, a million offsets would stop the broker for a third of a second at
+each full collection."""
+
+LOG_OFFSET: Final = 5
+"""Its place in `Stored`."""
+
+_NONE: Final[Mapping[Place, Stored | None]] = {}
+
+
+class _Record(NamedTuple):
+    offset: int
+    name: tuple[str, Place]
+    stored: Stored | None  # None: a tombstone
+
+
+class Unreplicated:
+    """Of one shard."""
+
+    __slots__ = ("_before", "_newest", "_records")
+
+    def __init__(self) -> None:
+        self._records: deque[_Record] = deque()
+        self._before: dict[str, dict[Place, Stored | None]] = {}
+        self._newest: dict[tuple[str, Place], int] = {}  # the offset of the last record of each
+
+    def add(
+        self,
+        offset: int,
+        name: tuple[str, Place],
+        known: Stored | None,
+        stored: Stored | None,
+        high_watermark: int,
+    ) -> None:
+        """A record at that offset, above the high watermark, makes `stored` of what is `known`.
+
+        `name`: the group and the place that it is about.
+        """
+        self._forget_below(high_watermark)
+        self._records.append(_Record(offset, name, stored))
+        group_id, place = name
+        self._before.setdefault(group_id, {}).setdefault(place, known)
+        self._newest[name] = offset
+
+    def on_committed(self, group_id: str, place: Place, stored: Stored) -> None:
+        """A transaction's offset counts, whose record is replicated as its marker is."""
+        before = self._before.get(group_id, _NONE)
+        if place in before:
+            known = before[place]
+            if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:
+                self._before[group_id][place] = stored
+
+    def before(self, group_id: str, high_watermark: int) -> Mapping[Place, Stored | None]:
+        """The replicated values of those places that have a newer one; None: no offset."""
+        if self._records:
+            self._forget_below(high_watermark)
+        return self._before.get(group_id, _NONE)
+
+    def _forget_below(self, high_watermark: int) -> None:
+        records = self._records
+        while records and records[0].offset < high_watermark:
+            record = records.popleft()
+            group_id, place = record.name
+            before = self._before[group_id]
+            if self._newest[record.name] != record.offset:
+                known = before[place]
+                if known is None or known[LOG_OFFSET] < record.offset:  # else a transaction's
+                    before[place] = record.stored
+                continue
+            del self._newest[record.name], before[place]
+            if not before:
+                del self._before[group_id]

@@ -1,8 +1,10 @@
 """Markers for partitions that other brokers lead: WriteTxnMarkers, one request at a time each.
 
 What comes while a request is under way goes together with the next one, so many small transactions
-cost few requests. The answers go back to the sender of each marker, partition by partition; a
-broker that does not answer has refused all of them, and their sender sends them again.
+cost few requests; a transaction of very many partitions takes several, so that none outgrows what a
+broker reads at once, or holds up its loop. The answers go back to the sender of each marker,
+partition by partition; a broker that does not answer has refused all of them, and their sender
+sends them again.
 """
 
 from __future__ import annotations
@@ -36,15 +38,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _VERSION = 1
-_MARKERS_AT_ONCE = 500
+_REQUEST_BYTES = 64 * 1024  # of one request's markers, about
+_PARTITIONS_AT_ONCE = 2_000
+_MARKER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 20, 8, 4  # without the topic's name
 
 Answered = Callable[[Mapping[TopicPartition, KafkaError | None]], None]
 
 
-class _Waiting(NamedTuple):
+class WaitingMarker(NamedTuple):
+    """A marker for some partitions, and what hears of them."""
+
     ending: Ending
     partitions: Sequence[TopicPartition]
     answered: Answered
+    size_bytes: int
+    """In a request, about."""
 
 
 class MarkerChannels:
@@ -55,7 +63,7 @@ class MarkerChannels:
     def __init__(self, config: CurrentConfig, links: PeerLinks) -> None:
         self._config = config
         self._links = links
-        self._queues: dict[int, list[_Waiting]] = {}
+        self._queues: dict[int, list[WaitingMarker]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def send(
@@ -67,7 +75,8 @@ class MarkerChannels:
     ) -> None:
         """Send the marker there; `answered` gets an error or None for each partition."""
         queue = self._queues.setdefault(broker_id, [])
-        queue.append(_Waiting(ending, partitions, answered))
+        for some, size_bytes in split(partitions):
+            queue.append(WaitingMarker(ending, some, answered, size_bytes))
         if broker_id not in self._tasks:
             work = self._work(broker_id, queue)
             self._tasks[broker_id] = asyncio.get_running_loop().create_task(work)
@@ -79,11 +88,12 @@ class MarkerChannels:
         self._tasks.clear()
         self._queues.clear()
 
-    async def _work(self, broker_id: int, queue: list[_Waiting]) -> None:
+    async def _work(self, broker_id: int, queue: list[WaitingMarker]) -> None:
         try:
             while queue:
-                batch = queue[:_MARKERS_AT_ONCE]
-                del queue[:_MARKERS_AT_ONCE]
+                count = fitting(queue)
+                batch = queue[:count]
+                del queue[:count]
                 codes = await self._ask(broker_id, batch)
                 for waiting, errors in zip(batch, codes, strict=True):
                     waiting.answered(errors)
@@ -91,9 +101,9 @@ class MarkerChannels:
             self._tasks.pop(broker_id, None)
 
     async def _ask(
-        self, broker_id: int, batch: Sequence[_Waiting]
+        self, broker_id: int, batch: Sequence[WaitingMarker]
     ) -> list[dict[TopicPartition, KafkaError | None]]:
-        request = WriteTxnMarkersRequest(markers=[_marker(waiting) for waiting in batch])
+        request = request_of(batch)
         timeout_ms = self._config.int("request.timeout.ms")
         try:
             answer = await self._links.ask(
@@ -118,7 +128,46 @@ class MarkerChannels:
         return found
 
 
-def _marker(waiting: _Waiting) -> WritableTxnMarker:
+def split(
+    partitions: Sequence[TopicPartition],
+) -> list[tuple[Sequence[TopicPartition], int]]:
+    """The partitions in parts that fit into a request each, with the bytes that they take there."""
+    parts: list[tuple[Sequence[TopicPartition], int]] = []
+    part: list[TopicPartition] = []
+    topics: set[str] = set()
+    size_bytes = _MARKER_BYTES
+    for topic_partition in partitions:
+        name = topic_partition.topic
+        more = _PARTITION_BYTES
+        if name not in topics:
+            more += _TOPIC_BYTES + len(name)
+        if part and (size_bytes + more > _REQUEST_BYTES or len(part) == _PARTITIONS_AT_ONCE):
+            parts.append((part, size_bytes))
+            part, topics = [], set()
+            size_bytes = _MARKER_BYTES
+            more = _PARTITION_BYTES + _TOPIC_BYTES + len(name)
+        part.append(topic_partition)
+        topics.add(name)
+        size_bytes += more
+    return [*parts, (part, size_bytes)]
+
+
+def fitting(queue: Sequence[WaitingMarker]) -> int:
+    """How many of the next markers go into one request; at least one."""
+    size_bytes = partitions = 0
+    for count, waiting in enumerate(queue):
+        size_bytes += waiting.size_bytes
+        partitions += len(waiting.partitions)
+        if count and (size_bytes > _REQUEST_BYTES or partitions > _PARTITIONS_AT_ONCE):
+            return count
+    return len(queue)
+
+
+def request_of(markers: Sequence[WaitingMarker]) -> WriteTxnMarkersRequest:
+    return WriteTxnMarkersRequest(markers=[_marker(waiting) for waiting in markers])
+
+
+def _marker(waiting: WaitingMarker) -> WritableTxnMarker:
     ending = waiting.ending
     return WritableTxnMarker(
         producer_id=ending.producer_id,

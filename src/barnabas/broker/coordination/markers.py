@@ -215,9 +215,10 @@ class _Sending:
     def _try_again(self, refused: Sequence[tuple[TopicPartition, KafkaError]]) -> None:
         if self._retry_s == _FIRST_RETRY_S:
             _log.warning(
-                "the transaction of %r cannot end in %s yet: %s; it is tried until it can",
+                "the transaction of %r cannot end in %s%s yet: %s; it is tried until it can",
                 self._markers.transactional_id,
-                ", ".join(str(topic_partition) for topic_partition, _ in refused),
+                refused[0][0],
+                f" and {len(refused) - 1} more of its partitions" if len(refused) > 1 else "",
                 refused[0][1],
             )
         again = self._for([topic_partition for topic_partition, _ in refused])

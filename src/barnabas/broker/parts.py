@@ -352,7 +352,7 @@ def _make_node(
         authorizer=ground.authorizer,
         auto_advertised=auto_advertised,
         replicas=replicas,
-        converter=BatchConverter(walks_all=config.bool("barnabas.verify.all.records")),
+        converter=BatchConverter(walks_all=ground.config.verifies_all_records),
         throttles=partitions.throttles,
         moves=partitions.moves,
         fetch_sessions=FetchSessions(

@@ -81,6 +81,13 @@ class BrokerConfig:
             return self._values[name]
         return key_of(name).default_value
 
+    @property
+    def verifies_all_records(self) -> bool:
+        """Whether each record is walked before the append: unless it is set, where some clients may
+        do less than others, and so must not be able to spoil a topic."""
+        name = "barnabas.verify.all.records"
+        return self.bool(name) if self.is_set(name) else self.str("authorizer.class.name") != ""
+
     def log_directories(self) -> list[str]:
         """The entries of `log.dirs`, or else of `log.dir` (which takes several as well)."""
         return self.list("log.dirs") or self.list("log.dir")

@@ -43,8 +43,9 @@ _NODE = (
      "Lowest level of the messages that the broker logs; TRACE means DEBUG. Barnabas's own."),
     ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
      "Port of GET /metrics for Prometheus, at the first listener's host; 0: none. Barnabas's own."),
-    ("barnabas.verify.all.records", "boolean", False, "",
-     "Whether every record of a produced batch is validated before the append. Barnabas's own."),
+    ("barnabas.verify.all.records", "boolean", None, "",
+     "Whether every record of a batch is validated before the append; unset: where there is an "
+     "authorizer. Barnabas's own."),
 )  # fmt: skip
 
 _EFFECTIVE: Mapping[str, ConfigKey] = {

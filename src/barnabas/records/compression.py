@@ -118,7 +118,11 @@ def stated_bytes(codec: int, data: memoryview) -> int:
         return lz4_bytes(data)
     if codec == ZSTD:
         return zstd_bytes(data)
-    return snappy_bytes(data) if codec == SNAPPY else gzip_bytes(data)
+    if codec == SNAPPY:
+        return snappy_bytes(data)
+    if codec == GZIP:
+        return gzip_bytes(data)
+    raise CorruptData(f"unknown codec {codec}")
 
 
 def _too_large(limit_bytes: int) -> PlainTooLarge:

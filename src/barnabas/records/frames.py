@@ -118,18 +118,8 @@ def lz4_bytes(data: Buffer) -> int:
 
 
 def _lz4_bytes(data: Buffer) -> int:
-    (magic,) = _UINT32_LE.unpack_from(data)
-    if magic != _LZ4_MAGIC:
-        raise CorruptData("not an lz4 frame")
-    flags, code = data[4], data[5] >> 4
-    if flags & 0xE3 != 0x60 or not 4 <= code <= 7 or data[5] & 0x0F:
-        raise CorruptData(f"an lz4 frame with flags {flags:#04x} and {data[5]:#04x}")
-    block_bytes = 1 << (8 + 2 * code)
-    at = 14 if flags & 8 else 6
-    if data[at] != lz4_header_checksum(bytes(data[4:at])):
-        raise CorruptData("the header of an lz4 frame fails its checksum")
-    at += 1
-    checksum_bytes = 4 if flags & 16 else 0
+    at = 15 if data[4] & 8 else 7
+    block_bytes, stated, checksum_bytes, end_bytes = _lz4_header(bytes(data[:at]))
     bound = 0
     for _ in range(MAX_BLOCKS + 1):
         (size,) = _UINT32_LE.unpack_from(data, at)
@@ -143,15 +133,30 @@ def _lz4_bytes(data: Buffer) -> int:
         at += stored + checksum_bytes
     else:
         raise _too_many()
-    at += 4 if flags & 4 else 0
+    at += end_bytes
     if at != len(data):
         raise CorruptData(f"an lz4 frame of {at} bytes in {len(data)}")
-    if flags & 8:
-        (stated,) = _UINT64_LE.unpack_from(data, 6)
-        if stated > bound:
-            raise CorruptData(f"an lz4 frame states {stated} bytes, its blocks hold {bound}")
-        bound = int(stated)
-    return bound
+    if stated is None:
+        return bound
+    if stated > bound:
+        raise CorruptData(f"an lz4 frame states {stated} bytes, its blocks hold {bound}")
+    return stated
+
+
+@lru_cache(256)  # the frames of a producer begin alike
+def _lz4_header(header: bytes) -> tuple[int, int | None, int, int]:
+    """The block size, the content size if it is stated, and how many bytes follow each block and
+    the end, all for a frame that Java reads."""
+    (magic,) = _UINT32_LE.unpack_from(header)
+    if magic != _LZ4_MAGIC:
+        raise CorruptData("not an lz4 frame")
+    flags, sizes, code = header[4], header[5], header[5] >> 4
+    if flags & 0xE3 != 0x60 or sizes & 0x8F or code < 4:
+        raise CorruptData(f"an lz4 frame with flags {flags:#04x} and {sizes:#04x}")
+    if header[-1] != lz4_header_checksum(header[4:-1]):
+        raise CorruptData("the header of an lz4 frame fails its checksum")
+    stated = int(_UINT64_LE.unpack_from(header, 6)[0]) if flags & 8 else None
+    return 1 << (8 + 2 * code), stated, 4 if flags & 16 else 0, 4 if flags & 4 else 0
 
 
 def zstd_bytes(data: Buffer) -> int:
@@ -232,7 +237,6 @@ def _too_many() -> CorruptData:
     return CorruptData(f"more than {MAX_BLOCKS} compressed blocks")
 
 
-@lru_cache(256)  # the frames of a producer begin alike
 def lz4_header_checksum(descriptor: bytes) -> int:
     """The byte after the fields of an LZ4 frame's header, from its flags on."""
     return _xxh32(descriptor) >> 8 & 0xFF

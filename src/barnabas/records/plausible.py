@@ -9,8 +9,9 @@ end of the batch. Looking for these bytes from the end is one search. A batch th
 not refused yet: `rewrite.Walk` decides.
 
 By its first and last record, a batch that passes has as many records as its header says, and a
-largest timestamp that is one of theirs or at most an hour ahead of the broker's clock. The records
-between, and compressed ones, are not checked (decision 18 has the figures).
+largest timestamp that is one of theirs or at most an hour ahead of the broker's clock. Compressed
+records are framed to their last byte, and state a size that readers can unpack. The records
+between, and what is inside the frames, are not checked (decision 18 has the figures).
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from struct import Struct
 
 from barnabas.errors import CorruptData
 from barnabas.records.batch import CODEC_MASK, HEADER_BYTES
-from barnabas.records.compression import GZIP, LZ4, NONE, ZSTD
+from barnabas.records.compression import NONE, stated_bytes
 from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 AHEAD_MS = 3_600_000
 """How far a batch may be ahead of the broker's clock before its records are checked."""
+
+MAX_PLAIN_BYTES = 16 * 1024 * 1024
+"""What a compressed batch may unpack to before its records are checked."""
 
 _FIELDS = Struct(">hiqq14xi")
 """Attributes, last offset delta, base and max timestamp, count."""
@@ -34,7 +38,6 @@ _MAX_CANDIDATES = 64
 _MAX_VARINT_BYTES = 10
 _NEAR_BYTES = 256  # besides the average record
 _TAIL_BYTES = 512  # besides twice the average record
-_MAGIC = {GZIP: b"\x1f\x8b", LZ4: b"\x04\x22\x4d\x18", ZSTD: b"\x28\xb5\x2f\xfd"}
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
@@ -46,7 +49,7 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
         return True
     codec = attributes & CODEC_MASK
     if codec != NONE:
-        return base <= newest <= now_ms + AHEAD_MS and _has_magic(records, codec)
+        return base <= newest <= now_ms + AHEAD_MS and _is_framed(records, codec, count)
     if count == 1:
         return base == newest and is_one_record(records)
     return are_ends_plausible(records, count, newest - base, newest <= now_ms + AHEAD_MS)
@@ -101,9 +104,16 @@ def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: 
     return _is_last(records, count, span_ms, any_time)
 
 
-def _has_magic(records: memoryview, codec: int) -> bool:
-    magic = _MAGIC.get(codec, b"")
-    return records[HEADER_BYTES : HEADER_BYTES + len(magic)] == magic
+def _is_framed(records: memoryview, codec: int, count: int) -> bool:
+    """Whether compressed records are framed by their codec, and may be so many."""
+    try:
+        return (
+            count * _MIN_RECORD_BYTES
+            <= stated_bytes(codec, records[HEADER_BYTES:])
+            <= MAX_PLAIN_BYTES
+        )
+    except CorruptData:
+        return False
 
 
 def _end_of_long_first(records: memoryview, length: int) -> int:

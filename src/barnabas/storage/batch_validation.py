@@ -44,6 +44,7 @@ from barnabas.records.control_records import Marker, read_marker
 from barnabas.records.crc32c import crc32c
 from barnabas.records.plausible import (
     AHEAD_MS,
+    MAX_PLAIN_BYTES,
     are_ends_plausible,
     is_one_record,
     is_plausible,
@@ -60,7 +61,6 @@ _PRODUCERS_CODEC = -1
 _WALKED_AT_ONCE = 4096  # records, about two milliseconds
 _INLINE_BYTES = 64 * 1024  # what is compressed on the loop: a thread's two switches cost more
 _INLINE_PLAIN_BYTES = 1024 * 1024  # what is decompressed on the loop, which is ten times faster
-_MIN_PLAIN_LIMIT_BYTES = 16 * 1024 * 1024
 
 Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
 """Work in steps: None yields to other tasks; a callable releases the GIL, and its result has to be
@@ -98,7 +98,7 @@ class Limits(NamedTuple):
     @property
     def plain_bytes(self) -> int:
         """The decompressed size limit of a batch that is walked."""
-        return max(_MIN_PLAIN_LIMIT_BYTES, 2 * self.max_message_bytes)
+        return max(MAX_PLAIN_BYTES, 2 * self.max_message_bytes)
 
     def rules(self, now_ms: int) -> Rules:
         """The rules for records that arrive at `now_ms`."""

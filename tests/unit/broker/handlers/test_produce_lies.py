@@ -25,8 +25,9 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.records.batch import BatchHeader, iterate_batches
-from barnabas.records.plausible import AHEAD_MS
+from barnabas.records.batch import HEADER_BYTES, BatchHeader, iterate_batches, read_header, seal
+from barnabas.records.compression import LZ4, compress
+from barnabas.records.plausible import AHEAD_MS, MAX_PLAIN_BYTES
 from barnabas.records.record import Record, iterate_records
 from tests.kit.broker.produces import produce, produce_request
 from tests.kit.broker.topics import create
@@ -90,23 +91,78 @@ def test_many_records_in_doubt_keep_their_place(client: RawClient, topic: str) -
     assert [each.base_offset for each in answers] == [0, 20_000, -1, 20_001]
 
 
-def test_all_records_are_walked_where_that_is_set() -> None:
-    """Only a walk finds what is wrong between the first record and the last."""
+def framed(codec: int, body: bytes, count: int = 5) -> bytes:
+    """A batch of so many records with these bytes as what was compressed, and a right checksum."""
+    header = read_header(batch(count, codec=codec))
+    return bytes(seal(header, body))
+
+
+GARBAGE = bytes(range(7, 207))
+STARTS = {
+    1: b"\x1f\x8b\x08\xff",
+    2: b"",
+    3: b"\x04\x22\x4d\x18\x60\x40",
+    4: b"\x28\xb5\x2f\xfd\x00",
+}
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_after_a_good_compressed_batch_others_are_looked_at(
+    client: RawClient, topic: str, codec: int
+) -> None:
+    """One that no reader can unpack would stop every reader of its partition (ST-1)."""
+    for _ in range(3):
+        assert produce(client, topic, bytes(batch(5, codec=codec))).error_code == 0
+    good = bytes(batch(5, codec=codec))[HEADER_BYTES:]
+    bodies = {
+        "garbage": GARBAGE,
+        "magic and garbage": STARTS[codec] + GARBAGE,
+        "nothing": b"",
+        "cut": good[:-3],
+        "unpacks to too much": compress(codec, bytes(MAX_PLAIN_BYTES + 1)),
+    }
+    if codec == LZ4:
+        bodies["another frame behind"] = good + compress(codec, bytes(1 << 20))
+    else:  # an lz4 frame bounds what is in it, but does not count it
+        bodies["unpacks to too little"] = compress(codec, bytes(20))
+    for name, body in bodies.items():
+        for _ in range(2):
+            answer = produce(client, topic, framed(codec, body))
+            assert answer.error_code == InvalidRecord.code, name
+    assert produce(client, topic, bytes(batch(5, codec=codec))).base_offset == 15
+    assert len(stored(client, topic)[1]) == 20
+
+
+def poisoned(codec: int) -> bytes:
+    """Five records, of which the third has the first one's offset."""
     good = batch(5)
-    size = (len(good) - 61) // 5
-    third = 61 + 2 * size
+    third = HEADER_BYTES + 2 * ((len(good) - HEADER_BYTES) // 5)
     assert good[third + 3] == 2 << 1, "its offset delta"
     bad = bytearray(good)
     bad[third + 3] = 0
-    poisoned = bytes(lying(bad))
-    with (
-        Broker(config={"barnabas.verify.all.records": "true"}) as strict,
-        RawClient(strict.bootstrap_servers) as client,
-    ):
+    body = bytes(bad[HEADER_BYTES:])
+    return framed(codec, body if codec == 0 else compress(codec, body))
+
+
+WALKING = (
+    {"barnabas.verify.all.records": "true"},
+    {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    },
+)
+
+
+@pytest.mark.parametrize("config", WALKING, ids=["set", "authorizer"])
+def test_all_records_are_walked_where_that_is_set(config: dict[str, str]) -> None:
+    """Only a walk finds what is wrong between the first record and the last, or behind a framing
+    that is right. Where rules are set for some, none of them may spoil a topic (SE-1)."""
+    with Broker(config=config) as strict, RawClient(strict.bootstrap_servers) as client:
         create(client, "t")
-        for _ in range(2):
-            assert produce(client, "t", bytes(good)).error_code == 0
-        assert produce(client, "t", poisoned).error_code == InvalidRecord.code
+        for codec in range(5):
+            for _ in range(2):
+                assert produce(client, "t", bytes(batch(5, codec=codec))).error_code == 0
+            assert produce(client, "t", poisoned(codec)).error_code == InvalidRecord.code
 
 
 LIES = st.fixed_dictionaries(

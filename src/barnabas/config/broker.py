@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from barnabas.config.broker_keys import inert_warning, key_of
 from barnabas.config.key import ConfigKey, ConfigValue
+from barnabas.config.kraft import check_kraft, without_controller_listeners
 from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig, unusable
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
@@ -50,7 +51,8 @@ class BrokerConfig:
         self.per_broker = per_broker
         self.cluster_wide = cluster_wide
         self.warnings: list[str] = []
-        self._texts = {**self.properties, **cluster_wide, **per_broker}
+        served = without_controller_listeners(self.properties)
+        self._texts = {**served, **cluster_wide, **per_broker}
         self._values: dict[str, ConfigValue] = {}
         for name, text in self._texts.items():
             key = key_of(name)
@@ -58,6 +60,7 @@ class BrokerConfig:
             if key.inert:
                 _refuse_broken_promise(name, text)
         self.warnings += [w for w in map(inert_warning, self.properties) if w is not None]
+        self.warnings += check_kraft(self)
         self._check_together()
         self._log_defaults = LogConfig().with_overrides(self._topic_defaults())
 

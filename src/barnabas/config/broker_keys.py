@@ -19,14 +19,23 @@ from barnabas.config.replication_keys import REPLICATION_KEYS
 from barnabas.config.zookeeper_keys import ZOOKEEPER_KEYS
 
 _LISTENER = "listener.name."
-_PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.")
-"""Prefixes of names without rows: settings of one listener or of a plug-in."""
+_SHARE_GROUPS = "share.coordinator."
+_PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.", _SHARE_GROUPS)
+"""Prefixes of names without rows: of one listener, of a plug-in, of Kafka 4's sample file."""
 
 _NODE = (
     ("broker.id", "int", 0, "[0,...]",
      "This broker's number in its cluster; unset it is 0 (in Kafka: a generated one)."),
     ("node.id", "int", -1, "",
      "KRaft's name for broker.id, which takes its value."),
+    ("process.roles", "list", "", "[broker, controller]",
+     "KRaft's roles of this process: without zookeeper.connect it starts as both, and alone."),
+    ("controller.quorum.voters", "list", "", "",
+     "KRaft's voters as id@host:port: without zookeeper.connect a node starts if it is all."),
+    ("controller.quorum.bootstrap.servers", "list", "", "",
+     "Where KRaft's quorum is: without zookeeper.connect a node starts if that is itself."),
+    ("controller.listener.names", "string", None, "",
+     "Listeners that are for KRaft's controllers among each other: they are not opened."),
     ("auto.create.topics.enable", "boolean", True, "",
      "Whether metadata and produce requests for an unknown topic create it."),
     ("delete.topic.enable", "boolean", True, "",
@@ -59,6 +68,7 @@ _EFFECTIVE: Mapping[str, ConfigKey] = {
 }
 
 
+_FOR_KAFKA_4 = "share groups came with Kafka 4, and Barnabas has none"
 _FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
@@ -114,6 +124,8 @@ def key_of(name: str) -> ConfigKey:
         return key
     if not name.startswith(_PREFIXES):
         raise unknown_key(name, BROKER_KEYS, "broker")
+    if name.startswith(_SHARE_GROUPS):
+        return ConfigKey(name, "string", None, "", "A setting of share groups.", _FOR_KAFKA_4)
     if name.startswith(_LISTENER):
         base = name.split(".", 3)[-1]
         found = BROKER_KEYS.get(base) or BROKER_KEYS.get(base.partition(".")[2])

@@ -28,7 +28,8 @@ BROKER_SIDE = (
 def _code() -> str:
     """All code that could obey a broker's setting; what the tables say does not count."""
     files = [path for folder in BROKER_SIDE for path in (PACKAGE / folder).rglob("*.py")]
-    return "".join(path.read_text() for path in [*files, PACKAGE / "config" / "broker.py"])
+    own = [PACKAGE / "config" / name for name in ("broker.py", "kraft.py")]
+    return "".join(path.read_text() for path in [*files, *own])
 
 
 def _keys_that_are_read() -> set[str]:

@@ -10,6 +10,7 @@ from typing import Final
 from barnabas.broker.network.listeners import parse_listeners
 from barnabas.broker.security.secure_setup import PROTOCOL, SecureSetup, prepare
 from barnabas.config import BrokerConfig
+from barnabas.config.kraft import without_controller_listeners
 from barnabas.errors import ConfigError
 
 _PLAIN: Final = "PLAINTEXT"
@@ -30,6 +31,7 @@ def secured(
     `directory`: where certificates and passwords are kept; None: beside the first log directory.
     Raises ConfigError, OSError.
     """
+    properties = without_controller_listeners(properties)
     given = {name: properties[name] for name in _LISTENERS if properties.get(name)}
     given.setdefault("listeners", _DEFAULT)
     hosts = []

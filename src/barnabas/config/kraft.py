@@ -1,0 +1,130 @@
+"""Properties files of KRaft: what a single node keeps of them, and why several nodes do not start.
+
+    process.roles       controller.quorum.*              without zookeeper.connect
+    broker,controller   one voter, which is this node    starts, as a single node with its metadata
+    anything else                                        refused
+
+Brokers of a KRaft cluster find each other through its quorum. Barnabas has none, so each of them
+would be a cluster of its own that acknowledges what the others never see: that ends the start, with
+the lines to set. With `zookeeper.connect` brokers find each other there, whatever else is set.
+
+A listener of `controller.listener.names` is for controllers among each other, so it is closed here:
+no client may come in by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+
+_LISTENERS = ("listeners", "advertised.listeners")
+_ROLES, _CLOSED = "process.roles", "controller.listener.names"
+_VOTERS, _SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_WAYS_OUT = (
+    "For a single node leave out process.roles and controller.* (or set "
+    f"process.roles=broker,controller and {_VOTERS}=<this node.id>@localhost:9093). For several "
+    "nodes set zookeeper.connect on each to the same ZooKeeper (HOST:2181) and leave out "
+    "process.roles and controller.*; `barnabas cluster start` runs a ZooKeeper and three brokers "
+    "on one machine"
+)
+
+
+def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties without the listeners that `controller.listener.names` names."""
+    names = {name.upper() for name in _items(properties.get(_CLOSED))}
+    kept = dict(properties)
+    if not names:
+        return kept
+    for key in _LISTENERS:
+        if key in kept:
+            entries = _items(kept[key])
+            left = [entry for entry in entries if _name(entry) not in names]
+            if entries and not left and key == "listeners":
+                raise ConfigError(
+                    f"listeners={kept[key]} has listeners of controllers only "
+                    f"({_CLOSED}), and clients need one: add PLAINTEXT://:9092"
+                )
+            kept[key] = ",".join(left)
+    return kept
+
+
+def check_kraft(config: BrokerConfig) -> list[str]:
+    """The warnings for a file of KRaft; raises ConfigError unless this node is all of its cluster.
+
+    Its `properties` still have the listeners of controllers.
+    """
+    given = config.properties
+    said = [name for name in (_ROLES, _VOTERS, _SERVERS) if given.get(name)]
+    if not said:
+        return []
+    text = f"{said[0]}={given[said[0]]}"
+    roles = config.list(_ROLES) or ["broker", "controller"]
+    if "broker" not in roles:
+        raise ConfigError(
+            f"{text} makes this node a controller without a broker, and Barnabas has no KRaft "
+            f"quorum: do not start it. {_WAYS_OUT}"
+        )
+    if "controller" in config.list(_ROLES) and not config.str(_CLOSED):
+        raise ConfigError(
+            f"{text} needs {_CLOSED}, as in Kafka: the names of the listeners that are not for "
+            "clients (CONTROLLER)"
+        )
+    if config.str("zookeeper.connect"):
+        return [f"{text} has no effect: brokers find each other by zookeeper.connect"]
+    reason = _reason_against(config, roles)
+    if reason is not None:
+        raise ConfigError(
+            f"{text}: {reason}, and Barnabas has no KRaft quorum: the nodes would be separate "
+            f"brokers, each with writes that the others never see. {_WAYS_OUT}"
+        )
+    return [
+        f"{text} runs as a single node without a KRaft quorum: its metadata are kept in log.dirs, "
+        "and no other node can join it"
+    ]
+
+
+def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
+    """Why the node cannot be all of its cluster, or None."""
+    if "controller" not in roles:
+        return "its controllers are other nodes"
+    if not config.is_set("node.id"):
+        return "node.id is missing, which says which of the nodes this one is"
+    voters, servers = config.list(_VOTERS), config.list(_SERVERS)
+    if voters:
+        own = config.int("node.id")
+        if [voter.partition("@")[0].strip() for voter in voters] == [str(own)]:
+            return None
+        return f"{_VOTERS}={','.join(voters)} has other nodes than node.id={own}"
+    if not servers:
+        return f"neither {_VOTERS} nor {_SERVERS} says that it is the only controller"
+    if len(servers) == 1 and _is_own(servers[0], config.properties):
+        return None
+    return f"{_SERVERS}={','.join(servers)} is not this node's listener for controllers alone"
+
+
+def _is_own(server: str, given: Mapping[str, str]) -> bool:
+    """Whether the address is that of this node's listener for controllers."""
+    names = {name.upper() for name in _items(given.get(_CLOSED))}
+    own = {
+        entry.partition("://")[2].lower()
+        for key in _LISTENERS
+        for entry in _items(given.get(key))
+        if _name(entry) in names
+    }
+    host, _, port = server.lower().rpartition(":")
+    ports = {address.rpartition(":")[2] for address in own}
+    return server.lower() in own or (host.strip("[]") in _LOOPBACK and port in ports)
+
+
+def _items(text: str | None) -> list[str]:
+    return [item.strip() for item in (text or "").split(",") if item.strip()]
+
+
+def _name(entry: str) -> str:
+    return entry.partition("://")[0].strip().upper()

@@ -8,8 +8,9 @@
     client.properties   how `admin` connects, for our commands and for Kafka's tools
     librdkafka.properties   the same for kcat and confluent-kafka
 
-All but ca.pem can be read by their owner only. What is there is used again; the server certificate
-is issued again when it ends soon, or lacks a name. Brokers on other machines share a copy.
+All but ca.pem can be read by their owner only, and a directory to which others may write is
+refused. What is there is used again; the server certificate is issued again when it ends soon, or
+lacks a name. Brokers on other machines share a copy.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.config.properties import load_properties
 from barnabas.errors import ConfigError
+from barnabas.security.own_directory import check_secrets, own_directory
 from barnabas.security.secret_file import write_secret
 
 ADMIN: Final = "admin"
@@ -35,6 +37,14 @@ _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVER_LIFE = timedelta(days=397)  # what clients accept of a server at most
 _RENEW_BEFORE = timedelta(days=30)
 _PASSWORD_BYTES = 24
+_SECRETS: Final = (
+    "ca.key",
+    "server.pem",
+    "users.json",
+    "zookeeper.properties",
+    "client.properties",
+    "librdkafka.properties",
+)
 
 
 class SecureSetup(NamedTuple):
@@ -155,7 +165,8 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
         raise ConfigError(
             'certificates are made with a library: pip install "barnabas[security]"'
         ) from None
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own_directory(directory)
+    check_secrets(directory / name for name in _SECRETS)
     key_file, certificate_file = directory / "ca.key", directory / "ca.pem"
     if certificate_file.exists():
         try:

@@ -6,7 +6,6 @@ Kafka has no such command: it takes a terminal per process.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,15 +25,24 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values
 
-DEFAULT_DIRECTORY = Path(tempfile.gettempdir()) / "barnabas-cluster"
+_DEFAULT_DIRECTORY = "~/barnabas-cluster"
 _FIRST_PORT = 9092
+
+
+def _default_directory() -> Path:
+    """A place below the home directory: in /tmp another user could have made it before."""
+    try:
+        return Path(_DEFAULT_DIRECTORY).expanduser()
+    except RuntimeError:
+        raise click.UsageError("no home directory is known here: name one by --dir") from None
+
 
 _directory = click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT_DIRECTORY,
-    show_default=True,
+    default=_default_directory,
+    show_default=_DEFAULT_DIRECTORY,
     metavar="DIR",
     help="The directory of the whole cluster.",
 )

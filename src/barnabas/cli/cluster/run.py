@@ -35,6 +35,7 @@ from barnabas.cli.waiting import Waiting
 from barnabas.client.admin.admin import Admin
 from barnabas.client.config import of_every_client
 from barnabas.errors import BarnabasError
+from barnabas.security.own_directory import own_directory
 
 if TYPE_CHECKING:
     from barnabas.broker.security.secure_setup import SecureSetup
@@ -47,7 +48,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(plan: Plan) -> int:
-    """Run the cluster until it is stopped; the exit code. Raises CannotRun."""
+    """Run the cluster until it is stopped; the exit code. CannotRun, ConfigError, OSError."""
     running = plan.running()
     if running:
         name, process = next(iter(running.items()))
@@ -55,6 +56,8 @@ def run(plan: Plan) -> int:
             f"{name}, process {process.pid}, is already running in {plan.directory}: "
             f"`barnabas cluster stop --dir {plan.directory}` ends it"
         )
+    if plan.is_secure:
+        own_directory(plan.directory)  # it holds ZooKeeper's files too
     write_plan(plan)
     if not claim(plan.directory, plan.bootstrap_servers):
         owner = read_pid_file(plan.directory)
@@ -106,9 +109,8 @@ class _Run:
         if plan.is_secure:
             from barnabas.cli.server.secured import prepared  # few clusters need it
 
-            self._setup = prepared(
-                plan.secure_directory, [HOST]
-            )  # before all brokers do it at once
+            # Before all brokers do it at once.
+            self._setup = prepared(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):

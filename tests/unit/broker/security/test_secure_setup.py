@@ -109,3 +109,16 @@ def test_the_authority_of_another_key_is_refused() -> None:
     one, other = (Authority.new("CA", timedelta(days=1)) for _ in range(2))
     with pytest.raises(ValueError, match="do not belong together"):
         Authority.load(Issued(one.key, other.certificate))
+
+
+def test_se_6_what_another_user_has_put_there_is_not_believed(tmp_path: Path) -> None:
+    """The default directory of a quick try is in /tmp, where anyone can be first."""
+    path = tmp_path / "secure"
+    prepare(path, NAMES)
+    (path / "users.json").chmod(0o666)
+    with pytest.raises(ConfigError, match=r"users\.json: other users may write to this file"):
+        prepare(path, NAMES)
+    (path / "users.json").chmod(0o600)
+    path.chmod(0o777)
+    with pytest.raises(ConfigError, match="other users may write to this directory"):
+        prepare(path, NAMES)

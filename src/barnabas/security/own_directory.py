@@ -1,0 +1,76 @@
+"""Directories that hold secrets: made for their owner alone, and refused if others may write there.
+
+What is in such a directory is believed at the next start, so a user who may write to it chooses the
+passwords. Therefore it must belong to the user that runs this or to root, no one else may write to
+it, and not everyone may put another directory in its place. A user who may only read it sees names,
+since each file with a secret is readable by its owner alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from barnabas.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+_OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
+_ROOT: Final = 0
+
+
+def own_directory(path: Path) -> None:
+    """Make the directory, with mode 0700, unless it exists. Raises ConfigError, OSError."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not hasattr(os, "geteuid"):  # on Windows others have no rights in a user's directories
+        return
+    _check_owner(path, path.lstat())  # of a link: who made it, chose where it leads
+    whole = path.resolve()
+    found = whole.stat()
+    _check_owner(path, found)
+    if found.st_mode & _OTHERS_WRITE:
+        raise ConfigError(
+            f"{path}: other users may write to this directory, and so choose the secrets in it: "
+            f"chmod go-w {path}, if you trust what is there"
+        )
+    for parent in whole.parents:
+        mode = parent.stat().st_mode
+        # With the sticky bit, as /tmp has it, only its owner can rename or remove what is there.
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise ConfigError(
+                f"{path}: all users may write to {parent}, and so put another directory in its "
+                f"place: chmod o-w {parent}, or name another directory"
+            )
+
+
+def check_secrets(paths: Iterable[Path]) -> None:
+    """Refuse files that others may write to; warn of those that they may read. ConfigError."""
+    if not hasattr(os, "geteuid"):
+        return
+    for path in paths:
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            continue
+        _check_owner(path, found)
+        if found.st_mode & _OTHERS_WRITE:
+            raise ConfigError(
+                f"{path}: other users may write to this file: chmod 600 {path}, if you trust it"
+            )
+        if found.st_mode & _OTHERS_READ:
+            _log.warning("%s: other users may read this secret: chmod 600 %s", path, path)
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    own = os.geteuid()
+    if found.st_uid not in (own, _ROOT):
+        raise ConfigError(
+            f"{path} belongs to the user with the id {found.st_uid}, who chooses the secrets in "
+            f"it, and not to the one that runs this ({own}): name another directory, or chown it "
+            "if you trust what is there"
+        )

@@ -29,6 +29,7 @@ _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger 
 _SMALL_BYTES = 16 * 1024  # of an incomplete frame: a larger part stays where it is
 _GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
 _FRAMES_PER_TURN = 256  # of one connection, while others wait: some three milliseconds
+_HELD_BYTES = 64 * 1024  # received while frames are held back; then the socket is read no further
 _READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
@@ -82,7 +83,10 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer: bytearray | None = None
         self._start = 0  # first byte not yet handed over
         self._end = 0  # end of what was received
-        self._paused = 0  # how many reasons there are not to read
+        self._paused = 0  # how many reasons there are to hand over no frame
+        self._stopped = 0  # how many of them keep the socket from being read, too
+        self._is_full = False  # frames are held back, and enough of them: one more reason
+        self._has_ended = False  # the peer sends no more, and frames are held back
         self._blocked = False  # the transport holds unsent bytes
         self._gathered: list[bytes | bytearray | memoryview] = []
         self._gathered_bytes = 0
@@ -148,6 +152,11 @@ class Connection(asyncio.BufferedProtocol):
     def is_closing(self) -> bool:
         return self._closing
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the peer sends no more, but waits perhaps for answers to what it has sent."""
+        return self._has_ended
+
     def close(self) -> None:
         """Close once all written bytes have left."""
         if self._closing:
@@ -181,23 +190,57 @@ class Connection(asyncio.BufferedProtocol):
         # The loop took a buffer to read the end into. Connections that all end in one turn of the
         # loop would each keep theirs until the next.
         self._give_back_buffer()
+        if self._paused and not self._closing and self._holds_frame():
+            self._has_ended = True  # what was sent before the end counts: acks=0 has no answer
+            return True
         return False
 
     def pause_reading(self) -> None:
-        """Hand over no more frames until `resume_reading`; calls nest."""
+        """Read nothing and hand over no more frames until `resume_reading`; calls nest."""
         self._paused += 1
-        if self._paused == 1 and self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._stop_reading()
 
     def resume_reading(self) -> None:
-        assert self._paused > 0, "resume_reading without pause_reading"
+        assert self._stopped > 0, "resume_reading without pause_reading"
         self._paused -= 1
-        if self._paused or self._closing or self._transport is None:
+        self._stopped -= 1
+        self._go_on(was_stopped=True)
+
+    def hold_frames(self) -> None:
+        """Hand over no more frames until `release_frames`; calls nest, with `pause_reading` too.
+
+        What comes is received, up to a limit, so the peer's end is noticed meanwhile.
+        """
+        self._paused += 1
+
+    def hand_back(self, frame: memoryview) -> None:
+        """Hold frames, from the one that is just being handed over: it will be the next again."""
+        self._start -= 4 + len(frame)
+        self.hold_frames()
+
+    def release_frames(self) -> None:
+        assert self._paused > 0, "release_frames without hold_frames"
+        self._paused -= 1
+        self._go_on(was_stopped=False)
+
+    def _go_on(self, *, was_stopped: bool) -> None:
+        if self._closing or self._transport is None:
             return
-        if not self._processing:
-            self._hand_over()  # frames that were in the buffer already
-        if not self._paused and not self._transport.is_closing():
+        if not self._paused:
+            if self._is_full:
+                self._is_full = False
+                self._stopped -= 1
+                was_stopped = True
+            if not self._processing:
+                self._hand_over()  # frames that were in the buffer already
+        is_idle = was_stopped and not self._stopped and not self._has_ended
+        if is_idle and not self._transport.is_closing():
             self._transport.resume_reading()
+
+    def _stop_reading(self) -> None:
+        self._stopped += 1
+        if self._stopped == 1 and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def _hand_over(self) -> None:
         """Give the complete frames in the buffer to the reader, as many as one turn allows."""
@@ -221,6 +264,12 @@ class Connection(asyncio.BufferedProtocol):
             if self._gathered and not self._closing:
                 self._send_gathered()
         self._give_back_buffer()
+        if self._paused:
+            if not self._is_full and self._end - self._start >= _HELD_BYTES:
+                self._is_full = True
+                self._stop_reading()
+        elif self._has_ended:
+            self.close()
 
     def _give_back_buffer(self) -> None:
         """Move a small incomplete frame to a buffer of its size: a client that begins a frame and
@@ -250,12 +299,16 @@ class Connection(asyncio.BufferedProtocol):
             self._start = frame_end
             left -= 1
             reader.frame_received(self, frame)
-            if self._reserved_bytes:
+            if self._reserved_bytes and self._start == frame_end:  # else it was handed back
                 self._give_back_memory()
         return left
 
     def _has_frame(self) -> bool:
-        if self._paused or self._closing or self._end - self._start < 4:
+        return not self._paused and not self._closing and self._holds_frame()
+
+    def _holds_frame(self) -> bool:
+        """Whether a whole frame was received and not handed over."""
+        if self._end - self._start < 4:
             return False
         assert self._buffer is not None
         size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]

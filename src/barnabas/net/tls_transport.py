@@ -142,8 +142,8 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         if self._is_open:
-            self._protocol.eof_received()
-        elif not self._is_closing:
+            return self._protocol.eof_received()
+        if not self._is_closing:
             self._failure = TlsFailure("the other side ended it during the TLS handshake")
         return False
 
@@ -279,8 +279,8 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def _peer_ended(self) -> None:
         self._has_ended = True
-        self._protocol.eof_received()
-        self.close()
+        if not self._protocol.eof_received():
+            self.close()
 
     def pause_reading(self) -> None:
         self._is_paused = True

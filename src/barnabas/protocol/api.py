@@ -35,7 +35,7 @@ class Api:
         "min_version",
         "name",
         "oldest_served",
-        "reads_logs",
+        "overlaps",
         "stem",
     )
 
@@ -47,7 +47,7 @@ class Api:
         flexible_from: int,
         *,
         keeps_buffer: bool = False,
-        reads_logs: bool = True,
+        overlaps: bool = False,
         max_bytes: int = _MAX_BYTES,
         oldest_served: int = 0,
     ) -> None:
@@ -60,8 +60,11 @@ class Api:
         self.keeps_buffer = keeps_buffer
         """Whether its records are used where they were received. What is kept of any other request
         (a member's subscription) must not keep the receive buffer with it: those are copied."""
-        self.reads_logs = reads_logs
-        """Whether its handler may see what earlier requests staged: that is written before."""
+        self.overlaps = overlaps
+        """Whether it is begun while earlier requests of its connection that overlap are unanswered.
+        Any other waits until all before it are answered, and holds back all behind it: as in Kafka,
+        which has one request of a connection under way. These two append, in their order, and wait
+        for nothing but replicas."""
         self.max_bytes = max_bytes
         """Of a request. Without records it is short: millions of one-byte elements would be
         millions of objects, made while all others wait. Metadata of 100,000 topics has 3 MiB."""
@@ -97,7 +100,7 @@ PRODUCE: Final = Api(
     (0, 11),
     9,
     keeps_buffer=True,
-    reads_logs=False,
+    overlaps=True,
     max_bytes=ANY_BYTES,
     oldest_served=3,
 )
@@ -109,7 +112,7 @@ LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4, max_bytes=ANY_BYTES)
 STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2, max_bytes=ANY_BYTES)
 UPDATE_METADATA: Final = Api(6, "UpdateMetadata", (0, 8), 6, max_bytes=ANY_BYTES)
 CONTROLLED_SHUTDOWN: Final = Api(7, "ControlledShutdown", (0, 3), 3)
-OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8, reads_logs=False)
+OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8, overlaps=True)
 OFFSET_FETCH: Final = Api(9, "OffsetFetch", (0, 9), 6)
 FIND_COORDINATOR: Final = Api(10, "FindCoordinator", (0, 6), 3)
 JOIN_GROUP: Final = Api(11, "JoinGroup", (0, 9), 6)
@@ -118,7 +121,7 @@ LEAVE_GROUP: Final = Api(13, "LeaveGroup", (0, 5), 4)
 SYNC_GROUP: Final = Api(14, "SyncGroup", (0, 5), 4)
 DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", (0, 5), 5)
 LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3)
-SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", (0, 1), NEVER, reads_logs=False)
+SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", (0, 1), NEVER)
 API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
 CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5)
 DELETE_TOPICS: Final = Api(20, "DeleteTopics", (0, 6), 4)
@@ -137,7 +140,7 @@ DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", (0, 4), 4)
 ALTER_CONFIGS: Final = Api(33, "AlterConfigs", (0, 2), 2)
 ALTER_REPLICA_LOG_DIRS: Final = Api(34, "AlterReplicaLogDirs", (0, 2), 2)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
-SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", (0, 2), 2, reads_logs=False)
+SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", (0, 2), 2)
 CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
 CREATE_DELEGATION_TOKEN: Final = Api(38, "CreateDelegationToken", (0, 3), 2)
 RENEW_DELEGATION_TOKEN: Final = Api(39, "RenewDelegationToken", (0, 2), 2)

@@ -293,6 +293,102 @@ def test_pause_holds_back_frames_already_received(run) -> None:
     assert got == [b"a", b"b", b"b"]
 
 
+def test_frames_that_are_held_are_received_up_to_a_limit(run) -> None:
+    got: list[bytes] = []
+
+    async def scenario() -> None:
+        connections: list[Connection] = []
+
+        def hold(connection: Connection, view: memoryview) -> None:
+            got.append(bytes(view))
+            connections.append(connection)
+            connection.hold_frames()
+
+        async with served(hold) as (client, peer):
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, frame(b"a") + frame(b"b"))
+            many = 4000 * frame(bytes(1000))
+            sending = loop.create_task(loop.sock_sendall(client, many + frame(b"z")))
+            while peer.connection.held_bytes < 64 * 1024:
+                await asyncio.sleep(0.001)
+            for _ in range(50):  # in each of whose turns more could have been read
+                await asyncio.sleep(0)
+            assert got == [b"a"]
+            assert peer.connection.held_bytes <= 512 * 1024
+            while got[-1] != b"z":
+                await asyncio.sleep(0)
+                peer.connection.release_frames()
+                while not peer.connection._paused:
+                    await asyncio.sleep(0)
+            await sending
+
+    run(scenario())
+    assert got == [b"a", b"b", *[bytes(1000)] * 4000, b"z"]
+
+
+def test_a_frame_that_is_handed_back_comes_again(run) -> None:
+    got: list[bytes] = []
+
+    def hand_back_once(connection: Connection, view: memoryview) -> None:
+        got.append(bytes(view))
+        if got.count(b"b") == 1 and view == b"b":
+            connection.hand_back(view)
+
+    async def scenario() -> None:
+        memory = MemoryPool(1 << 20)
+        large = b"c" * 600_000
+        async with served(hand_back_once, memory=memory) as (client, peer):
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, frame(b"a") + frame(b"b") + frame(large))
+            while len(got) < 2:
+                await asyncio.sleep(0.001)
+            assert got == [b"a", b"b"]
+            peer.connection.release_frames()
+            while len(got) < 4:
+                await asyncio.sleep(0.001)
+            assert got == [b"a", b"b", b"b", large]
+
+    run(scenario())
+
+
+def test_the_end_is_noticed_while_a_frame_is_awaited(run) -> None:
+    """A client that goes while its request waits for minutes holds no socket here."""
+
+    async def scenario() -> None:
+        async with served(lambda connection, view: connection.hold_frames()) as (client, peer):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"a"))
+            while not peer.connection._paused:
+                await asyncio.sleep(0.001)
+            client.shutdown(socket.SHUT_WR)
+            await asyncio.wait_for(asyncio.shield(peer.closed), PATIENCE_S)
+
+    run(scenario())
+
+
+def test_what_came_before_the_end_is_still_handed_over(run) -> None:
+    """A Produce with acks=0 has no answer for which its client would wait."""
+    got: list[bytes] = []
+
+    def hold_first(connection: Connection, view: memoryview) -> None:
+        got.append(bytes(view))
+        connection.write([b"answer"])
+        if view == b"a":
+            connection.hold_frames()
+
+    async def scenario() -> None:
+        async with served(hold_first) as (client, peer):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"a") + frame(b"b"))
+            client.shutdown(socket.SHUT_WR)
+            while not peer.connection.has_ended:
+                await asyncio.sleep(0.001)
+            peer.connection.release_frames()
+            assert await receive(client, 100) == b"answer" * 2
+            await asyncio.wait_for(asyncio.shield(peer.closed), PATIENCE_S)
+
+    run(scenario())
+    assert got == [b"a", b"b"]
+
+
 def test_a_wake_up_ends_once_however_many_frames_it_brought(run) -> None:
     """What is appended in one wake-up is written by one call; its answers leave by one."""
 

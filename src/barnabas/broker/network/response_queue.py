@@ -2,6 +2,9 @@
 
 Owns the order of answers and how many may be outstanding. A slot is ready when its bytes are known;
 the first slot that is not holds back all behind it.
+
+Invariant: the unanswered requests are of APIs that overlap (`protocol.api`), or it is one alone,
+and the connection hands over no frame until that is answered.
 """
 
 from __future__ import annotations
@@ -100,6 +103,7 @@ class ResponseQueue:
         "_client",
         "_connection",
         "_context",
+        "_has_handed_back",
         "_is_full",
         "_kept_bytes",
         "_muted",
@@ -117,6 +121,7 @@ class ResponseQueue:
         self._slots: deque[_Slot] = deque()
         self._staged: list[_Slot] = []
         self._is_full = False
+        self._has_handed_back = False  # the next request waits until all are answered
         self._muted: asyncio.TimerHandle | None = None  # until it is over
         self._kept_bytes = 0
         self.run: StagedRun | None = None
@@ -145,6 +150,17 @@ class ResponseQueue:
         """Whether the client waits for an answer."""
         return bool(self._slots)
 
+    def holds_back(self, frame: memoryview) -> bool:
+        """Whether a request that overlaps no other has to wait: then it comes again when those
+        before it are answered."""
+        if self._staged:
+            self._write_and_answer()
+        if not self._slots:
+            return False
+        self._has_handed_back = True
+        self._connection.hand_back(frame)
+        return True
+
     def answer(
         self,
         api: Api,
@@ -164,6 +180,8 @@ class ResponseQueue:
             self._kept_bytes += kept_bytes
             self._slots.append(slot)
             self._staged.append(slot)
+            if not api.overlaps:
+                self._write_and_answer()
             return
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
@@ -213,6 +231,11 @@ class ResponseQueue:
         self._slots.append(slot)
         self._staged.append(slot)
         self.run = run
+
+    def _write_and_answer(self) -> None:
+        """Answer what is staged now, instead of at the end of this wake-up."""
+        self._node.replicas.write_staged()
+        self.answer_staged()
 
     def answer_staged(self) -> None:
         """Build the answers that waited for the logs to be written, if there are any."""
@@ -266,6 +289,8 @@ class ResponseQueue:
             self._connection.pause_reading()
 
     def _wait(self, slot: _Slot, later: LaterOutcome, *, held: bool) -> None:
+        if not slot.api.overlaps:
+            self._connection.hold_frames()
         slot.later = later
         slot.task = asyncio.get_running_loop().create_task(self._await(slot, later, held))
 
@@ -290,6 +315,8 @@ class ResponseQueue:
         self._send_ready()
         if held and not self._connection.is_closing:
             self._connection.resume_reading()
+        if not slot.api.overlaps and not self._connection.is_closing:
+            self._connection.release_frames()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
         """Close the connection: a request failed, and without its answer no later one may leave."""
@@ -318,6 +345,9 @@ class ResponseQueue:
         if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
+        if self._has_handed_back and not slots and not self._connection.is_closing:
+            self._has_handed_back = False
+            self._connection.release_frames()
 
     def mute(self, time_ms: int) -> None:
         """Read no request for that time; answers leave as ever."""

@@ -7,11 +7,12 @@
                                             `- Hold(coroutine)   ... and nothing is read till then
 
 What the Produce requests of one wake-up append is written at its end, with one system call per
-partition, and then they are answered. A request that reads logs has it written before it is
-handled, so the delay shows in the clock alone.
+partition, and then they are answered: Produce is one of the APIs that overlap (`protocol.api`). A
+request of any other is begun when those before it are answered, and holds back those behind it.
 
-Invariant: responses leave a connection in the order of its requests, whatever finishes first. A
-request that does not parse, or that no API serves, closes its connection and no other.
+Invariant: responses leave a connection in the order of its requests, and are what they would be if
+each request had waited for the answer to the one before. A request that does not parse, or that no
+API serves, closes its connection and no other.
 """
 
 from __future__ import annotations
@@ -127,15 +128,18 @@ class Router:
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
         """Close the connections on which nothing was sent or received for `idle_ms`.
 
-        Called a few times per `idle_ms`. A connection that waits for our answer is not idle; one
-        that does not read its answer is.
+        Called a few times per `idle_ms`. A connection that waits for our answer is not idle, unless
+        its client has ended it; one that does not read its answer is.
         """
         for connection, queue in list(self._queues.items()):
             if connection.was_active:
                 connection.was_active = False
                 connection.idle_since_ms = now_ms
             elif now_ms - connection.idle_since_ms >= idle_ms and (
-                queue is None or not queue.has_unanswered or connection.unsent_bytes
+                queue is None
+                or not queue.has_unanswered
+                or connection.unsent_bytes
+                or connection.has_ended
             ):
                 _log.info("connection from %s:%d closed: idle", *connection.peer_address)
                 connection.abort()
@@ -219,10 +223,14 @@ class Router:
 
             fallback = api_versions.fallback(header)
             if fallback is not None:
+                if queue.has_unanswered and queue.holds_back(frame):
+                    return
                 queue.answer(APIS[header.api_key], header.correlation_id, 0, fallback)
                 return
             route = self._route(header)
         api = route.api
+        if not api.overlaps and queue.has_unanswered and queue.holds_back(frame):
+            return
         body = header.body
         context = queue.context_for(api, version, header.client_id)
         size = len(frame)
@@ -270,9 +278,6 @@ class Router:
         )
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
-        """Stage one of a request."""
-        if route.api.reads_logs and self._node.replicas.has_staged:
-            self._node.replicas.write_staged()
         return route.handle(context, request)
 
     def _begin_under_faults(self, route: Route, context: Context, request: Message) -> Outcome:

@@ -14,7 +14,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.router import Route
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.authorization import REQUIRED
-from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA
+from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA, PRODUCE
 from barnabas.protocol.codec import decoder
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -24,8 +24,10 @@ from barnabas.protocol.messages.join_group import (
     JoinGroupResponse,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.kit.broker.authorizers import authorized_by
-from tests.kit.raw_client import RawClient
+from tests.kit.broker.produces import produce_request
+from tests.kit.raw_client import RawClient, batch
 
 
 def framed(body: bytes) -> bytes:
@@ -163,17 +165,17 @@ def test_a_wait_that_never_begins_leaves_no_coroutine_unawaited(
     routes = node.server.parts.network.routers[0]._routes
     begun: list[str] = []
 
-    async def for_ever() -> MetadataResponse:
+    async def for_ever() -> ProduceResponse:
         begun.append("waiting")
         await asyncio.sleep(3600)
-        return MetadataResponse()
+        return ProduceResponse()
 
-    def wait(context: Context, request: MetadataRequest) -> Outcome:
+    def wait(context: Context, request: ProduceRequest) -> Outcome:
         return for_ever()
 
     routes.clear()
-    routes[METADATA.key, 9] = Route(METADATA, decoder(MetadataRequest, 9), wait)
-    parts = encode_request(METADATA, 9, 1, "raw", MetadataRequest(topics=[]))
+    routes[PRODUCE.key, 9] = Route(PRODUCE, decoder(ProduceRequest, 9), wait)
+    parts = encode_request(PRODUCE, 9, 1, "raw", produce_request("t", {0: batch(b"x")}))
     try:
         with RawClient(node.bootstrap_servers) as client:
             client.send_bytes(b"".join(map(bytes, parts)) + struct.pack(">i", -5))

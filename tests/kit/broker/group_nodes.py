@@ -13,7 +13,6 @@ from barnabas.broker.partitions.replica import Replica
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.groups import Caller, Groups
 from barnabas.coordinator.settings import GroupConfig
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -25,7 +24,7 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitTopic,
 )
-from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup
+from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup, OffsetFetchGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from barnabas.replication.follower_state import FollowerFetch
 from tests.kit.broker.tallies import NAME, Node, failed
@@ -104,8 +103,8 @@ class GroupNode(Node):
 
     def fetched(self, *, require_stable: bool = False) -> list[tuple[int, int]]:
         """The offset and error of each partition, of an answer that is given at once."""
-        answer: Any = self.fetch(require_stable=require_stable)
-        assert isinstance(answer, Message), "it waits"
+        answer = self.fetch(require_stable=require_stable)
+        assert isinstance(answer, OffsetFetchGroupResponse), "it waits"
         return [
             (one.committed_offset, one.error_code)
             for topic in answer.topics

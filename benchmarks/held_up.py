@@ -3,113 +3,125 @@
     python -m benchmarks.held_up [--json FILE]
 
 Another process asks for the versions of the APIs every two milliseconds, on a connection of its
-own. The figure is the longest of its round trips while one large request is answered, three
-times, and how long that one took. The first row is the longest without any.
+own. The figure is the longest of its round trips while one request is answered that names as much
+as a request may: each list of each API in turn, at a broker without an authorizer and at one whose
+rules allow this client nothing. The first row of each is the longest without any.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from barnabas.protocol.api import API_VERSIONS, FETCH, METADATA
+from barnabas.protocol.api import API_VERSIONS
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from benchmarks.brokers import barnabas
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.light_client import frame_of
+from benchmarks.long_lists import long_requests
 from tests.kit.raw_client import RawClient
 
-FETCHES = 130_000
-TOPICS = 300_000
+ENTRIES = 100_000
 GOAL_MS = 100.0
-TIMES = 3
 _EVERY_S = 0.002
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
+_WITH_RULES = (
+    "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
+    "super.users=User:admin",
+)
 
 
 def main() -> None:
     parser = parser_of(__doc__)
+    parser.add_argument("--only", default="", help="requests whose name begins with this")
     options = parser.parse_args()
-    show("Longest wait of the others", measure(), options.json)
+    show("Longest wait of the others", measure(only=options.only), options.json)
 
 
-def measure(share: float = 1.0) -> list[Figure]:
-    """With that share of the entries in each request."""
+def measure(share: float = 1.0, only: str = "") -> list[Figure]:
+    """With that share of the entries in each request, for the lists that are named."""
+    return [
+        *_measure("no rules", (), share, only),
+        *_measure("all denied", _WITH_RULES, share, only),
+    ]
+
+
+def _measure(broker_kind: str, options: tuple[str, ...], share: float, only: str) -> list[Figure]:
     figures = []
     with (
         tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory,
-        barnabas(Path(directory), "auto.create.topics.enable=false") as broker,
+        barnabas(Path(directory), "auto.create.topics.enable=false", *options) as broker,
+        _watcher(broker.servers) as longest_during,
     ):
-        longest_ms, _ = _beside(broker.servers, lambda: time.sleep(1))
-        figures.append(Figure("nothing", "ms", longest_ms))
-        for what, frame in _requests(share).items():
-            longest_ms, took_s = _beside(broker.servers, partial(_ask, broker.servers, frame))
-            figures.append(Figure(what, "ms", longest_ms, GOAL_MS))
-            figures.append(Figure(f"{what}: each took", "s", took_s / TIMES))
+        longest_ms, _ = longest_during(lambda: time.sleep(1))
+        figures.append(Figure(f"{broker_kind}: nothing", "ms", longest_ms))
+        for what, frame in long_requests(int(ENTRIES * share)):
+            if not what.startswith(only):
+                continue
+            longest_ms, took_s = longest_during(partial(_ask, broker.servers, frame))
+            name = f"{broker_kind}: {what} ({took_s:.1f} s)"
+            figures.append(Figure(name, "ms", longest_ms, GOAL_MS))
     return figures
 
 
-def _requests(share: float) -> dict[str, bytes]:
-    """Frames, by what they ask for."""
-    fetches, topics = int(FETCHES * share), int(TOPICS * share)
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
-    fetch = FetchRequest(
-        max_wait_ms=0,
-        min_bytes=1,
-        max_bytes=1,
-        topics=[FetchTopic(topic="absent", partitions=[partition] * fetches)],
-    )
-    names = [MetadataRequestTopic(name=f"no{number}") for number in range(topics)]
-    metadata = MetadataRequest(topics=names, allow_auto_topic_creation=False)
-    return {
-        f"Fetch, {fetches:,} times one partition": frame_of(FETCH, 11, fetch),
-        f"Metadata of {topics:,} unknown topics": frame_of(METADATA, 9, metadata),
-    }
-
-
 def _ask(servers: str, frame: bytes) -> None:
-    with RawClient(servers) as client:
-        for _ in range(TIMES):
-            client.send_bytes(frame)
-            assert client.receive_frame()
+    """Until there is an answer, or the connection is closed: a refusal as well."""
+    with RawClient(servers, timeout_s=_PATIENCE_S) as client:
+        client.send_bytes(frame)
+        try:
+            client.receive_frame()
+        except (OSError, EOFError) as error:
+            assert not isinstance(error, socket.timeout), error
 
 
-def _beside(servers: str, work: Callable[[], None]) -> tuple[float, float]:
-    """The longest round trip of the other process, in ms, while the work is done; its seconds."""
+@contextmanager
+def _watcher(servers: str) -> Iterator[Callable[[Callable[[], None]], tuple[float, float]]]:
+    """A function that does something, and returns the longest round trip of the other process
+    meanwhile, in ms, and how many seconds it took."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_ask_all_the_time, args=(servers, theirs))
     process.start()
-    try:
-        ours.recv()  # it has begun
+
+    def longest_during(work: Callable[[], None]) -> tuple[float, float]:
+        ours.send("next")
+        ours.recv()
         began = time.perf_counter()
         work()
         took_s = time.perf_counter() - began
-        ours.send("end")
+        ours.send("next")
         longest_s: float = ours.recv()
+        return longest_s * 1000, took_s
+
+    try:
+        yield longest_during
+        ours.send("end")
     finally:
+        ours.close()
         process.join(_PATIENCE_S)
-    return longest_s * 1000, took_s
 
 
 def _ask_all_the_time(servers: str, results: Connection) -> None:
     longest_s = 0.0
     frame = frame_of(API_VERSIONS, 0, ApiVersionsRequest())
     with RawClient(servers) as client:
-        results.send("begun")
-        while not results.poll(_EVERY_S):
+        while True:
+            if results.poll(_EVERY_S):
+                if results.recv() == "end":
+                    return
+                results.send(longest_s)
+                longest_s = 0.0
             began = time.perf_counter()
             client.send_bytes(frame)
             client.receive_frame()
             longest_s = max(longest_s, time.perf_counter() - began)
-    results.send(longest_s)
 
 
 if __name__ == "__main__":

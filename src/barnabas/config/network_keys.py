@@ -18,6 +18,8 @@ _LISTENERS = (
      "Largest request that is read; a larger one closes the connection."),
     ("queued.max.request.bytes", "long", -1, "",
      "Bytes of requests in memory above which reading stops; -1 is no limit."),
+    ("barnabas.request.max.entries", "int", 100_000, "[65536,...]",
+     "Most entries in all lists of a client's request; one with more gets an error."),
     ("connections.max.idle.ms", "long", 600000, "",
      "How long a connection may stay idle before it is closed."),
     ("max.connections", "int", _INT_MAX, "[0,...]",

@@ -17,6 +17,12 @@ from barnabas.protocol.message import Message
 NEVER: Final = 1_000
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
+ANY_ENTRIES: Final = 1 << 62
+"""No limit but that each entry takes a byte of the message."""
+
+_FEW: Final = 1_000
+"""Entries of what is a handful in any use."""
+
 ANY_BYTES: Final = 2**31 - 1
 """No limit but that of any frame (`socket.request.max.bytes`)."""
 
@@ -31,6 +37,7 @@ class Api:
         "keeps_buffer",
         "key",
         "max_bytes",
+        "max_entries",
         "max_version",
         "min_version",
         "name",
@@ -49,6 +56,7 @@ class Api:
         keeps_buffer: bool = False,
         overlaps: bool = False,
         max_bytes: int = _MAX_BYTES,
+        max_entries: int = ANY_ENTRIES,
         oldest_served: int = 0,
     ) -> None:
         self.key = key
@@ -68,6 +76,9 @@ class Api:
         self.max_bytes = max_bytes
         """Of a request. Without records it is short: millions of one-byte elements would be
         millions of objects, made while all others wait. Metadata of 100,000 topics has 3 MiB."""
+        self.max_entries = max_entries
+        """In all lists of a request together, below the broker's own limit
+        (`barnabas.request.max.entries`): where they are handled in one go, or each for each."""
         self.oldest_served = oldest_served
         """Below this version the connection is closed, though the version is advertised."""
         self._request: type[Message] | None = None
@@ -102,6 +113,7 @@ PRODUCE: Final = Api(
     keeps_buffer=True,
     overlaps=True,
     max_bytes=ANY_BYTES,
+    max_entries=8_000,  # 4,000 partitions, each of another topic: what a broker leads at most
     oldest_served=3,
 )
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)
@@ -115,12 +127,12 @@ CONTROLLED_SHUTDOWN: Final = Api(7, "ControlledShutdown", (0, 3), 3)
 OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8, overlaps=True)
 OFFSET_FETCH: Final = Api(9, "OffsetFetch", (0, 9), 6)
 FIND_COORDINATOR: Final = Api(10, "FindCoordinator", (0, 6), 3)
-JOIN_GROUP: Final = Api(11, "JoinGroup", (0, 9), 6)
+JOIN_GROUP: Final = Api(11, "JoinGroup", (0, 9), 6, max_entries=_FEW)
 HEARTBEAT: Final = Api(12, "Heartbeat", (0, 4), 4)
 LEAVE_GROUP: Final = Api(13, "LeaveGroup", (0, 5), 4)
-SYNC_GROUP: Final = Api(14, "SyncGroup", (0, 5), 4)
+SYNC_GROUP: Final = Api(14, "SyncGroup", (0, 5), 4, max_entries=10 * _FEW)
 DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", (0, 5), 5)
-LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3)
+LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3, max_entries=_FEW)
 SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", (0, 1), NEVER)
 API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
 CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5)
@@ -142,25 +154,29 @@ ALTER_REPLICA_LOG_DIRS: Final = Api(34, "AlterReplicaLogDirs", (0, 2), 2)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
 SASL_AUTHENTICATE: Final = Api(36, "SaslAuthenticate", (0, 2), 2)
 CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
-CREATE_DELEGATION_TOKEN: Final = Api(38, "CreateDelegationToken", (0, 3), 2)
+CREATE_DELEGATION_TOKEN: Final = Api(38, "CreateDelegationToken", (0, 3), 2, max_entries=_FEW)
 RENEW_DELEGATION_TOKEN: Final = Api(39, "RenewDelegationToken", (0, 2), 2)
 EXPIRE_DELEGATION_TOKEN: Final = Api(40, "ExpireDelegationToken", (0, 2), 2)
-DESCRIBE_DELEGATION_TOKEN: Final = Api(41, "DescribeDelegationToken", (0, 3), 2)
+DESCRIBE_DELEGATION_TOKEN: Final = Api(41, "DescribeDelegationToken", (0, 3), 2, max_entries=_FEW)
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", (0, 2), 2)
 ELECT_LEADERS: Final = Api(43, "ElectLeaders", (0, 2), 2)
 INCREMENTAL_ALTER_CONFIGS: Final = Api(44, "IncrementalAlterConfigs", (0, 1), 1)
 ALTER_PARTITION_REASSIGNMENTS: Final = Api(45, "AlterPartitionReassignments", (0, 0), 0)
 LIST_PARTITION_REASSIGNMENTS: Final = Api(46, "ListPartitionReassignments", (0, 0), 0)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", (0, 0), NEVER)
-DESCRIBE_CLIENT_QUOTAS: Final = Api(48, "DescribeClientQuotas", (0, 1), 1)
-ALTER_CLIENT_QUOTAS: Final = Api(49, "AlterClientQuotas", (0, 1), 1)
-DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(50, "DescribeUserScramCredentials", (0, 0), 0)
-ALTER_USER_SCRAM_CREDENTIALS: Final = Api(51, "AlterUserScramCredentials", (0, 0), 0)
+DESCRIBE_CLIENT_QUOTAS: Final = Api(48, "DescribeClientQuotas", (0, 1), 1, max_entries=_FEW)
+ALTER_CLIENT_QUOTAS: Final = Api(49, "AlterClientQuotas", (0, 1), 1, max_entries=10 * _FEW)
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
+    50, "DescribeUserScramCredentials", (0, 0), 0, max_entries=2 * _FEW
+)
+ALTER_USER_SCRAM_CREDENTIALS: Final = Api(
+    51, "AlterUserScramCredentials", (0, 0), 0, max_entries=2 * _FEW
+)
 ALTER_PARTITION: Final = Api(56, "AlterPartition", (0, 3), 0)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", (0, 1), 0)
 DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", (0, 0), 0)
 DESCRIBE_TRANSACTIONS: Final = Api(65, "DescribeTransactions", (0, 0), 0)
-LIST_TRANSACTIONS: Final = Api(66, "ListTransactions", (0, 1), 0)
+LIST_TRANSACTIONS: Final = Api(66, "ListTransactions", (0, 1), 0, max_entries=_FEW)
 ALLOCATE_PRODUCER_IDS: Final = Api(67, "AllocateProducerIds", (0, 0), 0)
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType(

@@ -13,14 +13,15 @@ value of a valid type passes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from barnabas.errors import CorruptData
 from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import TooManyEntries
 from barnabas.types import Part
 
 __all__ = [
+    "Decoder",
     "Message",
     "decode",
     "decode_prefix",
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound=Message)
+M_co = TypeVar("M_co", bound=Message, covariant=True)
+
+_ANY_ENTRIES = 1 << 62
 
 _MALFORMED = (CorruptData, struct.error, IndexError, UnicodeDecodeError)
 
@@ -74,12 +78,20 @@ def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: i
     return decoder(cls, version)(memoryview(data))[0]
 
 
-def decoder(cls: type[M], version: int) -> Callable[[memoryview], tuple[M, int]]:
-    """The decoder of this version, which returns the message and its end. Raises CorruptData.
+class Decoder(Protocol[M_co]):
+    """Decodes messages of one class and version."""
 
-    For callers that decode many messages and can keep it.
-    """
-    compiled: Callable[[memoryview], tuple[M, int]]
+    def __call__(self, data: memoryview, most_entries: int = _ANY_ENTRIES) -> tuple[M_co, int]:
+        """The message and its end. `most_entries`: of all arrays in it together.
+
+        Raises CorruptData only; for more entries TooManyEntries, which is one.
+        """
+        ...
+
+
+def decoder(cls: type[M], version: int) -> Decoder[M]:
+    """The decoder of this version, for callers that decode many messages and can keep it."""
+    compiled: Decoder[M]
     compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
     return compiled
 
@@ -98,12 +110,16 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
     return compiled
 
 
-def _guarded(cls: type[M], version: int, compiled: Any) -> Callable[[memoryview], tuple[M, int]]:
+def _guarded(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
     """The straight-line function, with all of its errors raised as CorruptData."""
 
-    def decode_one(data: memoryview) -> tuple[M, int]:
+    def decode_one(data: memoryview, most_entries: int = _ANY_ENTRIES) -> tuple[M, int]:
         try:
-            decoded: tuple[M, int] = compiled(data)
+            decoded: tuple[M, int] = compiled(data, most_entries)
+        except TooManyEntries:
+            raise TooManyEntries(
+                f"{cls.__name__} version {version} has more than {most_entries} entries"
+            ) from None
         except _MALFORMED as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
         if decoded[1] > len(data):

@@ -30,6 +30,7 @@ from barnabas.protocol.wire import (
     STRING,
     Array,
     Primitive,
+    TooManyEntries,
     rest_of_string_length,
     rest_of_uvarint,
     skip_tagged_fields,
@@ -37,6 +38,7 @@ from barnabas.protocol.wire import (
 
 _RUNTIME: Final = {
     "CorruptData": CorruptData,
+    "TooManyEntries": TooManyEntries,
     "new": object.__new__,
     "rest_of_string_length": rest_of_string_length,
     "rest_of_uvarint": rest_of_uvarint,
@@ -46,10 +48,11 @@ _RUNTIME: Final = {
 
 
 def compile_decoder(cls: type[Message], version: int) -> Any:
-    """`decode(data: memoryview) -> message`.
+    """`decode(data: memoryview, left: int) -> (message, end)`, where `left` is the most entries of
+    all its arrays and unknown tagged fields together.
 
-    It raises CorruptData, struct.error, IndexError or UnicodeDecodeError for bytes that are not
-    exactly such a message.
+    It raises TooManyEntries above that, and CorruptData, struct.error, IndexError or
+    UnicodeDecodeError for bytes that are not exactly such a message.
     """
     return _Decoder(cls, version).compile()
 
@@ -83,7 +86,7 @@ class _Decoder:
         self._run: list[tuple[str, str]] = []  # (struct letter, target)
 
     def compile(self) -> Any:
-        with self._source.block("def decode(data):"):
+        with self._source.block("def decode(data, left):"):
             self._line("size = len(data)")
             self._line("position = 0")
             self._struct(self._cls, "m")
@@ -212,7 +215,14 @@ class _Decoder:
         with self._source.block("else:"):
             self._elements(element, target, count)
 
+    def _count(self, count: str) -> None:
+        """Take so many from the entries that are left, before any of them is made."""
+        self._line(f"left -= {count}")
+        with self._source.block("if left < 0:"):
+            self._line("raise TooManyEntries")
+
     def _elements(self, element: Primitive | type[Message], target: str, count: str) -> None:
+        self._count(count)
         if isinstance(element, Primitive) and len(element.format) == 1:
             layout = f"f'>{{{count}}}{element.format}'"
             self._line(f"{target} = list(unpack_from({layout}, data, position))")
@@ -252,6 +262,7 @@ class _Decoder:
         with self._source.block(f"if {count}:"):
             with self._source.block(f"if {count} > 127:"):
                 self._line(f"{count}, position = rest_of_uvarint(data, position, {count})")
+            self._count(count)
             if not fields:
                 self._line(f"position = skip_tagged_fields(data, position, {count})")
                 return

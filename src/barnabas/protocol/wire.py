@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 MAX_STRING_BYTES: Final = 0x7FFF
 """Also of compact strings, whose length could be larger: Kafka refuses longer ones both ways."""
 
+
+class TooManyEntries(CorruptData):
+    """A message whose lists are longer, all together, than its reader accepts."""
+
+
 Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
 """The value of a RECORDS field: decoded a view of the frame; to be sent any parts."""
 

@@ -15,6 +15,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.coordinator.transaction_answers import add_failed, add_result, partitions_of
 from barnabas.errors import (
@@ -39,7 +40,24 @@ from barnabas.types import TopicPartition
 _BROKERS = 4  # the first version that brokers send, and not clients
 
 
+_LISTS_OF_CLIENT = Lists(
+    ("v3_and_below_topics", "partitions"),
+    ("results_by_topic_v3_and_below", "results_by_partition"),
+)
+_LISTS = Lists(
+    ("transactions", "topics", "partitions"),
+    ("results_by_transaction", "topic_results", "results_by_partition"),
+)
+_AT_ONCE = 2_000
+"""Partitions that are added all or none; no transaction has more of them in one request."""
+
+
 def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
+    lists = _LISTS if context.version >= _BROKERS else _LISTS_OF_CLIENT
+    return in_pieces(context, request, lists, _handle, _AT_ONCE)
+
+
+def _handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
     if context.version < _BROKERS:
         one = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -24,7 +25,14 @@ from barnabas.types import TopicPartition
 Outcomes = Mapping[TopicPartition, KafkaError | None]
 
 
+_LISTS = Lists(("topics", "partitions"), ("responses", "partitions"))
+
+
 def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
     if not context.allowed(CLUSTER_NAME):
         return _denied(request)
     return _reassign(context, request)

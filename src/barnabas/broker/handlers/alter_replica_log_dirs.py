@@ -11,6 +11,7 @@ import asyncio
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.errors import NONE, ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -21,8 +22,14 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
 from barnabas.security.acl import CLUSTER_NAME
 from barnabas.types import TopicPartition
 
+_LISTS = Lists(("dirs", "topics", "partitions"), ("results", "partitions"))
+
 
 def handle(context: Context, request: AlterReplicaLogDirsRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: AlterReplicaLogDirsRequest) -> Outcome:
     wanted = {
         TopicPartition(topic.name, partition): directory.path
         for directory in request.dirs

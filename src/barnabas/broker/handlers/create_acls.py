@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.broker.security.acl_requests import binding_of, check_creations
 from barnabas.broker.security.acl_store import AclStore
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError, SecurityDisabled
@@ -15,8 +16,14 @@ from barnabas.protocol.messages.create_acls import (
 from barnabas.security.acl import CLUSTER_NAME
 from barnabas.security.acl_binding import AclBinding
 
+_LISTS = Lists(("creations",), ("results",))
+
 
 def handle(context: Context, request: CreateAclsRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: CreateAclsRequest) -> Outcome:
     try:
         if not context.allowed(CLUSTER_NAME):
             raise ClusterAuthorizationFailed

@@ -8,6 +8,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
+from barnabas.broker.runtime.slices import paced
 from barnabas.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicAuthorizationFailed
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -26,10 +27,14 @@ def handle(context: Context, request: CreatePartitionsRequest) -> Outcome:
 async def _create_all(
     context: Context, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    times = Counter(topic.name for topic in request.topics)
+    times: Counter[str] = Counter()
+    wanted: dict[str, CreatePartitionsTopic] = {}
+    async for topic in paced(request.topics):
+        times[topic.name] += 1
+        wanted[topic.name] = topic
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
     results = []
-    for topic in {topic.name: topic for topic in request.topics}.values():
+    async for topic in paced(wanted.values()):
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
             if times[topic.name] > 1:

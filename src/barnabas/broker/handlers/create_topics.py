@@ -10,6 +10,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
+from barnabas.broker.runtime.slices import paced
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
 from barnabas.controller.topics import NewTopic
@@ -44,10 +45,10 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    times = Counter(topic.name for topic in request.topics)
+    times = Counter([topic.name async for topic in paced(request.topics)])
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
-    for topic in request.topics:
+    async for topic in paced(request.topics):
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest("Found multiple entries for this topic.")
@@ -67,7 +68,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
         throttle_time_ms=quota.throttle_ms,
         topics=[
             _result(context, topic, outcome)
-            for topic, outcome in zip(request.topics, outcomes, strict=True)
+            async for topic, outcome in paced(zip(request.topics, outcomes, strict=True))
         ],
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.broker.security.acl_requests import filter_of
 from barnabas.broker.security.acl_store import AclStore, Deleted
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError, SecurityDisabled
@@ -16,8 +17,14 @@ from barnabas.protocol.messages.delete_acls import (
 from barnabas.security.acl import CLUSTER_NAME
 from barnabas.security.acl_binding import AclFilter
 
+_LISTS = Lists(("filters",), ("filter_results",))
+
 
 def handle(context: Context, request: DeleteAclsRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: DeleteAclsRequest) -> Outcome:
     wanted = [filter_of(each) for each in request.filters]
     try:
         if not context.allowed(CLUSTER_NAME):

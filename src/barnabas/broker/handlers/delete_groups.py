@@ -8,6 +8,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome, joined
 from barnabas.broker.coordination.shard import Shard
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.coordinator.groups import Groups
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message
@@ -17,8 +18,14 @@ from barnabas.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 
+_LISTS = Lists(("groups_names",), ("results",))
+
 
 def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
     """Each shard deletes its groups in one append; the others do not depend on it."""
     refused = []
     by_shard: dict[int, tuple[Shard[Groups], list[str]]] = {}

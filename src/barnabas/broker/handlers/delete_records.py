@@ -72,6 +72,8 @@ def _delete_all(
             if pace.is_over():
                 yield
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+        if pace.is_over():
+            yield
     response = DeleteRecordsResponse(topics=topics)
     if not pending:
         return response

@@ -9,6 +9,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
+from barnabas.broker.runtime.slices import Pace, Slices, paced, sliced
 from barnabas.errors import (
     InvalidRequest,
     KafkaError,
@@ -41,10 +42,19 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Outcome:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
     refusal = _refusal(context, wanted)
     if refusal is not None:
-        return DeleteTopicsResponse(
-            responses=[_result(each.name, each.topic_id, refusal) for each in wanted]
-        )
+        return sliced(_all_refused(wanted, refusal))
     return _delete_all(context, wanted, request.timeout_ms)
+
+
+def _all_refused(
+    wanted: list[DeleteTopicState], refusal: KafkaError
+) -> Slices[DeleteTopicsResponse]:
+    responses, pace = [], Pace()
+    for each in wanted:
+        responses.append(_result(each.name, each.topic_id, refusal))
+        if pace.is_over():
+            yield
+    return DeleteTopicsResponse(responses=responses)
 
 
 def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
@@ -69,7 +79,7 @@ async def _delete_all(
     image, quota = context.node.image, mutation_quota(context, strict_from=_STRICT_QUOTA)
     results = []
     deleted: dict[str, list[DeletableTopicResult]] = {}
-    for each in wanted:
+    async for each in paced(wanted):
         is_by_id = each.topic_id != _NO_TOPIC_ID
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
         refusal = _why_not(context, name, is_by_id=is_by_id)

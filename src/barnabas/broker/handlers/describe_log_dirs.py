@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.broker.context import Context
+from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.errors import ClusterAuthorizationFailed, KafkaStorageError
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -25,16 +27,25 @@ Wanted = frozenset[TopicPartition] | None
 """The requested partitions; None: all."""
 
 
-def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(context: Context, request: DescribeLogDirsRequest) -> Outcome:
+    return sliced(_describe(context, request))
+
+
+def _describe(context: Context, request: DescribeLogDirsRequest) -> Slices[DescribeLogDirsResponse]:
     if not context.allowed(CLUSTER_NAME):
         return DescribeLogDirsResponse(error_code=ClusterAuthorizationFailed.code)
     wanted: Wanted = None
     if request.topics is not None:
-        wanted = frozenset(
-            TopicPartition(each.topic, partition)
-            for each in request.topics
-            for partition in each.partitions
-        )
+        names: set[TopicPartition] = set()
+        pace = Pace()
+        for topic in request.topics:
+            for partition in topic.partitions:
+                names.add(TopicPartition(topic.topic, partition))
+                if pace.is_over():
+                    yield
+            if pace.is_over():
+                yield
+        wanted = frozenset(names)
     store = context.node.replicas.store
     return DescribeLogDirsResponse(
         results=[

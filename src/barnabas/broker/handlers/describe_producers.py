@@ -36,6 +36,8 @@ def _answer(
             if pace.is_over(1 + len(partitions[-1].active_producers)):
                 yield
         topics.append(DescribeProducersTopicResponse(name=topic.name, partitions=partitions))
+        if pace.is_over():
+            yield
     return DescribeProducersResponse(topics=topics)
 
 

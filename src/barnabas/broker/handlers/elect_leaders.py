@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,
@@ -28,7 +29,14 @@ _UNCLEAN = 1
 Outcomes = Mapping[TopicPartition, KafkaError | None]
 
 
+_LISTS = Lists(("topic_partitions", "partitions"), ("replica_election_results", "partition_result"))
+
+
 def handle(context: Context, request: ElectLeadersRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
     partitions = None
     if request.topic_partitions is not None:
         named = (

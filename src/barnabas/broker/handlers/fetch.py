@@ -65,6 +65,8 @@ def _collapse(request: FetchRequest) -> Slices[None]:
         key = topic.topic, topic.topic_id
         partitions = wanted.setdefault(key, {})
         by_topic.setdefault(key, topic)
+        if pace.is_over():
+            yield
         for each in topic.partitions:
             partitions[each.partition] = each
             count += 1

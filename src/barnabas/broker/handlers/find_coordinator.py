@@ -37,11 +37,22 @@ _CREATION_MS = 5000
 def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
     topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in context.node.image.topics:
-        keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
-        kind = _KINDS[request.key_type]
-        if any(context.could(Operation.DESCRIBE, kind, key) for key in keys):
-            return _create_topic_and_answer(context, request, topic)
+        return sliced(_created_first(context, request, topic))
     return sliced(_answer(context, request))
+
+
+def _created_first(
+    context: Context, request: FindCoordinatorRequest, topic: str
+) -> Slices[Outcome]:
+    """For a client that may have a coordinator the topic is created; others learn nothing."""
+    keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
+    kind, pace = _KINDS[request.key_type], Pace()
+    for key in keys:
+        if context.could(Operation.DESCRIBE, kind, key):
+            return _create_topic_and_answer(context, request, topic)
+        if pace.is_over():
+            yield
+    return (yield from _answer(context, request))
 
 
 async def _create_topic_and_answer(

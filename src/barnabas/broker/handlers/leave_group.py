@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
+_LISTS = Lists(("members",), ("members",))
+
 
 def handle(context: Context, request: LeaveGroupRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: LeaveGroupRequest) -> Outcome:
     if not context.allowed(request.group_id):
         return _failed(GroupAuthorizationFailed())
     return context.node.groups.ask(

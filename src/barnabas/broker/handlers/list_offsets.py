@@ -97,6 +97,8 @@ def _answer_all(
             times[topic.name, wanted.partition_index] += 1
             if pace.is_over():
                 yield
+        if pace.is_over():
+            yield
     topics = []
     searched: list[_Searched] = []
     for topic in request.topics:
@@ -118,6 +120,8 @@ def _answer_all(
             if pace.is_over():
                 yield
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+        if pace.is_over():
+            yield
     response = ListOffsetsResponse(topics=topics)
     return _search_all(context, request, searched, response) if searched else response
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -14,8 +15,14 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 from barnabas.security.acl import CLUSTER_NAME
 from barnabas.types import TopicPartition
 
+_LISTS = Lists(("topics", "partition_indexes"), ("topics", "partitions"))
+
 
 def handle(context: Context, request: ListPartitionReassignmentsRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: ListPartitionReassignmentsRequest) -> Outcome:
     try:
         if not context.allowed(CLUSTER_NAME):
             raise ClusterAuthorizationFailed("not allowed to list reassignments")

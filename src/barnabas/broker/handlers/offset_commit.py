@@ -13,6 +13,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.coordinator.offset_answers import commit_answer
 from barnabas.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
 from barnabas.protocol.message import Message
@@ -26,7 +27,14 @@ from barnabas.protocol.messages.offset_commit import (
 _IN_ZOOKEEPER = 0
 
 
+_LISTS = Lists(("topics", "partitions"), ("topics", "partitions"))
+
+
 def handle(context: Context, request: OffsetCommitRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: OffsetCommitRequest) -> Outcome:
     if context.version == _IN_ZOOKEEPER:
         return commit_answer(request, UnsupportedVersion)
     if not context.allowed(request.group_id):

@@ -8,6 +8,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import joined
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.errors import NONE, GroupAuthorizationFailed, InvalidGroupId, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_delete import (
@@ -17,8 +18,14 @@ from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteTopicResponse,
 )
 
+_LISTS = Lists(("topics", "partitions"), ("topics", "partitions"))
+
 
 def handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
     if not context.allowed(request.group_id):
         return _failed(GroupAuthorizationFailed())
     if not request.group_id:

@@ -15,6 +15,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
 from barnabas.errors import (
     GroupAuthorizationFailed,
@@ -38,7 +39,16 @@ _ERROR_OF_GROUP = 2
 _BATCHED = 8
 
 
+_LISTS_OF_GROUP = Lists(("topics", "partition_indexes"), ("topics", "partitions"))
+_LISTS = Lists(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"))
+
+
 def handle(context: Context, request: OffsetFetchRequest) -> Outcome:
+    lists = _LISTS if context.version >= _BATCHED else _LISTS_OF_GROUP
+    return in_pieces(context, request, lists, _handle)
+
+
+def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
     if context.version >= _BATCHED:
         outcomes = [_fetch(context, group, request.require_stable) for group in request.groups]
         return joined(
@@ -75,11 +85,13 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
         shard = context.node.groups.shard_of(group.group_id)
     except KafkaError as error:
         return failed(error)
-    hidden = None
+    hidden: list[OffsetFetchTopic] | None = None
     if group.topics is not None:
-        hidden = [topic for topic in group.topics if not _may_see(context, topic.name)]
-        if hidden:
-            group.topics = [topic for topic in group.topics if topic not in hidden]
+        hidden = []
+        shown: list[OffsetFetchTopic] = []
+        for topic in group.topics:
+            (shown if _may_see(context, topic.name) else hidden).append(topic)
+        group.topics = shown
     outcome = shard.ask(
         lambda machine, ticket, _: machine.fetch(
             ticket, group, require_stable, shard.replica.high_watermark

@@ -42,6 +42,8 @@ def _answer(
             if pace.is_over():
                 yield
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+        if pace.is_over():
+            yield
     return OffsetForLeaderEpochResponse(topics=topics)
 
 

@@ -13,6 +13,7 @@ from barnabas.broker.coordination.offset_topics import Refused, add_refused, scr
 from barnabas.broker.coordination.pending_reply import ShardOutcome, as_coordinator, joined, settled
 from barnabas.broker.coordination.verifier import Unverified
 from barnabas.broker.outcome import Hold, Outcome
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.coordinator.offset_answers import transactional_answer
@@ -37,7 +38,14 @@ _KNOWS_LOADING = 2
 _KNOWS_ABORTABLE = 4
 
 
+_LISTS = Lists(("topics", "partitions"), ("topics", "partitions"))
+
+
 def handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
     if not context.allowed(request.transactional_id):
         return transactional_answer(request, TransactionalIdAuthorizationFailed)
     if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):

@@ -11,6 +11,7 @@ from contextlib import suppress
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.marker_append import Ending, PlacedMarker
 from barnabas.broker.outcome import Later, Outcome, Staged
+from barnabas.broker.runtime.pieces import Lists, in_pieces
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     KafkaError,
@@ -31,7 +32,14 @@ from barnabas.types import TopicPartition
 _Waiting = tuple[asyncio.Future[None], WritableTxnMarkerPartitionResult]
 
 
+_LISTS = Lists(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"))
+
+
 def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
+    return in_pieces(context, request, _LISTS, _handle)
+
+
+def _handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
     return _Ended(context, request)
 
 

@@ -22,7 +22,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
@@ -32,12 +32,19 @@ from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
-from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
+from barnabas.broker.security.authorization import BETWEEN_BROKERS
+from barnabas.errors import (
+    BarnabasError,
+    CorruptData,
+    InvalidRequest,
+    UnsupportedVersion,
+)
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
+from barnabas.protocol.wire import TooManyEntries
 from barnabas.security.acl import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -85,6 +92,7 @@ class Router:
         self._sasl = sasl
         self._gates: dict[ResponseQueue, SaslGate] = {}  # of those whose frames are looked at
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
+        self._max_entries = node.config.int("barnabas.request.max.entries")
         self._faults: RequestFaults | None = None
         # Who has a quota from now on had none when its requests began to be repeated.
         node.quotas.when_changed(self._repeated.clear)
@@ -253,8 +261,12 @@ class Router:
             if size > LARGE_BYTES:
                 outcome = Hold(self._begin_large(route, context, body, counted))
             else:
-                request, _ = route.decode(body)
-                outcome = begin(route, context, request)
+                try:
+                    request, _ = route.decode(body)
+                except TooManyEntries as error:
+                    outcome = _too_many(context, error)
+                else:
+                    outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome, size)
         if counted is not None:
             counted.end()
@@ -292,7 +304,10 @@ class Router:
         the loop every few milliseconds; a few are decoded at a time, for they unpack to much."""
         async with self._large_requests:
             loop = asyncio.get_running_loop()
-            request, _ = await loop.run_in_executor(None, route.decode, body)
+            try:
+                request, _ = await loop.run_in_executor(None, route.decode, body)
+            except TooManyEntries as error:
+                return _too_many(context, error)
             if counted is None:
                 outcome = self._begin_under_faults(route, context, request)
             else:
@@ -327,6 +342,25 @@ class Router:
             )
         # Imported at its first request: the start does not pay for handlers that no client needs.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
-        route = Route(api, decoder(api.request, version), handler)
+        most_entries = api.max_entries
+        if api.stem not in BETWEEN_BROKERS:  # a controller describes all partitions
+            most_entries = min(most_entries, self._max_entries)
+        decode = partial(decoder(api.request, version), most_entries=most_entries)
+        route = Route(api, decode, handler)
         self._routes[api.key, version] = route
         return route
+
+
+def _too_many(context: Context, error: TooManyEntries) -> Message:
+    """The answer to a request with too many entries. Raises the error where none can say it."""
+    reason = TooManyEntries(f"{error}; send several requests")
+    response, version = context.api.response, context.version
+    fields = {made.name for made in response.fields if version in made.versions}
+    if "error_code" not in fields:
+        raise reason
+    _log.warning("%s of %s refused: %s", context.api.name, context.client.address, reason)
+    answer: Any = response()
+    answer.error_code = InvalidRequest.code
+    if "error_message" in fields:
+        answer.error_message = str(reason)
+    return cast(Message, answer)

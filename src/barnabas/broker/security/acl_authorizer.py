@@ -2,18 +2,19 @@
 
 A decision depends on the rules, the principal, its host, the operation and the resource alone, so
 each is made once until a rule changes; a request like the one before costs a look-up. Denials are
-logged at INFO and grants at DEBUG, by a logger of their own, in the words of Kafka's.
+logged at INFO and grants at DEBUG, by a logger of their own, in the words of Kafka's; many of one
+kind from one client at once by a few lines and their number.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.acl_store import AclStore
+from barnabas.broker.security.audit_trail import AuditTrail, java_host
 from barnabas.broker.security.authorization import ASKED, Audit
-from barnabas.security.acl_binding import parse_principal, pascal_name
+from barnabas.security.acl_binding import parse_principal
 from barnabas.security.acl_rules import AclRules
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _LONGEST_NAME = 249  # of a topic; longer ones of groups are decided each time
 class AclAuthorizer:
     """The authorizer of a broker with `authorizer.class.name`."""
 
-    __slots__ = ("_decisions", "_rules", "acls", "grants")
+    __slots__ = ("_decisions", "_rules", "_trail", "acls", "grants")
 
     def __init__(
         self, config: BrokerConfig, store: MetadataStore, clock: Clock, random: Random
@@ -45,6 +46,7 @@ class AclAuthorizer:
             allows_unruled=config.bool("allow.everyone.if.no.acl.found"),
         )
         self._decisions: dict[object, bool] = {}
+        self._trail = AuditTrail(_audit, clock)
         self.grants: object | None = object()
         self.acls = AclStore(store, self._rules, self._rules_changed, clock, random)
 
@@ -67,8 +69,7 @@ class AclAuthorizer:
         self.grants = None if logs_grants else self.grants or object()
         level = _level(audit, answer)
         if level and _audit.isEnabledFor(level):
-            resource = f"LITERAL:{resource_name}"
-            _audit.log(level, "%s", _decision(context, needs, resource, answer, audit.references))
+            self._trail.log(level, context, needs, f"LITERAL:{resource_name}", audit.references)
         return answer
 
     def _rules_changed(self) -> None:
@@ -86,7 +87,7 @@ class AclAuthorizer:
             self._keep(question, answer)
         level = _level(ASKED, answer)
         if _audit.isEnabledFor(level):
-            _audit.log(level, "%s", _decision(context, needs, "UNKNOWN:NONE", answer, 0))
+            self._trail.log(level, context, needs, "UNKNOWN:NONE", 0)
         return answer
 
     def _keep(self, question: object, answer: bool) -> None:
@@ -108,33 +109,8 @@ def super_users(text: str) -> list[str]:
     return principals
 
 
-def java_host(address: str) -> str:
-    """An IP address as Kafka compares it with a rule's host: IPv6 written out, without leading
-    zeros, and IPv4 as such even if it came through an IPv6 socket."""
-    if ":" not in address:
-        return address
-    plain, percent, scope = address.partition("%")
-    ip = ipaddress.IPv6Address(plain)
-    if ip.ipv4_mapped is not None:
-        return str(ip.ipv4_mapped)
-    groups = ":".join(f"{int(group, 16):x}" for group in ip.exploded.split(":"))
-    return f"{groups}{percent}{scope}"
-
-
 def _level(audit: Audit, is_allowed: bool) -> int:
     """At which a decision is logged; 0: not at all."""
     if is_allowed:
         return logging.DEBUG if audit.logs_grant else 0
     return logging.INFO if audit.logs_denial else 0
-
-
-def _decision(
-    context: Asking, needs: Needs, resource: str, is_allowed: bool, references: int
-) -> str:
-    client = context.client
-    return (
-        f"Principal = {client.principal} is {'Allowed' if is_allowed else 'Denied'} "
-        f"Operation = {pascal_name(needs.operation)} from host = {java_host(client.address)} "
-        f"on resource = {pascal_name(needs.resource_type)}:{resource} "
-        f"for request = {context.api.name} with resourceRefCount = {references}"
-    )

@@ -85,6 +85,13 @@ REQUIRED: dict[str, Needs | None] = {
     "write_txn_markers": Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
 }
 
+BETWEEN_BROKERS: frozenset[str] = frozenset(
+    stem
+    for stem, needs in REQUIRED.items()
+    if needs == Needs(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+)
+"""The stems of the APIs that brokers and controllers send to each other, and clients never."""
+
 
 class Audit(NamedTuple):
     """What is logged of a decision."""

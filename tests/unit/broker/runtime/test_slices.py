@@ -11,7 +11,7 @@ import pytest
 from barnabas import Broker
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
-from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, sliced
+from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, paced, sliced
 from barnabas.protocol.api import (
     API_VERSIONS,
     APIS,
@@ -133,6 +133,24 @@ LONG: dict[Api, tuple[int, Callable[[], Any]]] = {
         ),
     ),
 }  # fmt: skip
+
+
+def test_entries_that_may_be_awaited_give_way_as_well() -> None:
+    """Between two slices the loop has a turn, even if no entry waits for anything."""
+    turns = 0
+
+    async def work() -> int:
+        nonlocal turns
+        worked = 0
+        async for _ in paced(NUMBERS):
+            worked += 1
+        return worked
+
+    working = work()
+    with pytest.raises(StopIteration, match=str(COUNT)):
+        while working.send(None) is None:
+            turns += 1
+    assert turns == COUNT // SLICE_ENTRIES
 
 
 def carried_out(node: Broker, api: Api, version: int, request: Any) -> tuple[int, Any]:

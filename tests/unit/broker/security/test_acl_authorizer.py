@@ -7,7 +7,8 @@ import logging
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.security.acl_authorizer import AUDIT_LOG, java_host, super_users
+from barnabas.broker.security.acl_authorizer import AUDIT_LOG, super_users
+from barnabas.broker.security.audit_trail import java_host
 from barnabas.client import (
     AclBinding,
     AclEntry,

@@ -1,0 +1,147 @@
+"""A long request as several short ones: its lists in pieces, the answers put together again.
+
+For handlers that do an entry's work without regard to the others. Between two pieces other
+connections have a turn of the event loop; the connection's own next request waits for the last.
+A request that fits into one piece, as nearly all do, is handled as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from barnabas.broker.outcome import Hold, Outcome, Staged
+from barnabas.broker.runtime.slices import SLICE_ENTRIES
+from barnabas.errors import NONE
+from barnabas.protocol.message import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
+
+M = TypeVar("M", bound=Message)
+
+
+class Lists(NamedTuple):
+    """The list of a request that becomes long, the list in each of its entries, and so on; and
+    those in which the answer has an entry for each."""
+
+    asked: tuple[str, ...]
+    answered: tuple[str, ...]
+
+
+def in_pieces(
+    context: Context,
+    request: M,
+    lists: Lists,
+    handle: Callable[[Context, M], Outcome],
+    most_entries: int = SLICE_ENTRIES,
+) -> Outcome:
+    """What `handle` makes of the request, which it gets in pieces of so many entries.
+
+    An error of the whole, in the answer to a piece, is the answer, and what follows is not done.
+    """
+    if _size(request, lists.asked, most_entries) <= most_entries:
+        return handle(context, request)
+    return Hold(_handle_all(context, request, lists, handle, most_entries))
+
+
+async def _handle_all(
+    context: Context,
+    request: M,
+    lists: Lists,
+    handle: Callable[[Context, M], Outcome],
+    most_entries: int,
+) -> Message:
+    # What is staged is waited for at the end: the pieces are replicated together.
+    outcomes: list[Message | Staged] = []
+    for piece in pieces_of(request, lists.asked, most_entries):
+        outcome: Any = handle(context, piece)
+        if isinstance(outcome, Hold):
+            outcome = await outcome.until
+        if asyncio.iscoroutine(outcome):
+            outcome = await outcome
+        outcomes.append(outcome)
+        if _is_refusal(outcome):
+            break
+        await asyncio.sleep(0)
+    whole: Message | None = None
+    for outcome in outcomes:
+        answer: Any = outcome
+        if isinstance(outcome, Staged):
+            context.node.replicas.write_staged()
+            answer = outcome.answer()
+            if asyncio.iscoroutine(answer):
+                answer = await answer
+        await asyncio.sleep(0)
+        if whole is None or _is_refusal(answer):
+            whole = answer
+        elif not _is_refusal(whole):
+            _join(whole, answer, lists.answered)
+    assert whole is not None
+    return whole
+
+
+def _is_refusal(outcome: object) -> bool:
+    """Whether this is an answer with an error of the whole."""
+    return getattr(outcome, "error_code", NONE) != NONE
+
+
+def pieces_of(message: M, path: tuple[str, ...], most_entries: int) -> Iterator[M]:
+    """Copies of the message with so many entries each; an entry with a long list of its own is in
+    several of them, with a part of it in each."""
+    name, rest = path[0], path[1:]
+    entries: list[Any] | None = getattr(message, name)
+    piece: list[Any] = []
+    size = 0
+    for entry in entries or ():
+        own = 1 + (_size(entry, rest, most_entries) if rest else 0)
+        if size + own > most_entries and piece:
+            yield _with(message, name, piece)
+            piece, size = [], 0
+        if own <= most_entries or not rest:
+            piece.append(entry)
+            size += own
+            continue
+        for part in pieces_of(entry, rest, most_entries):
+            yield _with(message, name, [part])
+    if piece or not entries:
+        yield _with(message, name, piece if entries is not None else None)
+
+
+def _with(message: M, name: str, entries: list[Any] | None) -> M:
+    other = copy.copy(message)
+    setattr(other, name, entries)
+    return other
+
+
+def _size(message: Message, path: tuple[str, ...], enough: int) -> int:
+    """The entries of these lists together, or some number above `enough`."""
+    entries = getattr(message, path[0])
+    if entries is None:
+        return 0
+    size = len(entries)
+    if len(path) > 1:
+        for entry in entries:
+            if size > enough:
+                break
+            size += _size(entry, path[1:], enough)
+    return size
+
+
+def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
+    """Append the entries of another answer; those of an entry that was asked in parts belong
+    together."""
+    had, added = getattr(whole, path[0]), getattr(more, path[0])
+    if not added:
+        return
+    if had and len(path) > 1 and _key(had[-1]) == _key(added[0]):
+        _join(had[-1], added[0], path[1:])
+        del added[0]
+    had += added
+
+
+def _key(entry: Message) -> object:
+    """What an answer's entry is about, which it names first."""
+    return getattr(entry, entry.fields[0].name)

@@ -1,0 +1,102 @@
+"""AuditTrail: the log lines of an authorizer's decisions, as many as someone can read.
+
+One request may name a hundred thousand resources, and each line is written before the next
+decision. So of one kind (client, operation, type of resource, API) the first few of a second have
+lines of their own, and the others are counted; their number is the last line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas.printable import printable
+from barnabas.security.acl_binding import pascal_name
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.authorization import Asking, Needs
+    from barnabas.clock import Clock
+
+LINES: Final = 20
+"""Of one kind within a second."""
+
+_SECOND_MS = 1000
+_MOST_KINDS = 1000
+
+
+class AuditTrail:
+    """Of one authorizer."""
+
+    __slots__ = ("_clock", "_kinds", "_log")
+
+    def __init__(self, log: logging.Logger, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+        self._kinds: dict[object, _Kind] = {}
+
+    def log(
+        self, level: int, context: Asking, needs: Needs, resource: str, references: int
+    ) -> None:
+        """Log a decision, or count it: a denial at INFO, a grant at DEBUG."""
+        client = context.client
+        key = (level, client.principal, client.address, needs, context.api.key)
+        now_ms = self._clock.monotonic_ms()
+        kind = self._kinds.get(key)
+        if kind is None or (not kind.rest and now_ms - kind.began_at_ms >= _SECOND_MS):
+            if len(self._kinds) >= _MOST_KINDS:
+                self._kinds = {one: each for one, each in self._kinds.items() if each.rest}
+            kind = self._kinds[key] = _Kind(now_ms)
+        if kind.lines < LINES:
+            kind.lines += 1
+            line = _decision(level, context, needs, printable(resource), references)
+            self._log.log(level, "%s", line)
+            return
+        if not kind.rest:  # the first without a line
+            line = _decision(level, context, needs, "{} more", 0)
+            delay_s = max(0, kind.began_at_ms + _SECOND_MS - now_ms) / 1000
+            loop = asyncio.get_running_loop()
+            loop.call_later(delay_s, self._log_rest, level, key, line)
+        kind.rest += 1
+
+    def _log_rest(self, level: int, key: object, line: str) -> None:
+        kind = self._kinds.pop(key, None)
+        if kind is not None:
+            self._log.log(level, "%s", line.replace("{}", str(kind.rest), 1))
+
+
+class _Kind:
+    """What was decided of one kind since some time."""
+
+    __slots__ = ("began_at_ms", "lines", "rest")
+
+    def __init__(self, began_at_ms: int) -> None:
+        self.began_at_ms = began_at_ms
+        self.lines = 0
+        self.rest = 0
+        """Decisions without a line."""
+
+
+def java_host(address: str) -> str:
+    """An IP address as Kafka compares it with a rule's host: IPv6 written out, without leading
+    zeros, and IPv4 as such even if it came through an IPv6 socket."""
+    if ":" not in address:
+        return address
+    plain, percent, scope = address.partition("%")
+    ip = ipaddress.IPv6Address(plain)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    groups = ":".join(f"{int(group, 16):x}" for group in ip.exploded.split(":"))
+    return f"{groups}{percent}{scope}"
+
+
+def _decision(level: int, context: Asking, needs: Needs, resource: str, references: int) -> str:
+    client = context.client
+    return (
+        f"Principal = {printable(str(client.principal))} is "
+        f"{'Denied' if level == logging.INFO else 'Allowed'} "
+        f"Operation = {pascal_name(needs.operation)} from host = {java_host(client.address)} "
+        f"on resource = {pascal_name(needs.resource_type)}:{resource} "
+        f"for request = {context.api.name} with resourceRefCount = {references}"
+    )

@@ -1,0 +1,23 @@
+"""Text from outside, as it may stand in a log or on a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.printable import printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("orders", "orders"),
+        ("Grüße, 注文", "Grüße, 注文"),
+        ("a\nb\r\tc", r"a\nb\r\tc"),
+        ("\x1b]0;title\x07\x9b2J", r"\x1b]0;title\x07\x9b2J"),
+        ("a\u2028b\u202e", r"a\u2028b\u202e"),  # a line end, and writing from right to left
+        ("\ud800", r"\ud800"),
+        ("back\\slash", "back\\slash"),
+    ],
+)
+def test_control_characters_are_written_out(text: str, shown: str) -> None:
+    assert printable(text) == shown

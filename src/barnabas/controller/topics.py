@@ -6,7 +6,6 @@ are Kafka's; the limit on partitions is that of its KRaft controllers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -22,12 +21,8 @@ from barnabas.errors import (
     PolicyViolation,
 )
 
-MAX_NAME_LENGTH = 249  # so that `<topic>-<partition>.<32 hex>-delete` stays a possible file name
 MAX_NEW_PARTITIONS = 10_000
 """At once, in one topic: each is a directory, and no request may fill the disk."""
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
-
 
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
@@ -40,22 +35,6 @@ class NewTopic(NamedTuple):
     replication_factor: int = 1
     assignment: Assignment | None = None
     configs: Mapping[str, str] = _NO_CONFIGS
-
-
-def check_topic_name(name: str) -> None:
-    """Raises InvalidTopic with the reason; a topic's name is a directory's name, too."""
-    if not name:
-        raise InvalidTopic("a topic needs a name")
-    if name in (".", ".."):
-        raise InvalidTopic(f"topic name {name!r} is not allowed")
-    if len(name) > MAX_NAME_LENGTH:
-        raise InvalidTopic(
-            f"topic name of {len(name)} characters: at most {MAX_NAME_LENGTH} are allowed"
-        )
-    if not _LEGAL_NAME.match(name):
-        raise InvalidTopic(
-            f"topic name {name!r}: only ASCII letters, digits, '.', '_', '-' are allowed"
-        )
 
 
 def may_collide(name: str) -> bool:

@@ -39,6 +39,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import Start, open_log
 from barnabas.storage.segment import Segment
+from barnabas.topic_name import check_directory_name
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -199,8 +200,12 @@ class FutureLogs:
     # --- a move ----------------------------------------------------------------------------------
 
     def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
-        """Where the future replica of a log will be; `lay_out` may run in any thread then."""
+        """Where the future replica of a log will be; `lay_out` may run in any thread then.
+
+        Raises InvalidTopic for a name that no directory may have.
+        """
         name = log.topic_partition
+        check_directory_name(name)
         path = directory.future_path(name, unique)
         return NewFuture(name, directory, path, log.topic_id, log.log_start_offset)
 

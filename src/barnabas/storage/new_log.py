@@ -17,6 +17,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.segment import Segment
+from barnabas.topic_name import check_directory_name
 from barnabas.types import TopicPartition
 
 _MOST_PREFERRED = 10_000
@@ -76,7 +77,11 @@ class Places:
     def place(
         self, name: TopicPartition, topic_id: bytes, directories: Sequence[LogDirectory]
     ) -> NewLog:
-        """Place a log in one of these; where it was placed before, if that is one of them."""
+        """Place a log in one of these; where it was placed before, if that is one of them.
+
+        Raises InvalidTopic for a name that no directory may have.
+        """
+        check_directory_name(name)
         before = self._new.get(name)
         if before is not None and before.directory in directories:
             if before.topic_id == topic_id:

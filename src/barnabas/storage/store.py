@@ -337,7 +337,7 @@ class LogStore:
         self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = False
     ) -> NewLog:
         """Choose the directory for `make`; `lay_out` of the result may be called before it, in any
-        thread. OSError as of `make`."""
+        thread. OSError as of `make`; InvalidTopic for a name that no directory may have."""
         if self._failed and not (is_new and self._directories):
             path, reason = next(iter(self._failed.items()))
             # Without any directory the broker is about to stop, but may still get requests to host.

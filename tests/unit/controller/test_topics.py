@@ -12,7 +12,6 @@ from barnabas.controller.topics import (
     check_config,
     check_growth,
     check_new_partitions,
-    check_topic_name,
 )
 from barnabas.errors import (
     InvalidConfig,
@@ -21,20 +20,6 @@ from barnabas.errors import (
     InvalidTopic,
     PolicyViolation,
 )
-
-
-@pytest.mark.parametrize("name", ["a", "a.b_c-1", "A" * 249, "...", "__consumer_offsets", "-x"])
-def test_names_that_are_possible(name: str) -> None:
-    check_topic_name(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "a" * 250, "a b", "a/b", "grüße", "a\n", "a\0", "a:b", "٣"]
-)
-def test_names_that_are_not(name: str) -> None:
-    """TP-3: a name is part of a directory's name."""
-    with pytest.raises(InvalidTopic):
-        check_topic_name(name)
 
 
 def test_dot_and_underscore_collide() -> None:

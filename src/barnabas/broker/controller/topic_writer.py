@@ -34,7 +34,6 @@ from barnabas.controller.topics import (
     check_config,
     check_growth,
     check_new_partitions,
-    check_topic_name,
 )
 from barnabas.errors import (
     InvalidPartitions,
@@ -45,6 +44,7 @@ from barnabas.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from barnabas.topic_name import check_topic_name
 
 _INSERTED_AT_ONCE = 1000  # topics; a commit is one frame of the journal
 

@@ -16,7 +16,6 @@ from barnabas.broker.configs.effective_config import (
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
-from barnabas.controller.topics import check_topic_name
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,
@@ -33,6 +32,7 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
+from barnabas.topic_name import check_topic_name
 
 _TOPIC, _BROKER, _BROKER_LOGGER = 2, 4, 8
 _TELLS_SOURCE = 1  # before, only whether it is the default

@@ -21,7 +21,6 @@ from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
-from barnabas.controller.topics import check_topic_name
 from barnabas.errors import (
     NONE,
     InvalidRequest,
@@ -41,6 +40,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
+from barnabas.topic_name import check_topic_name
 
 _NO_TOPIC_ID = bytes(16)
 _NO_LEADER = -1

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.runtime.steps import Steps
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import NO_LEADER
+from barnabas.errors import InvalidTopic
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.new_log import NewLog
 from barnabas.types import TopicPartition, uuid_text
@@ -114,7 +115,7 @@ class LogChanges:
         for start in range(0, len(waiting), _FILES_PER_STEP):
             placed: list[NewLog] = []
             for state in waiting[start : start + _FILES_PER_STEP]:
-                with suppress(OSError):
+                with suppress(OSError, InvalidTopic):  # either is met again with its role
                     name, topic_id = state.topic_partition, state.topic_id
                     placed.append(self._store.place(name, topic_id, is_new=state.is_new))
             yield [partial(_lay_out, placed[each::_THREADS]) for each in range(_THREADS)]

@@ -27,6 +27,7 @@ from barnabas.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.errors import (
     NONE,
     InconsistentTopicId,
+    InvalidTopic,
     KafkaStorageError,
     is_out_of_descriptors,
 )
@@ -117,7 +118,7 @@ class RoleChanges:
         missing = [each for each, name in places if replicas.get(name) is None and name not in logs]
         yield from self._changes.lay_out(missing)
         for done, state in enumerate(missing, 1):
-            with suppress(_Unhosted):
+            with suppress(_Unhosted, InvalidTopic):
                 self._try_to_host(state)
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
@@ -148,6 +149,9 @@ class RoleChanges:
         except _Unhosted:
             self.deferred.put_off(state)
             return NONE
+        except InvalidTopic as error:
+            _log.error("a partition of the controller's is refused: %s", error)
+            return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code
         if replica.partition.topic_id != state.topic_id:

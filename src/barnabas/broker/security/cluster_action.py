@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.broker.configs.listener_names import (
+    control_plane_listener,
+    inter_broker_listener,
+)
 from barnabas.cluster.image import TopicImage
 from barnabas.cluster.loading import load_configs_of
 from barnabas.cluster.store import MetadataError
@@ -23,8 +27,21 @@ _ANY_EPOCH = -1
 
 
 def is_broker(context: Context) -> bool:
-    """Whether the client may act as a broker of this cluster, or as its controller."""
-    return context.node.view.has_peers and context.allowed(CLUSTER_NAME)
+    """Whether the client may act as a broker of this cluster, or as its controller: by the rules,
+    and by the listener that it came by."""
+    return (
+        context.node.view.has_peers
+        and _comes_by_their_listener(context)
+        and context.allowed(CLUSTER_NAME)
+    )
+
+
+def _comes_by_their_listener(context: Context) -> bool:
+    """Whether no client poses as a broker by the listener for clients, which may be open to many,
+    where brokers have one of their own."""
+    config = context.node.config
+    theirs = (inter_broker_listener(config)[0], control_plane_listener(config))
+    return context.client.listener in theirs
 
 
 def check_order(context: Context, broker_epoch: int) -> None:

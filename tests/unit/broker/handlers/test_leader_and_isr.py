@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from barnabas import Broker
 from barnabas.broker.inter_broker.control_plane_wire import (
@@ -14,6 +17,7 @@ from barnabas.cluster.controller_requests import LeaderAndIsr
 from barnabas.cluster.store import Create
 from barnabas.errors import (
     ClusterAuthorizationFailed,
+    InvalidTopic,
     NotLeaderOrFollower,
     StaleBrokerEpoch,
     StaleControllerEpoch,
@@ -31,7 +35,7 @@ from tests.kit.broker.cluster_calls import (
     led,
     stop,
 )
-from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.group_calls import allowing, node_of
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import RawClient, batch
 
@@ -140,3 +144,43 @@ def test_a_broker_without_peers_refuses_the_request(node: Broker, client: RawCli
     assert not any(
         each.topic_partition.topic == "mine" for each in Member(node, client).node.replicas
     )
+
+
+@pytest.mark.parametrize(
+    ("topic", "number"), [("../../../outside", 0), ("/outside", 0), ("in/side", 0), ("minus", -1)]
+)
+def test_tp_3_no_directory_is_made_elsewhere(tmp_path: Path, topic: str, number: int) -> None:
+    """A cluster without an authorizer believes anybody to be its controller."""
+    topic = topic.replace("/outside", f"{tmp_path}/outside") if topic[0] == "/" else topic
+    data_dir = tmp_path / "here" / "data"
+    with cluster_member(data_dir) as member:
+        value = led(topic, [number])
+        codes = leader_and_isr_codes(value, send(member, value))
+        assert codes == {TopicPartition(topic, number): InvalidTopic.code}
+        assert produced(member, "led") != 0
+        value = led("led", [0])
+        assert set(leader_and_isr_codes(value, send(member, value)).values()) == {0}
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["data"]
+    assert [path.name for path in data_dir.iterdir() if path.is_dir()] == ["led-0"]
+
+
+def test_se_1_a_controller_does_not_come_by_the_clients_listener() -> None:
+    """Where brokers have a listener of their own, whatever the rules allow."""
+    settings = {
+        "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+    }
+    value = led("led", [0])
+    message, version = leader_and_isr_request(value, BROKER_EPOCH, {})
+    codes = {}
+    with Broker(config=settings) as broker:
+        node = node_of(broker)
+        node.view.has_peers = True
+        node.view.registered(BROKER_EPOCH)
+        for endpoint in broker.server.parts.network.endpoints:
+            with RawClient(f"127.0.0.1:{endpoint.port}") as client:
+                answer = client.call(LEADER_AND_ISR, version, message)
+                codes[endpoint.listener] = answer.error_code
+    assert codes == {"CLIENTS": ClusterAuthorizationFailed.code, "BROKERS": 0}

@@ -1,0 +1,37 @@
+"""What a topic may be called. Its name is part of the names of directories, too: it is checked
+where a topic is created, and again where a directory is made for it."""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.errors import InvalidTopic
+from barnabas.types import TopicPartition
+
+MAX_NAME_LENGTH = 249  # so that `<topic>-<partition>.<32 hex>-delete` stays a possible file name
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+
+def check_topic_name(name: str) -> None:
+    """Raises InvalidTopic with the reason; a topic's name is a directory's name, too."""
+    if not name:
+        raise InvalidTopic("a topic needs a name")
+    if name in (".", ".."):
+        raise InvalidTopic(f"topic name {name!r} is not allowed")
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidTopic(
+            f"topic name of {len(name)} characters: at most {MAX_NAME_LENGTH} are allowed"
+        )
+    if not _LEGAL_NAME.match(name):
+        raise InvalidTopic(
+            f"topic name {name!r}: only ASCII letters, digits, '.', '_', '-' are allowed"
+        )
+
+
+def check_directory_name(name: TopicPartition) -> None:
+    """Raises InvalidTopic unless a directory may be called after this partition, whoever says that
+    there is one: with a slash in it, it would lie elsewhere."""
+    check_topic_name(name.topic)
+    if name.partition < 0:
+        raise InvalidTopic(f"topic {name.topic} has no partition {name.partition}")

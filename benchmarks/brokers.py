@@ -79,7 +79,10 @@ def barnabas_cluster(directory: Path) -> Iterator[Broker]:
 
 @contextlib.contextmanager
 def kafka(
-    directory: Path, tls: Mapping[str, object] | None = None, protocol: str = "SSL"
+    directory: Path,
+    tls: Mapping[str, object] | None = None,
+    protocol: str = "SSL",
+    settings: Mapping[str, object] = MappingProxyType({}),
 ) -> Iterator[Broker]:
     """A Kafka in ZooKeeper mode, the ZooKeeper beside it from the same jars; with the settings
     `tls` it has a second listener, of that protocol.
@@ -88,7 +91,8 @@ def kafka(
     """
     port = free_port()
     second = f"{protocol}://127.0.0.1:{port}" if tls else ""
-    with _kafkas(directory, 1, _ONE_GIGABYTE, tls or {}, second) as (servers, pids):
+    given = {**settings, **(tls or {})}
+    with _kafkas(directory, 1, _ONE_GIGABYTE, given, second) as (servers, pids):
         tls_servers = f"127.0.0.1:{port}" if tls else ""
         yield Broker("Kafka", servers, pids[0], tls_servers=tls_servers)
 
@@ -105,7 +109,7 @@ def _kafkas(
     directory: Path,
     count: int,
     heap: tuple[str, ...],
-    tls: Mapping[str, object] = MappingProxyType({}),
+    given: Mapping[str, object] = MappingProxyType({}),
     second_listener: str = "",
 ) -> Iterator[tuple[str, list[int]]]:
     java, jars = require_java(), require_kafka_jars()
@@ -139,7 +143,7 @@ def _kafkas(
                 "transaction.state.log.min.isr": min(2, count),
                 "min.insync.replicas": min(2, count),
                 "auto.create.topics.enable": "false",
-                **tls,
+                **given,
             }
             if second_listener:
                 settings["listeners"] = f"{settings['listeners']},{second_listener}"

@@ -11,26 +11,35 @@ import barnabas
 from benchmarks import brokers
 from tests.kit.processes.command_line import InProcess, Shell
 
+NO_WAITING = {"group.initial.rebalance.delay.ms": "0"}
+
 
 @pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
-def servers(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def servers(request: pytest.FixtureRequest) -> str:
     """Where a broker listens that coordinates groups and transactions: Barnabas or Kafka 3.9.
 
     All tests share it, so they name their topics, groups and transactional ids themselves.
     """
-    if request.param == "kafka":
-        with brokers.kafka(tmp_path_factory.mktemp("kafka")) as kafka:
-            yield kafka.servers
-        return
+    found: str = request.getfixturevalue(f"{request.param}_servers")
+    return found
+
+
+@pytest.fixture(scope="session")
+def barnabas_servers() -> Iterator[str]:
     config = {
-        "group.initial.rebalance.delay.ms": "0",
+        **NO_WAITING,
         "group.min.session.timeout.ms": "500",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     }
     with barnabas.Broker(config=config) as running:
         yield running.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One for all files: it stays when they go back and forth between the two."""
+    with brokers.kafka(tmp_path_factory.mktemp("kafka"), settings=NO_WAITING) as kafka:
+        yield kafka.servers
 
 
 @pytest.fixture

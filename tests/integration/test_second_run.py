@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ import pathlib
 import pytest
 
 def has_run_before(name):
-    mark = pathlib.Path(__file__).with_name(name)
+    mark = pathlib.Path(__file__).parent / name
     if mark.exists():
         return True
     mark.touch()
@@ -44,16 +45,17 @@ class Run:
     kept: str
 
 
-def _run(directory: Path, tests: str, *options: str) -> Run:
+def _run(directory: Path, tests: str, *options: str, kept: Path | None = None) -> Run:
+    directory.mkdir(exist_ok=True)
     (directory / "conftest.py").write_text(CONFTEST)
     (directory / "pytest.ini").write_text("[pytest]\nmarkers = some\n")
     (directory / "test_it.py").write_text(FLAKY + tests)
-    kept = directory / "kept" / "outcomes.txt"
+    kept = kept or directory / "kept" / "outcomes.txt"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "xdist", *options],
         cwd=directory,
         env={
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if "SEED" not in name},
             "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(CHECKOUT / "src")]),
             "PYTEST_ADDOPTS": "",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # they take longer than the tests
@@ -79,6 +81,56 @@ def test_a_test_that_passes_alone_is_named_and_fails_nothing(
     assert "1 failed, 1 passed" in "\n".join(run.lines)
     assert "1 passed" in run.kept and "AssertionError: late" in run.kept
     assert run.kept.startswith("flaky: test_it.py::test_flaky\n--- first run\n")
+
+
+def test_a_seed_is_drawn_for_both_runs(tmp_path: Path) -> None:
+    """Else a second one would hide what the first has found."""
+    tests = """
+def test_seed():
+    from tests.kit.second_run import fresh_seed
+    has_run_before(f"seed-{fresh_seed()}")
+    assert has_run_before("once")
+    assert len(list(pathlib.Path(__file__).parent.glob("seed-*"))) == 1
+"""
+    names = set()
+    for _ in range(2):
+        run = _run(tmp_path, tests)
+        assert run.exit_code == pytest.ExitCode.OK, run.lines
+        (seed,) = tmp_path.glob("seed-*")
+        names.add(seed.name)
+        seed.unlink()
+        (tmp_path / "once").unlink()
+    assert len(names) == 2
+
+
+def test_a_second_run_waits_for_the_pytests_beside_it(tmp_path: Path) -> None:
+    beside = """
+def test_beside():
+    running = pathlib.Path(__file__).parent.parent / "running"
+    running.touch()
+    while not running.with_name("failed").exists():
+        time.sleep(0.01)
+    time.sleep(0.5)
+    running.unlink()
+"""
+    alone = """
+def test_alone():
+    running = pathlib.Path(__file__).parent.parent / "running"
+    if not has_run_before("../failed.once"):
+        while not running.exists():
+            time.sleep(0.01)
+        running.with_name("failed").touch()
+        raise AssertionError
+    assert not running.exists()
+"""
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(_run, tmp_path / name, f"import time\n{tests}", kept=tmp_path / "kept.txt")
+            for name, tests in (("beside", beside), ("alone", alone))
+        ]
+    other, run = (each.result() for each in runs)
+    assert other.exit_code == pytest.ExitCode.OK, other.lines
+    assert run.lines[-1] == "flaky: test_it.py::test_alone"
 
 
 def test_a_test_that_fails_twice_fails_the_run(tmp_path: Path) -> None:

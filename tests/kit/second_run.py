@@ -7,11 +7,16 @@ that fails twice fails the run.
 What is no single test's failure is never run again and fails the run: a crashed worker, a module
 that cannot be imported, an interruption, and an error after a test, since what is judged there was
 often shared by many. The same holds for a run with more failures than chance explains.
+
+Seeds that are drawn for a run are the same in its second runs (`fresh_seed`), and Hypothesis
+repeats what it found, so that no finding of theirs passes for a flaky test.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import random
 import re
 import subprocess
 import sys
@@ -25,15 +30,23 @@ VARIABLE = "BARNABAS_SECOND_RUN"
 MOST = 10
 BUDGET_S = 900.0  # after so long no further test is run again
 
+_SEED = "BARNABAS_FRESH_SEED"
+
 # What a pytest in here must not take for its own.
 _OF_THE_FIRST_RUN = (VARIABLE, "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
 
 
 def register(config: pytest.Config) -> None:
     """Take part in this run if the environment asks for it; never in a worker of a run."""
+    os.environ.setdefault(_SEED, str(random.SystemRandom().randrange(1 << 30)))
     path = os.environ.get(VARIABLE)
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(SecondRun(config, Path(path)), "barnabas-second-run")
+
+
+def fresh_seed() -> int:
+    """A number that differs from run to run, and is one and the same within a run."""
+    return int(os.environ[_SEED])
 
 
 class SecondRun:
@@ -45,6 +58,9 @@ class SecondRun:
         self._failures: dict[str, str] = {}  # node id: what the first run reported
         self._final: list[str] = []
         self._counted = 0
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._others = self._path.with_suffix(".lock").open("w")
+        fcntl.flock(self._others, fcntl.LOCK_SH)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.failed:
@@ -70,6 +86,7 @@ class SecondRun:
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """Judge after everything else, pytest's own summary too, so that the verdict is last."""
         yield
+        fcntl.flock(self._others, fcntl.LOCK_UN)
         if not self._failures or session.exitstatus != pytest.ExitCode.TESTS_FAILED:
             return
         terminal = self._config.get_terminal_writer()
@@ -79,6 +96,7 @@ class SecondRun:
             return
         flaky: list[str] = []
         failed: list[str] = []
+        fcntl.flock(self._others, fcntl.LOCK_EX)  # the pytests beside this one have ended, too
         ends = time.monotonic() + BUDGET_S
         for nodeid, first in self._failures.items():
             output = self._run_alone(nodeid) if time.monotonic() < ends else "no time was left"
@@ -91,6 +109,7 @@ class SecondRun:
             terminal.line(f"failed twice: {nodeid}", red=True)
         for nodeid in flaky:
             terminal.line(f"flaky: {nodeid}", yellow=True)
+        self._others.close()
         if not failed:
             session.exitstatus = pytest.ExitCode.OK
 
@@ -122,7 +141,6 @@ class SecondRun:
         return f"{done.stdout.rstrip()}\npytest exits with {done.returncode}"
 
     def _keep(self, outcome: str) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(outcome)
 

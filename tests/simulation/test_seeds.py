@@ -7,13 +7,13 @@ from statistics import median
 
 import pytest
 
-from barnabas.clock import SystemRandom
 from simulation.__main__ import summary, unjudged_rules
 from simulation.machines import Machines
 from simulation.options import STALL, draw
 from simulation.rules import RULES
 from simulation.run import Outcome, run
 from simulation.shrink import shrink
+from tests.kit.second_run import fresh_seed
 from tests.simulation.planted import PLANTED, LeaderThatGivesUp
 
 QUICK = range(50)
@@ -73,7 +73,7 @@ def test_many_seeds_hold() -> None:
 @pytest.mark.slow
 def test_new_seeds_hold() -> None:
     """Drawn for each run: a failing one reports its number, which repeats it."""
-    first = 1_000_000 + SystemRandom().below(1 << 30)
+    first = 1_000_000 + fresh_seed()
     _hold(range(first, first + 20))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.clock import SystemRandom
+from tests.kit.second_run import fresh_seed
 from tests.simulation.whole.seeds import HELD, check_worth, hold
 
 _FIRST_FRESH = 1_000_000
@@ -20,5 +20,5 @@ def test_more_seeds_hold_and_prove_something() -> None:
 @pytest.mark.slow
 def test_fresh_seeds_hold() -> None:
     """Drawn each time: a failing one prints its number, and is the same again from it."""
-    first = _FIRST_FRESH + SystemRandom().below(1 << 30)
+    first = _FIRST_FRESH + fresh_seed()
     hold(range(first, first + _FRESH))

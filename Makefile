@@ -31,7 +31,8 @@ PIPELINE ?= behaviour
 FORMATS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format quick sim soak mutants bench bench-kafka bench-spark clean
+.PHONY: help run test test-all check lint format quick sim soak mutants bench bench-kafka \
+	bench-spark clean
 
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
@@ -39,7 +40,8 @@ help:
 	@echo '            PIPELINE=logs the logs of systems instead: INPUT=directory  FORMATS=file'
 	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own;'
 	@echo '            with INPUT=none for what others send to its topic'
-	@echo 'make test   every test (what is not installed here skips, and says what to install)'
+	@echo 'make test   every kind of test (what is not installed here skips, and says what to install)'
+	@echo 'make test-all the rest: the slow tests, which make test leaves out'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these'
 	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on;'
@@ -61,10 +63,11 @@ run: $(VENV)/run.stamp
 		$(if $(filter-out 0,$(SERVICE)),--service) \
 		$(if $(SERVERS),--bootstrap-servers '$(SERVERS)')
 
-# What starts processes runs on two cores, file by file; all else on as many as there are.
+# Units, properties and house rules; all else starts processes, and waits for them: more of it than
+# there are cores, file by file, longest first.
 QUICK := tests/tidy tests/unit tests/property
-PARALLEL := -n auto --maxprocesses 4
-BY_FILE := -n 2 --dist loadfile
+OTHERS := $(filter-out $(QUICK),$(patsubst %/,%,$(wildcard tests/*/)))
+BY_FILE := -n 4 --dist loadfile --no-loadscope-reorder
 
 # The suites that run once more with each broker and client secured, and a part of each kind.
 SECURED := BARNABAS_SECURED=1 $(BIN)/python -m pytest $(BY_FILE)
@@ -76,13 +79,20 @@ SECURED_SUITES := tests/conformance $(wildcard $(addprefix $(IN),secured*.py clu
 SECURED_PART := $(addprefix $(IN),secured_suites.py kill.py moving_coordinators.py) \
 	$(addprefix tests/conformance/test_,topics.py mixed_group.py transactions_java.py)
 
+# Each says at once all that is wrong: a red part does not keep the next one from running.
+ALL_SHARES = $(MAKE) --no-print-directory --keep-going -j6 --output-sync=target EFFORT=full $(SHARES)
+
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(PARALLEL) $(QUICK)
-	$(BIN)/python -m pytest $(BY_FILE) $(addprefix --ignore ,$(QUICK))
-	$(SECURED) $(SECURED_PART)
+	@$(ALL_SHARES); status=$$?; \
+	$(BIN)/python -m pytest $(BY_FILE) -m 'not slow and not soak' $(OTHERS) && exit $$status
+
+test-all: $(VENV)/dev.stamp
+	@$(BIN)/python -m pytest $(BY_FILE) -m 'slow and not soak' $(OTHERS) \
+		$(shell grep -rl --include='test_*.py' mark.slow $(QUICK)); status=$$?; \
+	$(SECURED) $(SECURED_PART) && exit $$status
 
 # What the quick tests write is in memory where there is a gigabyte for it: half of their time in the
-# kernel is else the disk's. `make test` is on the disk.
+# kernel is else the disk's. All others are on the disk.
 IN_MEMORY = $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }')" -gt 1000000 \
 	2>/dev/null && echo TMPDIR=/dev/shm)
 
@@ -122,8 +132,8 @@ quick: $(VENV)/dev.stamp
 # ten seconds, each time.
 .PHONY: $(SHARES)
 $(SHARES): $(VENV)/dev.stamp
-	BARNABAS_QUICK=1 PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) $(BIN)/python -m pytest -q -m 'not slow' \
-		-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(SHARE)
+	$(if $(EFFORT),,BARNABAS_QUICK=1) PYTHONDONTWRITEBYTECODE= $(IN_MEMORY) \
+		$(BIN)/python -m pytest -q -m 'not slow and not soak' -o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(SHARE)
 
 sim: $(VENV)/dev.stamp
 	@$(BIN)/python -m simulation$(if $(filter 2,$(TIER)),.whole) \
@@ -132,7 +142,7 @@ sim: $(VENV)/dev.stamp
 soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \
 		$(if $(filter file,$(origin SEED)),,--seed '$(SEED)')
-	$(BIN)/python -m pytest -m soak
+	BARNABAS_SOAK=1 $(BIN)/python -m pytest -m 'soak or repeated' tests
 	BARNABAS_FRAMES=100000 $(BIN)/python -m pytest tests/integration/test_sasl_hostile.py
 	$(SECURED) $(SECURED_SUITES)
 

@@ -67,8 +67,13 @@ def _no_secret_is_said(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     print(sum(secrets.looks.values()), f"places were searched for secrets: {secrets.looks}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The secured suites leave some tests out, and say why."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers take the longest files first, lest one of them works alone at the end; and the
+    secured suites leave some tests out, and say why."""
+    if hasattr(config, "workerinput"):
+        lines = Path(__file__).with_name("long_files.txt").read_text().split()
+        ranks = {name: rank for rank, name in enumerate(lines)}
+        items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
     if IS_SECURED:
         for item in items:
             reason = reason_of(item.nodeid)

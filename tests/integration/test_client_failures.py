@@ -358,7 +358,6 @@ def test_a_lost_answer_is_a_duplicate_only_without_idempotence(idempotent: bool)
         assert len(stored) > 1_000
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_acknowledged_records_are_there_once_and_in_order_after_kills(tmp_path: Path) -> None:
     """PR-5, PR-6, DL-1: `kill -9` under our idempotent producer, several requests in flight."""

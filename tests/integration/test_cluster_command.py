@@ -18,7 +18,7 @@ from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.local_cluster import local_cluster
 from tests.kit.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign]
+pytestmark = pytest.mark.foreign
 
 PROMPT_SECONDS = 25.0  # who waits for somebody who has gone waits for 30 s
 FAILOVER_SECONDS = 120
@@ -78,6 +78,7 @@ def test_a_cluster_is_started_loses_a_broker_and_has_it_again(tmp_path: Path) ->
             assert read_pid_file(cluster.directory / name) is None, f"{name} has stopped in order"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_restart_has_the_same_ports_and_records(tmp_path: Path) -> None:
     """And Ctrl-C ends it as SIGTERM does. RE-14: every broker serves its own metrics."""
@@ -106,6 +107,7 @@ def test_a_restart_has_the_same_ports_and_records(tmp_path: Path) -> None:
         assert cluster.stop() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_single_processes_are_stopped_and_started(tmp_path: Path) -> None:
     """RE-13, ZK-5: what was acknowledged by two stays readable without ZooKeeper."""
@@ -134,6 +136,7 @@ def test_single_processes_are_stopped_and_started(tmp_path: Path) -> None:
         assert "nothing is running in" in cluster.cluster("stop", code=1)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_it_can_be_stopped_though_its_command_was_killed(tmp_path: Path) -> None:
     with local_cluster(tmp_path) as cluster:
@@ -150,6 +153,7 @@ def test_it_can_be_stopped_though_its_command_was_killed(tmp_path: Path) -> None
         assert process_began_ticks(broker) is None
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_all_brokers_can_be_stopped_at_once_and_without_zookeeper(tmp_path: Path) -> None:
     """RE-13: no broker waits for another that has gone."""
@@ -169,6 +173,7 @@ def test_all_brokers_can_be_stopped_at_once_and_without_zookeeper(tmp_path: Path
         assert "is being killed" not in cluster.errors.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_what_prevents_a_broker_from_starting_is_printed(tmp_path: Path) -> None:
     """And nothing is left running."""

@@ -48,8 +48,6 @@ _NEW_CONNECTIONS = 5  # besides those of an attack
 _OTHER_FILES = 20  # than logs and indexes
 PATIENCE_SECONDS = 20.0  # a stalled loop stalls for good; a loaded machine is merely slow
 
-pytestmark = pytest.mark.slow
-
 
 class Target:
     """The broker that is attacked, and what is known of it from outside."""
@@ -118,6 +116,7 @@ def _create(client: RawClient, name: str, config: Mapping[str, str] = MappingPro
         client.call(PRODUCE, 9, produce_request(name, {index: bytes(records.build())}))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_ux_4_a_hundred_thousand_hostile_frames(target: Target) -> None:
     seed = int(os.environ.get("BARNABAS_SEED", "20240917"))
@@ -143,6 +142,7 @@ def test_ux_4_a_hundred_thousand_hostile_frames(target: Target) -> None:
     target.check()
 
 
+@pytest.mark.slow
 @pytest.mark.foreign
 @pytest.mark.timeout(600)
 def test_ux_4_what_real_clients_once_sent_damaged(target: Target, shared: Path) -> None:
@@ -193,6 +193,7 @@ def test_ux_4_half_a_frame_and_then_silence(target: Target) -> None:
     target.check()
 
 
+@pytest.mark.slow
 def test_ux_4_connections_that_come_and_go(target: Target) -> None:
     """Thousands, some with a word, some cut off within one, some reset."""
     frame = Hostile(2).valid(FETCH, 11)
@@ -217,6 +218,7 @@ def test_ux_4_frames_of_impossible_sizes_are_not_awaited(target: Target, size: i
     assert target.broker.log.read_text().count("connection closed") == 1
 
 
+@pytest.mark.slow
 def test_ux_4_readers_that_never_read(target: Target) -> None:
     """Answers of a mebibyte each, asked for without end: the broker stops reading instead."""
     with RawClient(target.broker.bootstrap_servers) as client:

@@ -17,12 +17,13 @@ from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
 from tests.kit.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign]
+pytestmark = pytest.mark.foreign
 
 TOPIC = "kept"
 RECORDS = 1000
 
 
+@pytest.mark.slow
 def test_the_last_one_in_sync_does_not_lead_with_what_it_has_left(tmp_path: Path) -> None:
     """DL-2: acknowledged records outlive a power cut of the only replica in the ISR."""
     with cluster_process(tmp_path, 3, "min.insync.replicas=2") as cluster:

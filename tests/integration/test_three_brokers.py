@@ -18,11 +18,12 @@ from tests.kit.processes.cluster_load import (
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
 from tests.kit.processes.senders import ConfluentSender, OwnSender, sending
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign]
+pytestmark = pytest.mark.foreign
 
 KILLS = 6
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_leaders_are_killed_under_load(
     tmp_path: Path, record_property: Callable[[str, object], None]
@@ -57,6 +58,7 @@ def test_leaders_are_killed_under_load(
         print(f"{KILLS} leaders killed; acknowledged, and there once and in order: {counts}")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_zookeeper_may_be_away_while_nothing_changes(tmp_path: Path) -> None:
     """ZK-5, ZK-6: writing and reading go on, and after its return elections do."""

@@ -1,4 +1,4 @@
-"""How much is tried: `make check` has a minute, `make test` has not; and how slow a machine is."""
+"""How much is tried: `make check` has a minute, others have not; and how slow a machine is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import os
 import time
 
 IS_QUICK = bool(os.environ.get("BARNABAS_QUICK"))
+IS_SOAK = bool(os.environ.get("BARNABAS_SOAK"))
 _SHARE = 5
 
 
 def examples(count: int, least: int = 10) -> int:
     """So many examples of a property; in a quick run a fifth of them, but `least` if there are."""
     return min(count, max(least, count // _SHARE)) if IS_QUICK else count
+
+
+def rounds(count: int, in_soak: int) -> int:
+    """So many of a kind: what repeats a test has its marker `repeated`, and more in `make soak`."""
+    return in_soak if IS_SOAK else count
 
 
 def places(count: int) -> range:

@@ -21,7 +21,6 @@ def command(tmp_path: Path) -> Iterator[Command]:
         yield command
 
 
-@pytest.mark.slow
 def test_a_killed_run_continues_and_nothing_counts_twice_sp_4(command: Command) -> None:
     """SP-4: kill -9 in the middle of a batch; the next run ends like an undisturbed one."""
     write_log(command.log, lines=4_000, seed=7)

@@ -18,8 +18,6 @@ from tests.kit.pipeline.table_batches import contents, letters_in, tables_in, wr
 from tests.kit.pipeline.topics import create
 from tests.pipeline.tables_job import MERGED_EVERY, PARTITIONS, STEPS, TOPIC
 
-pytestmark = pytest.mark.slow
-
 KILLS = 6
 LIMITS = (1_000, 3_000, *range(5_000, 20_000, 500))
 
@@ -78,6 +76,7 @@ def test_sp_3_killed_at_each_step(servers: str, tmp_path: Path) -> None:
     check(servers, directory, batches + 1)
 
 
+@pytest.mark.slow
 def test_dl_1_two_queries_share_a_topic_of_dead_letters(servers: str, tmp_path: Path) -> None:
     """Both run at once, and are killed at any moment."""
     moments = random.Random(20261124)
@@ -100,6 +99,7 @@ def test_dl_1_two_queries_share_a_topic_of_dead_letters(servers: str, tmp_path: 
     print(f"{2 * KILLS} kills, {ends} batches")
 
 
+@pytest.mark.slow
 def test_sp_3_a_disk_that_is_full(servers: str, tmp_path: Path) -> None:
     """A limit on the size of files: at first it stops a task's, then a commit's, then none."""
     directory = tmp_path / "query"

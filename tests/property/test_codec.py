@@ -13,7 +13,7 @@ from barnabas.protocol import codec, interpreter
 from barnabas.protocol.api import APIS
 from barnabas.protocol.frame import decode_request_header
 from barnabas.protocol.message import Message
-from tests.kit.effort import examples
+from tests.kit.effort import examples, rounds
 from tests.kit.random_messages import ANY_VERSION, MESSAGES, VERSIONS
 
 quick = settings(
@@ -21,7 +21,7 @@ quick = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-deep = settings(quick, max_examples=examples(300))
+deep = settings(quick, max_examples=examples(rounds(75, in_soak=300)))
 every_message = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 
 
@@ -76,6 +76,7 @@ def test_damaged_messages_give_a_message_or_corrupt_data(
 
 
 @pytest.mark.slow
+@pytest.mark.repeated
 @every_message
 @deep
 @given(data=st.data())

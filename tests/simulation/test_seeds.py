@@ -13,11 +13,12 @@ from simulation.options import STALL, draw
 from simulation.rules import RULES
 from simulation.run import Outcome, run
 from simulation.shrink import shrink
+from tests.kit.effort import rounds
 from tests.kit.second_run import fresh_seed
 from tests.simulation.planted import PLANTED, LeaderThatGivesUp
 
 QUICK = range(50)
-BULK = range(1000, 2990)
+BULK = range(1000, 1000 + rounds(400, in_soak=1990))
 
 
 def _hold(seeds: Iterable[int]) -> list[Outcome]:
@@ -65,6 +66,7 @@ def test_an_epoch_that_is_asked_for_late_is_not_given_again() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.repeated
 @pytest.mark.timeout(2000)
 def test_many_seeds_hold() -> None:
     _hold(BULK)

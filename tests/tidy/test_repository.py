@@ -36,3 +36,10 @@ def test_no_tracked_file_is_large() -> None:
         if path.stat().st_size > LARGEST_BYTES and str(path.relative_to(CHECKOUT)) not in LARGER
     ]
     assert found == []
+
+
+def test_long_files_are_there() -> None:
+    """The runner takes them first; docs/running-the-tests.md says how to find them."""
+    names = (CHECKOUT / "tests" / "long_files.txt").read_text().split()
+    assert [name for name in names if not (CHECKOUT / name).is_file()] == []
+    assert len(set(names)) == len(names)

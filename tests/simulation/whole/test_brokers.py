@@ -323,7 +323,12 @@ def test_a_run_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [10, *(pytest.param(first, marks=pytest.mark.slow) for first in range(15, 55, 5))]
+    "first",
+    [
+        10,
+        pytest.param(15, marks=pytest.mark.slow),
+        *(pytest.param(first, marks=pytest.mark.soak) for first in range(20, 55, 5)),
+    ],
 )
 def test_what_was_acknowledged_is_there_whatever_happened(first: int) -> None:
     """RE-1, RE-4, FA-1: crashes, power cuts of one machine, pauses, cuts, lost sessions."""

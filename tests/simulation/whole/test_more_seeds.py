@@ -1,4 +1,4 @@
-"""More seeds of whole brokers: a file of its own, so that two cores share them."""
+"""More seeds of whole brokers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ _FIRST_FRESH = 1_000_000
 _FRESH = 3
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1500)
 def test_more_seeds_hold_and_prove_something() -> None:
     check_worth(hold(HELD[len(HELD) // 2 :]))
 
 
-@pytest.mark.slow
 def test_fresh_seeds_hold() -> None:
     """Drawn each time: a failing one prints its number, and is the same again from it."""
     first = _FIRST_FRESH + fresh_seed()

@@ -176,7 +176,9 @@ class PartitionParts:
             self.unplaced,
             seams.keep_objects,
         )
-        self.housekeeping = Housekeeping(config, clock, logs, self.replicas, self.removal)
+        self.housekeeping = Housekeeping(
+            config, clock, logs, self.replicas, self.removal, seams.files
+        )
         self.cleaner = CleanerSchedule(
             CleanerParts(
                 config, clock, self.replicas, self.removal, seams.files, seams.cleans_inline

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.storage.loading import Loading
+from barnabas.storage.seen_time import read_seen_ms, write_seen_ms
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
@@ -121,10 +123,11 @@ class Server:
         try:
             self._bind()
             await self._bind_metrics()
+            self.clock.begin(read_seen_ms(self._seams.files, self.log_dirs))
             # With the broker's own settings, until LeaderAndIsr brings those of topics.
-            self._logs.begin(
-                self.log_dirs, self.config.log_config(), self.clock.wall_ms(), self._loading
-            )
+            now_ms = self.clock.earliest_wall_ms()
+            self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
+            self._note_time()
             self._store = self._store or await self._open_store()
             if self._first_users:
                 await self._ensure_users(self._store, self._first_users)
@@ -420,7 +423,16 @@ class Server:
                 self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())
             except OSError as error:
                 _log.error("the high watermarks are kept as they were: %s", error)
+            self._note_time()
         self._logs.close()
+
+    def _note_time(self) -> None:
+        """For the next start."""
+        wall_ms = self.clock.trusted_wall_ms()
+        if wall_ms is not None:
+            # A disk that fails shows that elsewhere.
+            with suppress(OSError):
+                write_seen_ms(self._seams.files, self._logs.online_directories, wall_ms)
 
 
 def _has_broker(broker_id: int, image: ClusterImage) -> bool:

@@ -4,6 +4,7 @@
     meta.properties                     version=0, broker.id, cluster.id
     .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}; only after a clean stop
     .barnabas_boot                      the machine's boot that wrote here last; in a cluster only
+    .barnabas_clock                     the newest wall time that could be trusted (`seen_time`)
     recovery-point-offset-checkpoint    up to where each partition is on disk for sure
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where each partition begins, if not with its first segment

@@ -74,13 +74,14 @@ class Hosted:
         config = BrokerConfig(properties)
         clock = WatchedClock(SystemClock())
         directories = [directory] if isinstance(directory, Path) else directory
+        disk = files or QuickFiles()
         self.store = LogStore.open(
-            files or QuickFiles(), directories, config=config.log_config(), broker_id=0, now_ms=0
+            disk, directories, config=config.log_config(), broker_id=0, now_ms=0
         )
         self.parts = HostedParts(self.store, config, clock)
         self.replicas, self.role_changes = self.parts.replicas, self.parts.role_changes
         self.housekeeping = Housekeeping(
-            self.parts.config, clock, self.store, self.replicas, self.parts.removal
+            self.parts.config, clock, self.store, self.replicas, self.parts.removal, disk
         )
         self._epochs = 0
 

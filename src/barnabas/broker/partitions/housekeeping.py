@@ -31,6 +31,8 @@ from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.config.topic_keys import LONG_MAX
 from barnabas.errors import CorruptData
 from barnabas.storage.directory import DirectoryError
+from barnabas.storage.files import Files
+from barnabas.storage.seen_time import write_seen_ms
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
@@ -77,9 +79,11 @@ class Housekeeping:
         logs: LogStore,
         replicas: Replicas,
         removal: ReplicaRemoval,
+        files: Files,
     ) -> None:
         self._config = config
         self._clock = clock
+        self._files = files
         self._logs = logs
         self._replicas = replicas
         self._removal = removal
@@ -165,6 +169,11 @@ class Housekeeping:
 
     async def _checkpoint_recovery_points(self) -> None:
         await self._in_lane(self._logs.checkpoint_recovery_points)
+        wall_ms = self._clock.trusted_wall_ms()
+        if wall_ms is not None:
+            # Also if nothing else is written: the next start compares the clock with it.
+            directories = self._logs.online_directories
+            await self._in_lane(partial(write_seen_ms, self._files, directories, wall_ms))
 
     async def _flush_by_age(self) -> None:
         """`flush.ms` (ST-10); what a count asks for is flushed where it is appended."""

@@ -6,7 +6,9 @@ further by more than a minute between two looks, it has jumped: from then on not
 age, until the wall clock has run on from there for as long as the new time has to last. A jump back
 before that makes it as if nothing had happened. Clocks that drift apart slowly never jump.
 
-The first look has nothing to be compared with: a clock that is wrong at the start is believed.
+The first look is compared with the newest wall time that an earlier life of the broker trusted. It
+may have been stopped for long, so a clock that is ahead of that may well be right; but nobody knows,
+and to wait costs nothing. Without such a time a clock that is wrong at the start is believed.
 """
 
 from __future__ import annotations
@@ -21,8 +23,15 @@ LASTING_MS = 300_000
 check, so that NTP has the time to mend what a machine believes when it wakes up."""
 
 
+START_LEAP_MS = LASTING_MS
+"""How far from the newest time seen the wall clock may be at a start: that time is written now and
+then only, and a broker may be restarted at leisure."""
+
+
 class Turn(Enum):
     """What happened to the wall clock."""
+
+    STARTED = "started"
 
     JUMPED = "jumped"
     CORRECTED = "corrected"
@@ -34,8 +43,8 @@ class Finding(NamedTuple):
 
     turn: Turn
     by_ms: int
-    """How far the wall clock moved against the monotonic one since the last look; negative:
-    backwards."""
+    """How far the wall clock moved against the monotonic one since the last look, or at a start
+    since the newest time seen; negative: backwards."""
 
 
 class ClockJumps:
@@ -57,6 +66,21 @@ class ClockJumps:
         """Wall time at a look; while it cannot be trusted, what it would be without the jump if
         that is later. An age that is counted from here is never too great, whichever is right."""
         return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
+
+    def earliest_ms(self, now_ms: int, wall_ms: int) -> int:
+        """As `latest_ms`, the earlier one: what is removed because it is older than this allows is
+        too old, whichever is right."""
+        return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
+
+    def begin(self, now_ms: int, wall_ms: int, seen_ms: int) -> Finding | None:
+        """The first look of all; `seen_ms`: the newest wall time that was trusted before."""
+        self._ahead_ms = wall_ms - now_ms
+        by_ms = wall_ms - seen_ms
+        if abs(by_ms) <= START_LEAP_MS:
+            return None
+        self._trusted_ahead_ms = seen_ms - now_ms
+        self._jumped_at_ms = now_ms
+        return Finding(Turn.STARTED, by_ms)
 
     def look(self, now_ms: int, wall_ms: int) -> Finding | None:
         """Compare the two clocks, read at once. Returns what is to be logged, if anything."""

@@ -30,6 +30,17 @@ class WatchedClock:
         self._jumps = ClockJumps()
         self._timer: asyncio.TimerHandle | None = None
 
+    def begin(self, seen_ms: int | None) -> None:
+        """Look for the first time; `seen_ms`: the newest wall time that was trusted before."""
+        if seen_ms is not None:
+            finding = self._jumps.begin(self.monotonic_ms(), self.wall_ms(), seen_ms)
+            if finding is not None:
+                _report(finding)
+
+    def earliest_wall_ms(self) -> int:
+        """Wall time for removal by age where that cannot be put off: see `ClockJumps`."""
+        return self._jumps.earliest_ms(*self._look())
+
     def trusted_wall_ms(self) -> int | None:
         """Wall time for removal by age; None while the clock has jumped: nothing is removed."""
         _, wall_ms = self._look()
@@ -59,7 +70,19 @@ class WatchedClock:
 
 
 def _report(finding: Finding) -> None:
-    if finding.turn is Turn.JUMPED:
+    if finding.turn is Turn.STARTED:
+        is_late = finding.by_ms > 0
+        _log.log(
+            # A broker that was stopped for long finds the same: no reason to worry.
+            logging.INFO if is_late else logging.WARNING,
+            "the wall clock is %s %s the newest time that was seen here%s: nothing is removed by "
+            "its age until this time has lasted for %d minutes",
+            _span(abs(finding.by_ms)),
+            "after" if is_late else "before",
+            ", which is right if the broker was stopped for so long" if is_late else "; set it",
+            LASTING_MS // 60_000,
+        )
+    elif finding.turn is Turn.JUMPED:
         _log.warning(
             "the wall clock has jumped %s by %s: nothing is removed by its age (retention by time, "
             "compaction, committed offsets, producer ids, transactional ids) until the new time "

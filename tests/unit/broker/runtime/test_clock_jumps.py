@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.runtime.clock_jumps import JUMP_MS, LASTING_MS, ClockJumps, Finding, Turn
+from barnabas.broker.runtime.clock_jumps import (
+    JUMP_MS,
+    LASTING_MS,
+    START_LEAP_MS,
+    ClockJumps,
+    Finding,
+    Turn,
+)
 
 EPOCH_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
@@ -37,7 +44,7 @@ class Machine:
 
 
 def test_the_first_look_has_nothing_to_compare_with() -> None:
-    """A clock that is wrong at the start is believed, as every broker has to believe it."""
+    """A clock that is wrong at the start is believed, where no earlier time is known."""
     assert ClockJumps().look(0, 40 * 365 * DAY_MS) is None
     assert ClockJumps().look(10**9, 0) is None
 
@@ -165,3 +172,34 @@ def test_trusted_time_was_trusted_before_or_has_lasted(steps: list[tuple[int, in
             assert found is None and is_over == was_over
         if is_over:
             trusted_ahead_ms = machine.ahead_ms
+
+
+@pytest.mark.parametrize("by_ms", [30 * DAY_MS, -30 * DAY_MS])
+def test_a_leap_at_the_start_has_to_last_as_any_other(by_ms: int) -> None:
+    """ST-6: the machine's clock is wrong when the broker starts, or it was stopped for long."""
+    machine = Machine()
+    wall_ms = machine.now_ms + machine.ahead_ms
+    seen_ms = wall_ms - by_ms
+    assert machine.jumps.begin(machine.now_ms, wall_ms, seen_ms) == Finding(Turn.STARTED, by_ms)
+    assert not machine.jumps.are_over
+    assert machine.jumps.earliest_ms(machine.now_ms, wall_ms) == min(wall_ms, seen_ms)
+    assert machine.latest_ms() == max(wall_ms, seen_ms)
+    assert machine.lasts(LASTING_MS + 2_000) == [Finding(Turn.LASTED, 0)]
+    assert machine.jumps.are_over
+    now_ms, wall_ms = machine.now_ms, machine.now_ms + machine.ahead_ms
+    assert machine.jumps.earliest_ms(now_ms, wall_ms) == wall_ms
+
+
+def test_a_clock_that_is_set_right_after_the_start_is_trusted_at_once() -> None:
+    machine = Machine()
+    wall_ms = machine.now_ms + machine.ahead_ms
+    machine.jumps.begin(machine.now_ms, wall_ms, wall_ms - 30 * DAY_MS)
+    assert machine.look(by_ms=-30 * DAY_MS) == Finding(Turn.CORRECTED, -30 * DAY_MS)
+    assert machine.jumps.are_over
+
+
+def test_a_restart_at_leisure_is_no_leap() -> None:
+    machine = Machine()
+    wall_ms = machine.now_ms + machine.ahead_ms
+    assert machine.jumps.begin(machine.now_ms, wall_ms, wall_ms - START_LEAP_MS) is None
+    assert machine.jumps.are_over

@@ -26,7 +26,7 @@ from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
 from simulation.whole.loop import VirtualLoop
 from simulation.whole.seams import VirtualClock
-from tests.kit.broker.produces import fill
+from tests.kit.broker.produces import fill, produce
 from tests.kit.clocks import SteppedClock
 from tests.kit.raw_client import RawClient
 from tests.kit.set_clock import SetClock
@@ -150,3 +150,51 @@ def _write(port: int, at_ms: int, topic: str, configs: Mapping[str, str] | None 
             batch = BatchBuilder()
             batch.append(at_ms, None, bytes(600))
             fill(client, topic, batch.build())
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_clock_that_is_wrong_at_the_start_removes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_clean: bool
+) -> None:
+    """ST-6, TX-1: a retry is recognised, and old records stay, until the new time has lasted."""
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": str(tmp_path),
+        "log.retention.check.interval.ms": "100",
+        "producer.id.expiration.check.interval.ms": "100",
+        "log.segment.bytes": "1000",
+    }
+    caplog.set_level(logging.INFO)
+    at_ms = SystemClock().wall_ms()
+    sent = BatchBuilder(producer_id=7, producer_epoch=0, base_sequence=0)
+    sent.append(at_ms, None, b"once")
+    retried = sent.build()
+
+    def offset(port: int) -> int:
+        with RawClient(f"127.0.0.1:{port}") as client:
+            answer = produce(client, "young", bytes(retried))
+            assert answer.error_code == 0
+            return answer.base_offset
+
+    async def life(by_ms: int) -> int:
+        inner = SteppedClock()
+        inner.step(by_ms)
+        server = Server(BrokerConfig(settings), system_seams()._replace(clock=inner))
+        await server.start()
+        try:
+            if not by_ms:
+                await asyncio.to_thread(_write, server.port, at_ms, "young")
+                return await asyncio.to_thread(offset, server.port)
+            log = server.node.replicas.leader_of(TopicPartition("young", 0)).log
+            configs = {"retention.bytes": "0"}
+            await asyncio.to_thread(_write, server.port, at_ms, "large", configs)
+            large = server.node.replicas.leader_of(TopicPartition("large", 0)).log
+            await until(lambda: large.log_start_offset == 4)  # the rounds go on
+            assert log.log_start_offset == 0
+            return await asyncio.to_thread(offset, server.port)
+        finally:
+            await (server.stop() if is_clean else server.abandon())
+
+    assert asyncio.run(life(0)) == 4
+    assert asyncio.run(life(30 * DAY_MS)) == 4, "it is not stored twice"
+    assert "after the newest time that was seen here" in caplog.text

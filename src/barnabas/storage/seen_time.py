@@ -1,0 +1,42 @@
+"""The newest wall time that a broker could trust, kept in each log directory.
+
+    .barnabas_clock     milliseconds since the epoch, as decimal digits
+
+A broker compares the clock with it at its start. It is replaced now and then and not synced: without
+it, or if it cannot be read, the clock is believed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.storage.checkpoint import replace_file
+from barnabas.storage.files import Files
+
+_log = logging.getLogger(__name__)
+
+FILE_NAME = ".barnabas_clock"
+_MOST_DIGITS = 15  # the year 33658
+
+
+def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
+    """The newest time in any of these directories, which may not exist; None if there is none."""
+    found = []
+    for each in directories:
+        try:
+            text = files.read(each / FILE_NAME)
+        except OSError:
+            continue  # new, or broken: its logs will show that
+        if text.isdigit() and len(text) <= _MOST_DIGITS:
+            found.append(int(text))
+        else:
+            _log.warning("%s is damaged, and ignored", each / FILE_NAME)
+    return max(found, default=None)
+
+
+def write_seen_ms(files: Files, directories: Iterable[Path], wall_ms: int) -> None:
+    """Replace the time in each directory. Raises OSError."""
+    for each in directories:
+        replace_file(files, each / FILE_NAME, b"%d" % wall_ms, sync=False)

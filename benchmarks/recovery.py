@@ -24,7 +24,11 @@ TOPIC = "recovered"
 MEGABYTE = 1e6
 NOISE_MS = 5.0  # of a start; less than that cannot be measured
 SMALL_SHARE = 8  # one-record batches are so much slower that fewer megabytes do
-CASES = (("16 KiB batches", 16 * 1024, 500.0), ("one-record batches", 0, None))
+CASES = (
+    ("16 KiB batches", 16 * 1024, b"x" * 100, 500.0),
+    ("one-record batches", 0, b"x" * 100, None),
+    ("100-byte batches", 0, b"x" * 32, 150.0),
+)
 
 
 def main() -> None:
@@ -37,9 +41,9 @@ def main() -> None:
 
 def measure(megabytes: int) -> list[Figure]:
     figures = []
-    for name, batch_bytes, goal in CASES:
+    for name, batch_bytes, value, goal in CASES:
         volume = int(megabytes * MEGABYTE) // (1 if batch_bytes else SMALL_SHARE)
-        rate, batches = recovered(batch_bytes, volume)
+        rate, batches = recovered(batch_of(batch_bytes, value)[0], volume)
         figures += [
             Figure(f"recovery, {name}", "MB/s", rate, goal, False, command=COMMAND),
             Figure(f"recovery, {name}", "batches/s", batches, command=COMMAND),
@@ -47,9 +51,8 @@ def measure(megabytes: int) -> list[Figure]:
     return figures
 
 
-def recovered(batch_bytes: int, volume: int) -> tuple[float, float]:
+def recovered(batch: bytes, volume: int) -> tuple[float, float]:
     """Megabytes and batches a second."""
-    batch, _ = batch_of(batch_bytes)
     frame, _, _ = produce_frame(TOPIC, batch)
     count = max(1, volume // len(batch))
     with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory:

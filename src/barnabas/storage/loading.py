@@ -16,8 +16,6 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 _LOG_EVERY_MS = 3_000
-LOOK_EVERY_BYTES = 1 << 20
-"""Bytes read between two calls of `read`."""
 
 
 class LoadingStopped(BarnabasError):

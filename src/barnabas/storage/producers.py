@@ -31,7 +31,8 @@ from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, TRANSACTIONAL
 from barnabas.records.control_records import Marker
 from barnabas.storage.transaction_index import Ended, OpenTransactions
 
-_KEPT_BATCHES = 5
+KEPT_BATCHES = 5
+"""Of each producer; earlier ones leave no trace."""
 _EXPIRED_AT_ONCE = 2000
 _SEQUENCES = 2**31  # after 2^31-1 comes 0
 
@@ -41,7 +42,7 @@ ROW = Struct(">qhiqiqiq")
 """Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first
 offset of the transaction."""
 _BATCH = Struct(">iqiq")
-_KEPT_BYTES = ROW.size + _KEPT_BATCHES * _BATCH.size
+_KEPT_BYTES = ROW.size + KEPT_BATCHES * _BATCH.size
 _OLD_BYTES = _KEPT_BYTES - _BATCH.size
 # What one call per batch reads or writes of a state: epoch, last sequence and first
 # offset of the transaction; epoch, coordinator epoch and that offset; timestamp and that offset;

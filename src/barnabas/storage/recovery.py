@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
-from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header, verify_crc
 from barnabas.storage.durability import Durable
 from barnabas.storage.epochs import EpochEntry, LeaderEpochs
 from barnabas.storage.files import Entry, Files
@@ -33,17 +31,17 @@ from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
 from barnabas.storage.loaded_log import LoadedLog
-from barnabas.storage.loading import LOOK_EVERY_BYTES, Loading
+from barnabas.storage.loading import Loading
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import settle_topic_id
 from barnabas.storage.producers import Producers
-from barnabas.storage.replay import apply_batch, replay
+from barnabas.storage.replay import replay
+from barnabas.storage.scan import Scan
 from barnabas.storage.segment import (
     ABORTED_INDEX_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
-    Located,
     Segment,
     Sizes,
     segment_path,
@@ -106,9 +104,6 @@ class _Opening:
         self.is_clean = start.is_clean
         self.had_producers = False  # a snapshot has some, which may have expired
         self.producers: Producers | None = None  # at the log end, once they are known
-        # The file's epochs where the log decides, and up to where it was scanned.
-        self.claimed: tuple[EpochEntry, ...] = ()
-        self.scanned_to = 0
 
     def run(self) -> LoadedLog:
         entries = settle(self.files, self.directory)
@@ -208,7 +203,8 @@ class _Opening:
             "an index of %s is missing or damaged; rebuilding its indexes from the log",
             segment.path(LOG_SUFFIX),
         )
-        self._rebuild(segment, self._producers_before(i))
+        scan = self._scan((), 0)
+        scan.rebuild(segment, self._producers_before(i))
         segment.write_out()
         segment.release()
 
@@ -275,13 +271,13 @@ class _Opening:
         """Scan what may not have reached the disk; truncate the log at the first bad batch."""
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
-        if self.segments:
-            self.scanned_to = self.segments[first].base_offset
-            known = self.epochs.entries
-            self.claimed = tuple(each for each in known if each.start_offset >= self.scanned_to)
-            self.epochs.truncate_from_end(self.scanned_to)
+        if not self.segments:
+            return
+        begin_offset = self.segments[first].base_offset
+        scan = self._scan(self.epochs.entries, begin_offset)
+        self.epochs.truncate_from_end(begin_offset)
         for i, segment in enumerate(self.segments[first:], first):
-            end, end_offset = self._rebuild(segment, self.producers)
+            end, end_offset = scan.rebuild(segment, self.producers)
             if end < segment.size_bytes:
                 _log.warning(
                     "%s is corrupt from byte %d on: truncating %d bytes and %d later segments",
@@ -306,6 +302,11 @@ class _Opening:
                 segment.write_out()
                 segment.release()
 
+    def _scan(self, known: tuple[EpochEntry, ...], begin_offset: int) -> Scan:
+        claimed = tuple(each for each in known if each.start_offset >= begin_offset)
+        interval_bytes = self.config.index_interval_bytes
+        return Scan(self.epochs, claimed, begin_offset, interval_bytes, self.start.loading)
+
     def _is_hole(self, end_offset: int, i: int) -> bool:
         """Whether records were lost between this offset and the i-th segment."""
         if i == len(self.segments) or self.gaps_end == UNKNOWN:
@@ -316,54 +317,6 @@ class _Opening:
         """The first segment that reaches above the recovery point."""
         bases = [segment.base_offset for segment in self.segments]
         return max(0, bisect_right(bases, self.start.recovery_point) - 1)
-
-    def _rebuild(self, segment: Segment, producers: Producers) -> tuple[int, int]:
-        """Rebuild the segment's indexes; returns the position and the offset at which its last
-        valid batch ends.
-
-        `producers`: those at its beginning, and afterwards those at its end. The distance of the
-        entries is Kafka's for this case, unlike that of appends.
-        """
-        segment.forget_indexes()
-        interval_bytes = self.config.index_interval_bytes
-        next_offset = segment.base_offset
-        end = last_indexed = looked_at = 0
-        for batch in _whole_batches(segment):
-            position, header = batch
-            if position - looked_at > LOOK_EVERY_BYTES and self.start.loading is not None:
-                self.start.loading.read(position - looked_at)
-                looked_at = position
-            last_offset = header.base_offset + header.last_offset_delta
-            if header.base_offset < next_offset or not segment.fits(last_offset):
-                break
-            if header.max_timestamp > segment.max_timestamp:
-                segment.learn_max_timestamp(header.max_timestamp, last_offset)
-            if position - last_indexed > interval_bytes:
-                segment.offset_index.append(last_offset - segment.base_offset, position)
-                segment.index_time()
-                last_indexed = position
-            if header.partition_leader_epoch > self.epochs.latest:
-                self._learn_epoch(header.partition_leader_epoch, header.base_offset)
-            if header.producer_id >= 0:
-                aborted = apply_batch(producers, segment, batch)
-                if aborted is not None:
-                    segment.index_aborted(aborted)
-            next_offset = self.scanned_to = last_offset + 1
-            end = position + header.batch_length + LOG_OVERHEAD_BYTES
-        segment.index_time()
-        return end, next_offset
-
-    def _learn_epoch(self, epoch: int, base_offset: int) -> None:
-        """Note the first remaining batch of an epoch. If compaction removed earlier ones, only the
-        file has the epoch's start; elsewhere it may describe what was truncated since."""
-        for claimed in self.claimed:
-            if (
-                self.epochs.latest < claimed.epoch <= epoch
-                and self.scanned_to <= claimed.start_offset <= base_offset
-            ):
-                self.epochs.assign(*claimed)
-        if epoch > self.epochs.latest:
-            self.epochs.assign(epoch, base_offset)
 
     def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
         """Keep the last record's epoch in a log that is empty because its records were deleted.
@@ -420,28 +373,3 @@ class _Opening:
             if offset > end_offset or offset not in wanted:
                 self.files.remove(snapshot_path(self.directory, offset))
         self.snapshots = [offset for offset in possible if offset in wanted]
-
-
-def _whole_batches(segment: Segment) -> Iterator[Located]:
-    """The batches of a segment up to the first that is cut or fails its checksum."""
-    file = segment.open_file()
-    size = segment.size_bytes
-    window = b""
-    begin = position = 0  # the window's place in the file, and the next batch's
-    while position < size:
-        at = position - begin
-        if len(window) - at < HEADER_BYTES:
-            window, begin, at = file.pread(_SCAN_BYTES, position), position, 0
-        try:
-            header = read_header(window, at)
-        except CorruptData:
-            return
-        if position + header.size_bytes > size:
-            return
-        if at + header.size_bytes > len(window):
-            window = file.pread(max(_SCAN_BYTES, header.size_bytes), position)
-            begin, at = position, 0
-        if not verify_crc(window, at, header):
-            return
-        yield Located(position, header)
-        position += header.size_bytes

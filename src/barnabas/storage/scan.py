@@ -1,0 +1,297 @@
+"""The scan of segments after a crash: how far they are whole, and what their files are to say.
+
+Every batch is read, and its checksum verified; the first that is damaged, or does not continue the
+log, is where the segment ends. Indexes, epochs, producers and aborted transactions are found on the
+way, as far as a header shows them: records are not looked at, except for those of markers.
+
+A log of small batches is bound by the work per batch: a header is unpacked once, by one call, and
+nothing else is made of it unless something is due (an index entry, a new epoch, a marker). Of a
+producer's data only its last batches count, so only these are applied.
+
+    window   a block of the file, in which whole batches of the present format are taken one by one
+    slowly   what is none of these: larger than a window, of an old format, or damaged
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from struct import Struct
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import (
+    CHECKED_FROM,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    TRANSACTIONAL,
+    read_header,
+    verify_crc,
+)
+from barnabas.records.crc32c import crc32c
+from barnabas.storage.epochs import EpochEntry, LeaderEpochs
+from barnabas.storage.index import MAX_RELATIVE_OFFSET
+from barnabas.storage.loading import Loading
+from barnabas.storage.producers import KEPT_BATCHES, Producers
+from barnabas.storage.replay import apply_batch
+from barnabas.storage.segment import Located, Segment
+
+_LOOK = Struct(">qiibIhi8xqq").unpack_from
+"""Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, max timestamp
+and producer id."""
+_MAGIC = 2
+_MIN_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
+_WINDOW_BYTES = 256 * 1024
+_MARKED = TRANSACTIONAL | CONTROL
+_MOST_RECENT = 10_000
+
+
+class Scan:
+    """The segments of one log, scanned one after the other."""
+
+    __slots__ = (
+        "_claimed",
+        "_epochs",
+        "_interval_bytes",
+        "_loading",
+        "_scanned_to",
+        "_window_bytes",
+    )
+
+    def __init__(
+        self,
+        epochs: LeaderEpochs,
+        claimed: tuple[EpochEntry, ...],
+        begin_offset: int,
+        interval_bytes: int,
+        loading: Loading | None,
+        window_bytes: int = _WINDOW_BYTES,
+    ) -> None:
+        """`epochs`: without those that begin in the part to be scanned, which are `claimed` by the
+        file. `interval_bytes`: between two index entries; their distance is Kafka's for this case,
+        unlike that of appends."""
+        self._epochs = epochs
+        self._claimed = claimed
+        self._scanned_to = begin_offset
+        self._interval_bytes = interval_bytes
+        self._loading = loading
+        self._window_bytes = window_bytes
+
+    def rebuild(self, segment: Segment, producers: Producers) -> tuple[int, int]:
+        """Rebuild the segment's indexes; returns the position and the offset at which its last
+        valid batch ends. `producers`: those at its beginning, and afterwards those at its end."""
+        segment.forget_indexes()
+        found = _Found(self, segment, producers)
+        file = segment.open_file()
+        while found.position < segment.size_bytes:
+            begin = found.position
+            window = file.pread(min(self._window_bytes, segment.size_bytes - begin), begin)
+            found.take(window)
+            if found.position == begin and not found.take_slowly():
+                break
+            if self._loading is not None:
+                self._loading.read(found.position - begin)
+        found.complete()
+        return found.position, found.next_offset
+
+    def learn_epoch(self, epoch: int, base_offset: int) -> int:
+        """Note the first remaining batch of an epoch; returns the latest one.
+
+        If compaction removed earlier batches, only the file has the epoch's start; elsewhere it may
+        describe what was truncated since.
+        """
+        epochs = self._epochs
+        if epoch <= epochs.latest:
+            return epochs.latest
+        for claimed in self._claimed:
+            if (
+                epochs.latest < claimed.epoch <= epoch
+                and self._scanned_to <= claimed.start_offset <= base_offset
+            ):
+                epochs.assign(*claimed)
+        if epoch > epochs.latest:
+            epochs.assign(epoch, base_offset)
+        return epochs.latest
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._epochs.latest
+
+    @property
+    def interval_bytes(self) -> int:
+        return self._interval_bytes
+
+    def reached(self, offset: int) -> None:
+        """The log was scanned up to there."""
+        self._scanned_to = offset
+
+
+class _Found:
+    """What was found in one segment up to a position."""
+
+    __slots__ = (
+        "_last_indexed",
+        "_newest",
+        "_newest_at",
+        "_producers",
+        "_recent",
+        "_scan",
+        "_segment",
+        "next_offset",
+        "position",
+    )
+
+    def __init__(self, scan: Scan, segment: Segment, producers: Producers) -> None:
+        self._scan = scan
+        self._segment = segment
+        self._producers = producers
+        self._recent: dict[int, deque[bytes]] = {}  # headers of data batches, not applied yet
+        self._last_indexed = 0
+        self._newest = segment.max_timestamp
+        self._newest_at = segment.base_offset
+        self.position = 0
+        self.next_offset = segment.base_offset
+
+    def take(self, window: bytes) -> None:
+        """Take the batches from `position` on whose bytes these are, up to the first that is not
+        whole in them, or not as it should be."""
+        # Names of this function cost less than attributes: this runs once for each batch.
+        begin, next_offset = self.position, self.next_offset
+        newest, latest = self._newest, self._scan.latest_epoch
+        highest = self._segment.base_offset + MAX_RELATIVE_OFFSET
+        index_at = self._last_indexed + self._scan.interval_bytes - begin
+        recent_of = self._recent.get
+        end, at = len(window), 0
+        last_header = end - HEADER_BYTES
+        while at <= last_header:
+            offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = _LOOK(
+                window, at
+            )
+            stop = at + LOG_OVERHEAD_BYTES + length
+            last_offset = offset + delta
+            if (
+                magic != _MAGIC
+                or stop > end
+                or length < _MIN_LENGTH
+                or offset < next_offset
+                or delta < 0
+                or last_offset > highest
+                or crc32c(window[at + CHECKED_FROM : stop]) != crc
+            ):
+                break
+            if timestamp > newest:
+                newest = self._newest = timestamp
+                self._newest_at = last_offset
+            if at > index_at:
+                self._index(last_offset, begin + at)
+                index_at = at + self._scan.interval_bytes
+            if epoch > latest:
+                self._reached(next_offset)
+                latest = self._scan.learn_epoch(epoch, offset)
+            if producer_id >= 0:
+                recent = recent_of(producer_id)
+                if recent is None or attributes & _MARKED:
+                    self._take_producers(producer_id, attributes, window, at)
+                else:
+                    recent.append(window[at : at + HEADER_BYTES])
+            next_offset = last_offset + 1
+            at = stop
+        self.position, self.next_offset = begin + at, next_offset
+
+    def take_slowly(self) -> bool:
+        """Take the batch at `position` whatever its size, and messages of old formats up to the
+        next batch; whether there was any."""
+        begin = self.position
+        for batch in _whole_batches(self._segment, begin):
+            position, header = batch
+            last_offset = header.last_offset
+            if header.base_offset < self.next_offset or last_offset < header.base_offset:
+                break
+            if not self._segment.fits(last_offset):
+                break
+            if header.max_timestamp > self._newest:
+                self._newest, self._newest_at = header.max_timestamp, last_offset
+            if position - self._last_indexed > self._scan.interval_bytes:
+                self._index(last_offset, position)
+            self._reached(self.next_offset)
+            self._scan.learn_epoch(header.partition_leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                self._apply(header.producer_id, batch)
+            self.position, self.next_offset = position + header.size_bytes, last_offset + 1
+            if header.magic == _MAGIC:
+                break  # the next one may fit into a window
+        return self.position > begin
+
+    def complete(self) -> None:
+        """The segment ends here."""
+        self._apply_recent()
+        self._segment.learn_max_timestamp(self._newest, self._newest_at)
+        self._segment.index_time()
+        self._reached(self.next_offset)
+
+    def _reached(self, next_offset: int) -> None:
+        """An epoch may begin in a gap before the segment, as long as it has shown no batch."""
+        if next_offset > self._segment.base_offset:
+            self._scan.reached(next_offset)
+
+    def _index(self, last_offset: int, position: int) -> None:
+        segment = self._segment
+        segment.learn_max_timestamp(self._newest, self._newest_at)
+        segment.offset_index.append(last_offset - segment.base_offset, position)
+        segment.index_time()
+        self._last_indexed = position
+
+    # --- producers -------------------------------------------------------------------------------
+
+    def _take_producers(self, producer_id: int, attributes: int, window: bytes, at: int) -> None:
+        """Take a producer's first batch here, or one that may begin or end a transaction."""
+        if attributes & _MARKED:
+            self._apply(producer_id, Located(self.position + at, read_header(window, at)))
+            return
+        if len(self._recent) >= _MOST_RECENT:
+            self._apply_recent()
+        self._recent[producer_id] = deque([window[at : at + HEADER_BYTES]], KEPT_BATCHES)
+
+    def _apply(self, producer_id: int, batch: Located) -> None:
+        """Apply a batch at once, behind those of its producer that wait."""
+        for raw in self._recent.pop(producer_id, ()):
+            self._apply_header(raw)
+        aborted = apply_batch(self._producers, self._segment, batch)
+        if aborted is not None:
+            self._segment.index_aborted(aborted)
+
+    def _apply_recent(self) -> None:
+        for recent in self._recent.values():
+            for raw in recent:
+                self._apply_header(raw)
+        self._recent.clear()
+
+    def _apply_header(self, raw: bytes) -> None:
+        header = read_header(raw)
+        self._producers.apply(header, header.base_offset, header.max_timestamp)
+
+
+def _whole_batches(segment: Segment, position: int) -> Iterator[Located]:
+    """The batches of a segment, from a position on, up to the first that is cut or fails its
+    checksum."""
+    file = segment.open_file()
+    size = segment.size_bytes
+    window = b""
+    begin = position  # the window's place in the file; `position`: the next batch's
+    while position < size:
+        at = position - begin
+        if len(window) - at < HEADER_BYTES:
+            window, begin, at = file.pread(_WINDOW_BYTES, position), position, 0
+        try:
+            header = read_header(window, at)
+        except CorruptData:
+            return
+        if position + header.size_bytes > size:
+            return
+        if at + header.size_bytes > len(window):
+            window = file.pread(max(_WINDOW_BYTES, header.size_bytes), position)
+            begin, at = position, 0
+        if not verify_crc(window, at, header):
+            return
+        yield Located(position, header)
+        position += header.size_bytes

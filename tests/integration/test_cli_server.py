@@ -97,7 +97,7 @@ def test_a_daemon_outlives_its_command(tmp_path: Path) -> None:
     start = ("server", "start", "-daemon", "--data-dir", str(data), "--override")
     output, _ = run(*start, f"listeners=PLAINTEXT://{address}")
     found = re.fullmatch(
-        rf"barnabas ready on {address} .*\nprocess (\d+), its log is {data}/barnabas\.out\n", output
+        rf"barnabas ready on {address} .*\nprocess (\d+), its log is {data}\.log\n", output
     )
     assert found is not None, output
     pid = int(found[1])
@@ -110,7 +110,8 @@ def test_a_daemon_outlives_its_command(tmp_path: Path) -> None:
     finally:
         if process_began_ticks(pid) is not None:
             os.kill(pid, signal.SIGKILL)
-    assert "stopped cleanly" in (data / "barnabas.out").read_text()
+    assert "stopped cleanly" in (tmp_path / "data.log").read_text()
+    assert not [path for path in data.iterdir() if path.suffix in (".log", ".out")]
 
 
 def test_a_daemon_whose_directory_cannot_be_made(tmp_path: Path) -> None:

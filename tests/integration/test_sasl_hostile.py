@@ -197,5 +197,5 @@ def test_se_3_hostile_frames_get_nobody_in_and_stall_nobody(
     assert served > 10
     failures = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert [each.getMessage() for each in failures] == []
-    assert "failed log-in" in caplog.text
+    assert "failed authentication" in caplog.text
     assert SECRET not in caplog.text

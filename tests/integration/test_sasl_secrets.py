@@ -72,7 +72,7 @@ def test_se_3_no_secret_is_in_anything_that_is_said(
         said.append(repr(secured.broker))
     output, errors = capfd.readouterr()
     everything = "\n".join([*said, caplog.text, output, errors])
-    assert "failed log-in" in everything
+    assert "failed authentication" in everything
     # A name that is refused may be shown: it is the user's, and tells whom to look for.
     everything = everything.replace(f"sasl.mechanism: {WRONG!r}", "")
     assert [secret for secret in secrets if secret in everything] == []

@@ -12,7 +12,7 @@ import logging
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.network.listeners import exposures
 from barnabas.broker.runtime.descriptors import allow_many
@@ -21,6 +21,7 @@ from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
 from barnabas.net.loop import new_event_loop
+from barnabas.printable import printable
 from barnabas.storage.loading import LoadingStopped
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("barnabas.broker")
 
 _YOUNG_OBJECTS = 5_000
+LOG_FILE_BYTES = 10 * 1024 * 1024
+_OLD_LOG_FILES = 9
 
 
 class Companion(Protocol):
@@ -43,8 +46,12 @@ class Companion(Protocol):
         ...
 
 
-class _LineFormatter(logging.Formatter):
-    """`time level logger message`, the time in UTC with milliseconds; one record, one line."""
+class LineFormatter(logging.Formatter):
+    """`time level logger message`, the time in UTC with milliseconds; one record, one line.
+
+    What comes from outside stays within it: a name with a line end in it would forge a line, and
+    one with an escape would command the terminal that shows the log.
+    """
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
@@ -53,21 +60,45 @@ class _LineFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join(map(printable, super().formatException(ei).split("\n")))
+
+
+def log_handler(log_file: str | None) -> logging.Handler:
+    """Standard error, or files that are replaced before they are large. Raises OSError."""
+    if log_file is None:
+        return logging.StreamHandler(sys.stderr)
+    from logging.handlers import RotatingFileHandler  # few brokers need it
+
+    return RotatingFileHandler(
+        log_file, maxBytes=LOG_FILE_BYTES, backupCount=_OLD_LOG_FILES, encoding="utf-8"
+    )
+
 
 def run(
     config: BrokerConfig,
     started_at_s: float | None = None,
     companion: Companion | None = None,
     setup: SecureSetup | None = None,
+    *,
+    log_file: str | None = None,
 ) -> int:
     """Serve until a signal comes. Returns the exit code.
 
     `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
-    `setup`: what `config` was secured with; its users get their credentials.
+    `setup`: what `config` was secured with; its users get their credentials. `log_file`: for the
+    log, instead of standard error.
     """
     allow_many()
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LineFormatter())
+    try:
+        handler = log_handler(log_file)
+    except OSError as error:
+        sys.stderr.write(f"barnabas: the log cannot be written: {error}\n")
+        return 1
+    handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     began_at_s = time.monotonic() if started_at_s is None else started_at_s
     try:

@@ -105,7 +105,9 @@ class Acceptor:
         host = address[0]
         refusal = self._connections.refusal(host)
         if refusal is not None:
-            _log.info("connection refused: %s", refusal)
+            self._connections.complaints.about(
+                address, "connection refused", refusal, level=logging.INFO
+            )
             accepted.close()
             return
         throttle_ms = self._connections.throttle_ms(host)
@@ -144,7 +146,9 @@ class Acceptor:
                 await self._tls.accept(accepted, connection)
         except OSError as error:
             if self._tls is None:
-                _log.info("connection from %s:%d lost before its first byte: %s", *address, error)
+                self._connections.complaints.about(
+                    address, "connection lost before its first byte", error, level=logging.INFO
+                )
             else:
                 self._connections.complaints.about(address, "no TLS connection", error)
         finally:

@@ -1,39 +1,75 @@
-"""Log lines about what peers do wrong: each once per address and minute, however often it happens.
+"""Log lines about what peers do, of which strangers could cause any number.
 
-A client that is set up wrong connects again and again, a few times in a second.
+A client that is set up wrong connects again and again, a few times in a second, and one that is
+hostile as fast as it can, each time with another fault. So each reason is logged once per address
+and minute, a few reasons of one address, and some hundred lines of all; the rest are counted.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from barnabas.printable import printable
 
 if TYPE_CHECKING:
     from barnabas.clock import Clock
 
-_AGAIN_AFTER_MS = 60_000
-_REMEMBERED = 1000  # addresses and reasons; beyond them the oldest are forgotten
+LINES_PER_ADDRESS: Final = 10
+LINES: Final = 300
+"""In a minute, of all addresses together."""
+
+_MINUTE_MS = 60_000
 
 
 class Complaints:
     """Of one broker."""
 
-    __slots__ = ("_clock", "_log", "_said_at_ms")
+    __slots__ = ("_began_at_ms", "_clock", "_count", "_left_out", "_log", "_said")
 
     def __init__(self, log: logging.Logger, clock: Clock) -> None:
         self._log = log
         self._clock = clock
-        self._said_at_ms: dict[tuple[str, str], int] = {}
+        self._began_at_ms = 0
+        self._count = 0  # of the lines since then
+        self._left_out = 0  # beyond them
+        self._said: dict[str, set[str]] = {}  # by address; at most LINES of them
 
-    def about(self, address: tuple[str, int], what: str, reason: object) -> None:
-        """Warn of a connection from `address` and the reason why it ended."""
-        now_ms = self._clock.monotonic_ms()
-        key = (address[0], f"{what}{reason}")
-        said_at_ms = self._said_at_ms.pop(key, None)
-        if said_at_ms is not None and now_ms - said_at_ms < _AGAIN_AFTER_MS:
-            self._said_at_ms[key] = said_at_ms
+    def about(
+        self,
+        address: tuple[str, int],
+        what: str,
+        reason: object,
+        *,
+        level: int = logging.WARNING,
+        bug: Exception | None = None,
+    ) -> None:
+        """Log something about a connection from `address`, and the reason. `bug`: an error of our
+        own, whose traceback is logged with it."""
+        if not self._log.isEnabledFor(level):
             return
-        self._said_at_ms[key] = now_ms
-        if len(self._said_at_ms) > _REMEMBERED:
-            del self._said_at_ms[next(iter(self._said_at_ms))]
-        self._log.warning("%s from %s:%d: %s", what, *address, reason)
+        text = printable(str(reason))
+        if self._is_wanted(address[0], f"{what}{text}"):
+            self._log.log(level, "%s from %s:%d: %s", what, *address, text, exc_info=bug)
+
+    def _is_wanted(self, host: str, line: str) -> bool:
+        now_ms = self._clock.monotonic_ms()
+        if not self._said or now_ms - self._began_at_ms >= _MINUTE_MS:
+            self._begin(now_ms)
+        said = self._said.get(host)
+        if said is not None and line in said:
+            return False  # the same again, which the line stands for
+        if self._count >= LINES or (said is not None and len(said) >= LINES_PER_ADDRESS):
+            self._left_out += 1
+            return False
+        self._count += 1
+        self._said.setdefault(host, set()).add(line)
+        return True
+
+    def _begin(self, now_ms: int) -> None:
+        """A minute begins."""
+        left_out, self._left_out = self._left_out, 0
+        self._began_at_ms, self._count = now_ms, 0
+        self._said.clear()
+        if left_out:
+            self._log.warning("%d more lines about connections were left out", left_out)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
+from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.network.request_faults import ConnectionCut
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import (
@@ -36,8 +37,6 @@ from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import encode_response
 from barnabas.shielded import shielded
 from barnabas.types import FileSlice, Part
-
-_log = logging.getLogger(__name__)
 
 _MAX_UNANSWERED = 64  # requests of a connection, before it is read no further
 _MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received
@@ -101,6 +100,7 @@ class ResponseQueue:
 
     __slots__ = (
         "_client",
+        "_complaints",
         "_connection",
         "_context",
         "_has_handed_back",
@@ -113,8 +113,15 @@ class ResponseQueue:
         "run",
     )
 
-    def __init__(self, connection: Connection, node: Node, client: ClientConnection) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        node: Node,
+        client: ClientConnection,
+        complaints: Complaints,
+    ) -> None:
         self._connection = connection
+        self._complaints = complaints
         self._node = node
         self._client = client
         self._context: Context | None = None  # of the last request
@@ -320,19 +327,14 @@ class ResponseQueue:
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
         """Close the connection: a request failed, and without its answer no later one may leave."""
-        host, port = self._connection.peer_address
+        address, what = self._connection.peer_address, f"{slot.api.name} failed"
         if isinstance(error, BarnabasError):
-            _log.log(
-                logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING,
-                "connection from %s:%d closed: %s failed: %s",
-                host,
-                port,
-                slot.api.name,
-                error,
-            )
+            level = logging.INFO if isinstance(error, ConnectionCut) else logging.WARNING
+            reason = f"{what}: {error}"
+            self._complaints.about(address, "connection closed", reason, level=level)
             self._connection.close()
         else:
-            _log.error("%s from %s:%d failed", slot.api.name, host, port, exc_info=error)
+            self._complaints.about(address, what, error, level=logging.ERROR, bug=error)
             self._connection.abort()
 
     def _send_ready(self) -> None:

@@ -149,7 +149,9 @@ class Router:
                 or connection.unsent_bytes
                 or connection.has_ended
             ):
-                _log.info("connection from %s:%d closed: idle", *connection.peer_address)
+                self._connections.complaints.about(
+                    connection.peer_address, "connection closed", "idle", level=logging.INFO
+                )
                 connection.abort()
 
     # --- callbacks of a connection (net.connection.Reader) ---------------------------------------
@@ -181,12 +183,13 @@ class Router:
             _log.info("connection from %s:%d closed: %s", *connection.peer_address, cut)
             connection.close()
         except BarnabasError as error:
-            host, port = connection.peer_address
-            _log.warning("connection from %s:%d closed: %s", host, port, error)
+            self._connections.complaints.about(connection.peer_address, "connection closed", error)
             connection.close()
-        except Exception:
+        except Exception as error:
             # A bug of ours: it costs one connection, and the log has its traceback.
-            _log.exception("request from %s:%d failed", *connection.peer_address)
+            self._connections.complaints.about(
+                connection.peer_address, "request failed", error, level=logging.ERROR, bug=error
+            )
             connection.abort()
 
     def wake_ended(self, connection: Connection) -> None:
@@ -204,11 +207,13 @@ class Router:
         name = connection.peer_name
         principal = Principal("User", name) if name else ANONYMOUS
         client = ClientConnection(self._listener.name, principal, host, local_host)
-        queue = ResponseQueue(connection, self._node, client)
+        queue = ResponseQueue(connection, self._node, client, self._connections.complaints)
         if self._sasl is not None:
             from barnabas.broker.network.sasl_gate import GateSettings, SaslGate
 
-            settings = GateSettings(self._sasl.failure_delay_ms, self._max_frame_bytes)
+            settings = GateSettings(
+                self._sasl.failure_delay_ms, self._max_frame_bytes, self._connections.complaints
+            )
             self._gates[queue] = SaslGate(self._sasl.session(), connection, client, queue, settings)
         return queue
 
@@ -264,12 +269,27 @@ class Router:
                 try:
                     request, _ = route.decode(body)
                 except TooManyEntries as error:
-                    outcome = _too_many(context, error)
+                    outcome = self._too_many(context, error)
                 else:
                     outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome, size)
         if counted is not None:
             counted.end()
+
+    def _too_many(self, context: Context, error: TooManyEntries) -> Message:
+        """The answer to a request with too many entries. Raises the error if none can say it."""
+        reason = TooManyEntries(f"{error}; send several requests")
+        response, version = context.api.response, context.version
+        fields = {made.name for made in response.fields if version in made.versions}
+        if "error_code" not in fields:
+            raise reason
+        address = context.client.address, 0
+        self._connections.complaints.about(address, f"{context.api.name} refused", reason)
+        answer: Any = response()
+        answer.error_code = InvalidRequest.code
+        if "error_message" in fields:
+            answer.error_message = str(reason)
+        return cast(Message, answer)
 
     def _counted(
         self, queue: ResponseQueue, context: Context, size_bytes: int
@@ -307,7 +327,7 @@ class Router:
             try:
                 request, _ = await loop.run_in_executor(None, route.decode, body)
             except TooManyEntries as error:
-                return _too_many(context, error)
+                return self._too_many(context, error)
             if counted is None:
                 outcome = self._begin_under_faults(route, context, request)
             else:
@@ -349,18 +369,3 @@ class Router:
         route = Route(api, decode, handler)
         self._routes[api.key, version] = route
         return route
-
-
-def _too_many(context: Context, error: TooManyEntries) -> Message:
-    """The answer to a request with too many entries. Raises the error where none can say it."""
-    reason = TooManyEntries(f"{error}; send several requests")
-    response, version = context.api.response, context.version
-    fields = {made.name for made in response.fields if version in made.versions}
-    if "error_code" not in fields:
-        raise reason
-    _log.warning("%s of %s refused: %s", context.api.name, context.client.address, reason)
-    answer: Any = response()
-    answer.error_code = InvalidRequest.code
-    if "error_message" in fields:
-        answer.error_message = str(reason)
-    return cast(Message, answer)

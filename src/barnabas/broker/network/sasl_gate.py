@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.network.client_connection import ClientConnection
+    from barnabas.broker.network.complaints import Complaints
     from barnabas.net.connection import Connection
-
-_log = logging.getLogger(__name__)
 
 _LENGTH: Final = struct.Struct(">i")
 _KEY: Final = struct.Struct(">h")
@@ -46,6 +45,7 @@ class GateSettings(NamedTuple):
     failure_delay_ms: int
     max_frame_bytes: int
     """Of a client that has logged in."""
+    complaints: Complaints
 
 
 class SaslGate:
@@ -126,8 +126,10 @@ class SaslGate:
         if not reply.refusal:
             self._enter()
             return Encoded(encode(reply))
-        host, port = self._connection.peer_address
-        _log.info("failed log-in from %s:%d: %s", host, port, reply.refusal)
+        address = self._connection.peer_address
+        self._settings.complaints.about(
+            address, "failed authentication", reply.refusal, level=logging.INFO
+        )
         await asyncio.sleep(self._settings.failure_delay_ms / 1000)
         return Encoded(encode(reply), is_last=True)
 

@@ -178,6 +178,9 @@ class SaslSession:
 
     def _complete(self, identity: Identity) -> int:
         """Open the session; returns how long it lasts, 0 for ever."""
+        if not identity.principal.name.isprintable():
+            # It would forge lines of the log, and of what tools show.
+            raise SaslAuthenticationFailed("the name of the user has control characters in it")
         before = self.identity
         if before is not None and before.principal != identity.principal:
             raise SaslAuthenticationFailed(

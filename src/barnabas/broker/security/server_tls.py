@@ -222,7 +222,10 @@ class ServerTls:
         if certificate is None or state.context.verify_mode is ssl.CERT_NONE:
             return
         try:
-            connection.peer_name = state.names.name_of(subject_of(certificate))
+            name = state.names.name_of(subject_of(certificate))
+            if not name.isprintable():
+                raise ValueError("the name in its certificate has control characters in it")
+            connection.peer_name = name
         except (NoRuleMatches, ValueError) as error:
             raise TlsFailure(str(error)) from None
 

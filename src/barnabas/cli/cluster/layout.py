@@ -2,7 +2,8 @@
 
     cluster.json      the ports, the same after a restart, and the configs of the last start
     zookeeper/        the tree of the cluster's metadata
-    broker-1/ ...     each broker's log directory, with its output, `barnabas.out`
+    broker-1/ ...     each broker's log directory
+    broker-1.log ...  what each process says, in files that are replaced before they are large
     secure/           certificates and passwords, with --secure
 
 Every process has a `barnabas.pid` in its directory, the command that started the cluster in the

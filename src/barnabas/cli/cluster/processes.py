@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from barnabas.cli.cluster import zookeeper as zookeeper
 from barnabas.cli.cluster.layout import CannotRun, Plan
-from barnabas.cli.server.daemon import OUTPUT_NAME
+from barnabas.cli.server.daemon import LOG_FILE, log_file_of
 from barnabas.cli.server.pid_file import (
     FILE_NAME,
     UNKNOWN_START,
@@ -65,6 +65,7 @@ def launch_broker(plan: Plan, broker_id: int) -> Started:
         words += ["--secure-dir", str(plan.secure_directory)]
     for key, value in plan.configs(broker_id).items():
         words += ["--override", f"{key}={value}"]
+    words += [LOG_FILE, str(log_file_of(directory))]
     return _launch(f"broker {broker_id}", words, directory)
 
 
@@ -99,7 +100,7 @@ def stop_process(name: str, directory: Path) -> bool:
         if not _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S):
             sys.stderr.write(
                 f"barnabas cluster: {name} did not stop within {STOP_TIMEOUT_S:.0f} s and is "
-                f"killed; see {directory / OUTPUT_NAME}\n"
+                f"killed; see {log_file_of(directory)}\n"
             )
             os.kill(recorded.pid, signal.SIGKILL)
             _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
@@ -128,7 +129,7 @@ def last_output(started: Started) -> str:
 
 def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
     directory.mkdir(parents=True, exist_ok=True)
-    output = directory / OUTPUT_NAME
+    output = log_file_of(directory)
     with output.open("ab") as file:
         began_at = file.tell()
         process = subprocess.Popen(

@@ -28,6 +28,7 @@ from barnabas.cli.groups.text import (
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
+from barnabas.cli.terminal import for_terminal, printable_lines
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupListing
 from barnabas.errors import KafkaError
@@ -93,7 +94,8 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
         click.echo(json.dumps(list_values(found), indent=2))
     else:
         with_type, with_state = group_type is not None, state is not None
-        click.echo(list_text(found, with_type=with_type, with_state=with_state), nl=False)
+        text = list_text(found, with_type=with_type, with_state=with_state)
+        click.echo(for_terminal(text), nl=False)
 
 
 @groups.command()
@@ -234,7 +236,7 @@ def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
     """Print Kafka's lines, and on standard error its remark, if there is one."""
     text = remark(described)
     if text is not None and what != "events":
-        click.echo(text, err=True)
+        click.echo(printable_lines(text), err=True)
     if what == "offsets":
         text = offsets_text(described)
     elif what == "members":
@@ -243,4 +245,4 @@ def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
         text = state_text(described)
     else:
         text = events_text(described)
-    click.echo(text, nl=False)
+    click.echo(for_terminal(text), nl=False)

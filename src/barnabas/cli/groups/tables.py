@@ -14,6 +14,7 @@ from barnabas.cli.groups.reset_plan import Move
 from barnabas.cli.groups.rows import DescribedGroup, GroupRow
 from barnabas.cli.groups.text import assignment_text, shown
 from barnabas.client.admin.group_admin import RebalanceEvent
+from barnabas.printable import printable
 
 
 def show_groups(
@@ -45,8 +46,8 @@ def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
     for move in moves:
         again = None if move.before is None else move.before - move.after
         table.add_row(
-            Text(move.group_id),
-            Text(move.partition.topic),
+            _text(move.group_id),
+            _text(move.partition.topic),
             str(move.partition.partition),
             shown(move.before),
             str(move.after),
@@ -57,7 +58,7 @@ def show_plan(moves: Sequence[Move], console: Console | None = None) -> None:
 
 def _heading(described: DescribedGroup, what: str) -> Text:
     group = described.group
-    heading = Text(group.group_id, style="bold")
+    heading = _text(group.group_id, style="bold")
     facts = [group.state, counted(len(group.members), "member")]
     facts += [group.assignor] if group.assignor else []
     facts += [f"{counted(described.lag, 'record')} behind"] if what == "offsets" else []
@@ -73,13 +74,13 @@ def _offset_table(rows: Iterable[GroupRow]) -> Table:
         topic, partition = (None, None) if row.partition is None else row.partition
         member = row.member
         table.add_row(
-            Text(shown(topic)),
+            _text(shown(topic)),
             shown(partition),
             shown(row.offset),
             shown(row.end_offset),
-            Text(shown(row.lag), style="yellow" if row.lag else ""),
+            _text(shown(row.lag), style="yellow" if row.lag else ""),
             *(
-                Text(shown(cell), style="dim")
+                _text(shown(cell), style="dim")
                 for cell in (
                     (None, None, None)
                     if member is None
@@ -96,9 +97,9 @@ def _member_table(described: DescribedGroup, verbose: bool) -> Table:
     for member in sorted(described.group.members):
         cells = (member.member_id, member.instance_id, member.host, member.client_id)
         table.add_row(
-            *(Text(shown(cell)) for cell in cells),
+            *(_text(shown(cell)) for cell in cells),
             str(len(member.partitions)),
-            *[Text(assignment_text(member.partitions))] * verbose,
+            *[_text(assignment_text(member.partitions))] * verbose,
         )
     return table
 
@@ -108,11 +109,16 @@ def _show_events(events: Iterable[RebalanceEvent], console: Console) -> None:
     any_shown = False
     for event in events:
         line = Text(f"  {instant_text(event.ended_at_ms)} ", style="dim")
-        line.append(event.story, style="" if event.is_harmless else "yellow")
+        line.append(printable(event.story), style="" if event.is_harmless else "yellow")
         console.print(line)
         any_shown = True
     if not any_shown:
         console.print("  no rebalances recorded")
+
+
+def _text(outside: str, style: str = "") -> Text:
+    """What a client has chosen, a member's name perhaps: it must not command the terminal."""
+    return Text(printable(outside), style=style)
 
 
 def _table(*titles: str) -> Table:

@@ -38,6 +38,7 @@ from barnabas.cli.kafka.tool import (
 )
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
+from barnabas.cli.terminal import for_terminal
 from barnabas.client.admin.admin import Admin
 from barnabas.client.errors import NoBrokersAvailable
 from barnabas.errors import BarnabasError, GroupIdNotFound, GroupSubscribedToTopic, KafkaError
@@ -171,7 +172,7 @@ async def _list(given: Given) -> None:
     async with _admin(given) as admin:
         found = await admin.list_groups(states=states, types=types)
     text = list_text(found, with_type="type" in given, with_state="state" in given)
-    click.echo(text, nl=False)
+    click.echo(for_terminal(text), nl=False)
 
 
 async def _describe(given: Given) -> None:
@@ -187,7 +188,9 @@ async def _describe(given: Given) -> None:
         if each.group.state == DEAD:
             print_error(f"Consumer group '{each.group.group_id}' does not exist.")
             if "members" in given:  # 3.9 has the heading all the same
-                click.echo(members_text(each.group, verbose="verbose" in given), nl=False)
+                click.echo(
+                    for_terminal(members_text(each.group, verbose="verbose" in given)), nl=False
+                )
             continue
         text = remark(each)
         if text is not None:
@@ -198,7 +201,7 @@ async def _describe(given: Given) -> None:
             text = state_text(each)
         else:
             text = offsets_text(without_unread(each))
-        click.echo(text, nl=False)
+        click.echo(for_terminal(text), nl=False)
 
 
 async def _delete(given: Given) -> None:

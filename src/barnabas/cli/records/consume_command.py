@@ -25,6 +25,7 @@ from barnabas.cli.records.layout import (
 from barnabas.cli.records.place import Place, Plan, planned
 from barnabas.cli.records.silence import Silence
 from barnabas.cli.records.start_position import give_back, go_to
+from barnabas.cli.terminal import printable_bytes
 from barnabas.cli.waiting import Waiting
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
@@ -172,16 +173,18 @@ def _never_was_a_member(group: str, reason: str) -> int:
 
 
 class Printer:
-    """Writes records to standard output and counts them."""
+    """Writes records to standard output, where a terminal obeys none of them, and counts them."""
 
     def __init__(self, output: BinaryIO, layout: Layout) -> None:
         self._output = output
+        self._is_terminal = output.isatty()
         self._layout = layout
         self.count = 0
 
     def show(self, records: list[Any]) -> None:
         layout = self._layout
-        self._output.write(b"".join([layout(record) for record in records]))
+        data = b"".join([layout(record) for record in records])
+        self._output.write(printable_bytes(data) if self._is_terminal else data)
         self.count += len(records)
 
     def flush(self) -> None:

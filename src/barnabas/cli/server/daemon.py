@@ -1,7 +1,8 @@
 """`barnabas server start -daemon`: a broker that outlives the shell which started it.
 
 The command ends when the broker is ready, or has failed: then with the broker's own output and exit
-code. Its output from then on is in `barnabas.out` in its first log directory.
+code. Its log from then on is a file beside its first log directory, never in it: what others can
+make it write would fill the disk of the records, and Kafka's tools take each file there for theirs.
 """
 
 from __future__ import annotations
@@ -9,21 +10,28 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-OUTPUT_NAME = "barnabas.out"
+LOG_FILE = "--log-file"
 
 _COMMAND = (sys.executable, "-m", "barnabas.cli.main", "server", "start")
 
 
-def start_daemon(words: Sequence[str], directory: Path) -> int:
-    """Start the broker that these arguments describe; the exit code. Raises OSError."""
-    directory.mkdir(parents=True, exist_ok=True)
-    output = directory / OUTPUT_NAME
+def log_file_of(directory: Path) -> Path:
+    """Where the log of a broker with this first log directory lies, unless that is set."""
+    return directory.absolute().with_name(f"{directory.absolute().name}.log")
+
+
+def start_daemon(words: Sequence[str], output: Path) -> int:
+    """Start the broker that these arguments describe, with its log in the file `output`; the exit
+    code. Raises OSError."""
+    with suppress(FileExistsError):  # a file, perhaps: to open one below it says so
+        output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("ab") as file:
         began_at = file.tell()
         process = subprocess.Popen(
-            [*_COMMAND, *words],
+            [*_COMMAND, *words, LOG_FILE, str(output)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=file,

@@ -26,6 +26,8 @@ Run a broker until SIGTERM or Ctrl-C. When it is ready it prints one line:
 
 Options:
   -daemon               in the background; `barnabas server stop` ends it
+  --log-file FILE       the log, ten files of 10 MiB at most; default: standard error, of a daemon
+                        the first log directory's name and .log
   --port PORT           listen on this port of all interfaces (0: any free one)
   --data-dir DIR        keep the log here (log.dirs)
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
@@ -59,7 +61,11 @@ Examples:
 _DAEMON = "-daemon"
 _TEST_CONTROL = "--test-control"
 _SECURE, _SECURE_DIR = "--secure", "--secure-dir"
-_WITH_VALUE = ("--port", "--data-dir", "--override", "--profile", _TEST_CONTROL, _SECURE_DIR)
+_LOG_FILE = "--log-file"
+_WITH_VALUE = (
+    *("--port", "--data-dir", "--override", "--profile"),
+    *(_TEST_CONTROL, _SECURE_DIR, _LOG_FILE),
+)
 
 
 class UsageError(Exception):
@@ -75,6 +81,7 @@ class StartArguments(NamedTuple):
     test_control_port: int | None = None
     is_secure: bool = False
     secure_dir: str | None = None
+    log_file: str | None = None
 
 
 def start(words: Sequence[str]) -> int:
@@ -113,10 +120,11 @@ def start(words: Sequence[str]) -> int:
         return 1
     first_directory = Path(config.log_directories()[0])
     if arguments.as_daemon:
-        return _start_daemon(words, first_directory)
+        return _start_daemon(words, arguments.log_file, first_directory)
     is_ours = claim(first_directory, config.str("listeners"))
     try:
-        return run(config, began_at_s, _companion(arguments.test_control_port), setup)
+        companion = _companion(arguments.test_control_port)
+        return run(config, began_at_s, companion, setup, log_file=arguments.log_file)
     finally:
         if is_ours:
             release(first_directory)
@@ -131,11 +139,12 @@ def _companion(port: int | None) -> Companion | None:
     return companion
 
 
-def _start_daemon(words: Sequence[str], first_directory: Path) -> int:
-    from barnabas.cli.server.daemon import start_daemon
+def _start_daemon(words: Sequence[str], log_file: str | None, first_directory: Path) -> int:
+    from barnabas.cli.server.daemon import log_file_of, start_daemon
 
+    output = log_file_of(first_directory) if log_file is None else Path(log_file).absolute()
     try:
-        return start_daemon([word for word in words if word != _DAEMON], first_directory)
+        return start_daemon([word for word in words if word != _DAEMON], output)
     except OSError as error:
         sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
         return 1
@@ -150,6 +159,7 @@ def parse(words: Sequence[str]) -> StartArguments:
     test_control_port: int | None = None
     is_secure = False
     secure_dir: str | None = None
+    log_file: str | None = None
     left = list(words)
     while left:
         word = left.pop(0)
@@ -179,10 +189,13 @@ def parse(words: Sequence[str]) -> StartArguments:
             test_control_port = _port(option, value)
         elif option == _SECURE_DIR:
             is_secure, secure_dir = True, value
+        elif option == _LOG_FILE:
+            log_file = value
         else:
             settings.update([_setting(option, value)])
     return StartArguments(
-        file, settings, False, as_daemon, profile, test_control_port, is_secure, secure_dir
+        *(file, settings, False, as_daemon, profile, test_control_port),
+        *(is_secure, secure_dir, log_file),
     )
 
 

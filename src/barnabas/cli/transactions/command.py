@@ -10,6 +10,7 @@ import click
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.options import INT32, INT64, as_json, run_client
+from barnabas.cli.terminal import for_terminal
 from barnabas.cli.transactions.abort_command import abort
 from barnabas.cli.transactions.hanging import OpenTransaction, hanging, suspects
 from barnabas.cli.transactions.text import (
@@ -244,6 +245,6 @@ async def _hanging(
 
 def _show(what: str | list[dict[str, Any]]) -> None:
     if isinstance(what, str):
-        click.echo(what, nl=False)
+        click.echo(for_terminal(what), nl=False)
     else:
         click.echo(json.dumps(what, indent=2))

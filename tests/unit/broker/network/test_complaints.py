@@ -6,8 +6,9 @@ import logging
 
 import pytest
 
-from barnabas.broker.network.complaints import Complaints
+from barnabas.broker.network.complaints import LINES, LINES_PER_ADDRESS, Complaints
 from barnabas.clock import SystemClock
+from tests.kit.set_clock import SetClock
 
 
 def test_a_reason_is_said_once_per_address(caplog: pytest.LogCaptureFixture) -> None:
@@ -23,9 +24,36 @@ def test_a_reason_is_said_once_per_address(caplog: pytest.LogCaptureFixture) -> 
     ]
 
 
-def test_what_is_remembered_has_a_limit(caplog: pytest.LogCaptureFixture) -> None:
-    complaints = Complaints(logging.getLogger("test"), SystemClock())
+def test_what_one_address_or_all_of_them_cause_has_a_limit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A stranger has as many faults as it likes, and with IPv6 as many addresses."""
+    clock = SetClock()
+    complaints = Complaints(logging.getLogger("test"), clock)
     for number in range(1500):
-        complaints.about((f"10.0.{number // 256}.{number % 256}", 1), "closed", "x")
-    complaints.about(("10.0.0.0", 2), "closed", "x")  # long forgotten
-    assert len(caplog.records) == 1501
+        complaints.about(("10.0.0.1", 1), "closed", f"reason {number}")
+    assert len(caplog.records) == LINES_PER_ADDRESS
+    for number in range(1500):
+        complaints.about((f"10.1.{number // 256}.{number % 256}", 1), "closed", "x")
+    assert len(caplog.records) == LINES
+    clock.at_ms += 60_000
+    complaints.about(("10.0.0.1", 1), "closed", "reason 0")
+    assert [record.getMessage() for record in caplog.records[LINES:]] == [
+        f"{2 * 1500 - LINES} more lines about connections were left out",
+        "closed from 10.0.0.1:1: reason 0",
+    ]
+
+
+def test_a_reason_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    complaints = Complaints(logging.getLogger("test"), SystemClock())
+    complaints.about(("10.0.0.1", 1), "closed", "a\nb\x1b[2J")
+    assert caplog.records[0].getMessage() == r"closed from 10.0.0.1:1: a\nb\x1b[2J"
+
+
+def test_a_bug_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    complaints = Complaints(logging.getLogger("test"), SystemClock())
+    for _ in range(3):
+        error = ValueError("ours")
+        complaints.about(("10.0.0.1", 1), "failed", error, level=logging.ERROR, bug=error)
+    (record,) = caplog.records
+    assert record.exc_info

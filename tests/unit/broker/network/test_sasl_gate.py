@@ -119,17 +119,16 @@ def test_se_3_a_second_log_in_is_an_error(raw: RawClient) -> None:
     assert serves(raw)
 
 
-def test_se_3_a_refused_client_is_told_and_cut_off(
-    raw: RawClient, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_se_3_a_refused_client_is_told_and_cut_off(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "barnabas.broker")
-    shake_hands(raw)
-    wrong = SaslAuthenticateRequest(auth_bytes=b"\0alice\0planted-secret-9")
-    answer = raw.call(SASL_AUTHENTICATE, 2, wrong)
-    assert answer.error_code == SaslAuthenticationFailed.code
-    assert answer.error_message == "Authentication failed: Invalid username or password"
-    assert raw.is_closed_by_peer()
-    assert "failed log-in from 127.0.0.1" in caplog.text
+    with Broker(config=SETTINGS) as broker, RawClient(broker.bootstrap_servers) as raw:
+        shake_hands(raw)
+        wrong = SaslAuthenticateRequest(auth_bytes=b"\0alice\0planted-secret-9")
+        answer = raw.call(SASL_AUTHENTICATE, 2, wrong)
+        assert answer.error_code == SaslAuthenticationFailed.code
+        assert answer.error_message == "Authentication failed: Invalid username or password"
+        assert raw.is_closed_by_peer()
+    assert "failed authentication from 127.0.0.1" in caplog.text
     assert "planted-secret-9" not in caplog.text
 
 

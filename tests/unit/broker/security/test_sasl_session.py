@@ -220,3 +220,19 @@ def test_se_3_a_failed_renewal_says_so(clock: SetClock) -> None:
     assert one.begins_again()
     one.handshake("PLAIN", 1)
     assert "during re-authentication" in said(one.authenticate(b"x")).error_message
+
+
+@pytest.mark.parametrize("name", ["al\x1bice", "alice\nPrincipal = User:admin", "a\u202ec"])
+def test_se_3_a_user_with_control_characters_is_refused(clock: SetClock, name: str) -> None:
+    """A provider of tokens may sign any name; it would forge lines of the log."""
+    one = session(clock)
+    one.handshake("TOKEN", 1)
+    later = one.authenticate(name.encode())
+
+    async def reply() -> Reply:
+        return await later  # type: ignore[misc]
+
+    answer: Any = asyncio.run(reply()).answer
+    assert answer.error_code == SaslAuthenticationFailed.code
+    assert one.stage is Stage.REFUSED
+    assert one.identity is None

@@ -13,7 +13,7 @@ then every replica, then its nodes, and last the request for its deletion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
@@ -46,6 +46,7 @@ class Controller:
     __slots__ = (
         "_counted",
         "_deleting",
+        "_departing",
         "_ends",
         "_epoch_version",
         "_leaving",
@@ -67,6 +68,7 @@ class Controller:
         self._settings = Settings() if settings is None else settings
         self._leaving: dict[int, int] = {}  # brokers that shut down, with their broker epochs
         self._deleting: set[str] = set()
+        self._departing: dict[TopicPartition, tuple[int, ...]] = {}
         self._ends = KnownEnds()
         self._counted: tuple[ClusterImage, Counts] | None = None
         self._wanted: tuple[ClusterImage, frozenset[TopicPartition]] | None = None
@@ -107,6 +109,9 @@ class Controller:
         """The decision's operations have been committed."""
         self.image = decision.image
         self.unclean_elections += decision.unclean_elections
+        if decision.departing:
+            self._departing.update(decision.departing)
+            self._forget_departed()
         if self._topic_versions:
             for operation in decision.operations:
                 if isinstance(operation, Set):
@@ -148,6 +153,7 @@ class Controller:
         """Second half: the nodes go. `paths`: all of them, children first, the request last."""
         names = tuple(names)
         self._deleting.difference_update(names)
+        self._forget_departed(names)
         return deletion.nodes_gone(self._draft(), names, paths)
 
     # --- brokers ---------------------------------------------------------------------------------
@@ -173,11 +179,30 @@ class Controller:
             if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
         }
         draft = self._draft(live)
+        draft.departed(gone, list(self._departing))
         failure.brokers_changed(draft, gone, come, trusted)
         names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
         leaving = [self.image.topics[each] for each in names]
         deletion.stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
+
+    def awaits(self, broker_id: int, name: TopicPartition) -> bool:
+        """Whether the broker has yet to confirm that it has deleted its log of the partition."""
+        return broker_id in self._departing.get(name, ())
+
+    def _forget_departed(self, gone: Container[str] = ()) -> None:
+        """Keep those alone that a broker has yet to confirm, of topics that are not gone."""
+        self._departing = {
+            name: brokers
+            for name, brokers in self._departing.items()
+            if brokers and name.topic not in gone
+        }
+
+    def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
+        """A broker has deleted its logs of these partitions, which have moved: the move is over."""
+        draft = self._draft()
+        draft.departed((broker_id,), names)
+        return draft.forgotten(())
 
     def replicas_offline(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = _NOT_SENT
@@ -343,7 +368,12 @@ class Controller:
 
     def _draft(self, brokers: Mapping[int, BrokerImage] | None = None) -> Draft:
         state = ControllerState(
-            self._epoch_version, self._settings, self._leaving, self._deleting, self._topic_versions
+            self._epoch_version,
+            self._settings,
+            self._leaving,
+            self._deleting,
+            self._topic_versions,
+            self._departing,
         )
         return Draft(self.image, state, brokers)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.cluster.controller_requests import ControlRequest
 from barnabas.cluster.image import ClusterImage
 from barnabas.cluster.store import Check, Create, Operation, Set
+from barnabas.types import TopicPartition
 
 _BYTES_BESIDE = 60
 """The most that an operation takes beside path and data: its type, lengths, version."""
@@ -31,6 +33,8 @@ class Decision(NamedTuple):
     requests: tuple[Send, ...]
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
+    departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
+    """Of the partitions for which it changes: the brokers that have yet to delete their logs."""
 
 
 def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:

@@ -36,6 +36,15 @@ _RECOVERING = b'"version":1,"leader_recovery_state":1,'
 _NO_BROKERS: Set[int] = frozenset()
 
 
+Departing = Mapping[TopicPartition, tuple[int, ...]]
+"""Live brokers that are no replicas any more, and have not confirmed that their logs are deleted.
+
+A topic's node keeps them until then, as in Kafka (those of a cancelled move as both added and
+removed): a controller that takes over finds a move that is not complete, and completes it as this
+one did, with the same StopReplica.
+"""
+
+
 class ControllerState(NamedTuple):
     """The controller's state beside the image: its epoch's version, settings, pending work."""
 
@@ -44,6 +53,7 @@ class ControllerState(NamedTuple):
     leaving: Mapping[int, int]  # brokers that shut down, with their broker epochs
     deleting: Set[str]
     topic_versions: Mapping[str, int]
+    departing: Departing
 
 
 class Draft:
@@ -51,6 +61,7 @@ class Draft:
 
     __slots__ = (
         "_changed",
+        "_departing",
         "_encoded",
         "_new",
         "_notes",
@@ -84,6 +95,7 @@ class Draft:
         self._changed: Changed = {}
         self._notified: dict[TopicPartition, None] = {}
         self._new: New = {}
+        self._departing: dict[TopicPartition, tuple[int, ...]] = {}
         self._stopped: dict[tuple[int, bool], list[TopicPartition]] = {}
         self._notes: dict[str, list[TopicPartition]] = {}
         self._encoded: dict[tuple[int, tuple[int, ...], int], bytes] = {}
@@ -162,12 +174,16 @@ class Draft:
 
     def write_topic(self, name: str, *, first: bool = False) -> None:
         """Write a topic's node from its partitions; `first`: before all other operations."""
-        topic, partitions = self._changed[name]
+        topic, partitions = self._changed.get(name) or (
+            self.image.topics[name],
+            self.image.topics[name].partitions,
+        )
+        stored = {number: self._stored(name, number, each) for number, each in partitions.items()}
         node = layout.TopicNode(
             topic.topic_id,
-            {number: each.replicas for number, each in partitions.items()},
-            {number: each.adding for number, each in partitions.items() if each.adding},
-            {number: each.removing for number, each in partitions.items() if each.removing},
+            {number: each.replicas for number, each in stored.items()},
+            {number: each.adding for number, each in stored.items() if each.adding},
+            {number: each.removing for number, each in stored.items() if each.removing},
         )
         version = self._state.topic_versions.get(name, store.ANY_VERSION)
         path = layout.topic_path(name)
@@ -179,6 +195,18 @@ class Draft:
             if not (isinstance(each, store.Set) and each.path == path)
         ]
         self._operations.insert(0 if first else len(self._operations), written)
+
+    def _stored(self, topic: str, number: int, partition: PartitionImage) -> PartitionImage:
+        """The partition as the topic's node has it."""
+        departing = self.departing(TopicPartition(topic, number))
+        left = tuple(each for each in departing if each not in partition.replicas)
+        if not left:
+            return partition
+        return partition._replace(
+            replicas=(*partition.replicas, *left),
+            adding=(*partition.adding, *left),
+            removing=(*partition.removing, *left),
+        )
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:
         """Elect a leader unless a live one leads; whether there is a leader now.
@@ -229,6 +257,33 @@ class Draft:
         """Have a broker stop hosting a partition."""
         if broker_id in self.brokers:
             self._stopped.setdefault((broker_id, delete), []).append(name)
+
+    def departing(self, name: TopicPartition) -> tuple[int, ...]:
+        """The brokers that are to delete their logs of it, and have not confirmed that."""
+        drafted = self._departing.get(name)
+        return self._state.departing.get(name, ()) if drafted is None else drafted
+
+    def remove(self, broker_id: int, name: TopicPartition) -> None:
+        """Have a broker delete its replica, which the partition no longer has.
+
+        The topic's node, to be written after this, says so until it is confirmed.
+        """
+        if broker_id in self.brokers:
+            self.stop(broker_id, name, delete=True)
+            self._departing[name] = (*dict.fromkeys((*self.departing(name), broker_id)),)
+
+    def departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
+        """These brokers have deleted their logs of the partitions, or are gone."""
+        topics: dict[str, None] = {}
+        for name in names:
+            before = self.departing(name)
+            left = tuple(each for each in before if each not in brokers)
+            if left != before:
+                self._departing[name] = left
+                topics[name.topic] = None
+        for topic in topics:
+            if self.topic(topic) is not None:
+                self.write_topic(topic)
 
     def note(self, what: str, name: TopicPartition) -> None:
         """Add a note on a partition, for the log."""
@@ -318,7 +373,9 @@ class Draft:
             fence = store.Check(layout.CONTROLLER_EPOCH, self._state.epoch_version)
             fenced = (fence, *self._operations)
         notes = tuple(note(what, names) for what, names in self._notes.items())
-        return Decision(fenced, image, tuple(requests), self.unclean_elections, notes)
+        return Decision(
+            fenced, image, tuple(requests), self.unclean_elections, notes, self._departing
+        )
 
     def _update(
         self, topics: Sequence[TopicImage], removed: tuple[str, ...] = ()

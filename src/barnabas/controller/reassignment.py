@@ -2,8 +2,11 @@
 
     begin      the topic's node gets all replicas, the new ones (`adding`) and the old ones
                (`removing`); the leader gets a new epoch, in which the new ones fetch
-    complete   when all targets are in sync: one of them leads, the old ones leave the ISR, the
-               topic's node has the targets alone, and the old ones delete their logs
+    complete   when all targets are in sync: one of them leads, the old ones leave the ISR and
+               delete their logs, and then the topic's node has the targets alone
+
+The topic's node still names the old ones until they have confirmed that (`draft.Departing`), so if
+the controller dies the next one completes the move again, and no log stays behind for good.
 
 In between it is like any other partition: any controller can complete the move, change its targets
 or cancel it. The replicas' order is the requested one, so the first target is the preferred leader.
@@ -52,7 +55,7 @@ def reassign(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None
     else:
         _begin(draft, name, moving, unneeded)
     for broker_id in unneeded:
-        draft.stop(broker_id, name, delete=True)
+        draft.remove(broker_id, name)
 
 
 def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -> bool:
@@ -78,10 +81,10 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
         if replica in partition.isr:
             partition = without(partition, replica, draft.epoch)
             draft.change(name, partition)
-    if writes_topic:
-        draft.write_topic(name.topic)
     for replica in removing:
-        draft.stop(replica, name, delete=True)
+        draft.remove(replica, name)
+    if writes_topic and not draft.departing(name):
+        draft.write_topic(name.topic)
     return True
 
 

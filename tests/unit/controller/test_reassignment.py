@@ -77,12 +77,17 @@ def test_it_ends_when_all_targets_are_in_sync() -> None:
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (2, (2, 3), 6)
     steps = [(state.leader, state.isr) for state in stage.written_of(T0)[1:]]
     assert steps == [(1, (1, 2, 3)), (2, (1, 2, 3)), (2, (2, 3))]
-    (node,) = _topic_nodes(stage.decision)
-    assert node == layout.TopicNode(node.topic_id, {0: (2, 3), 1: (1, 2)})
     assert stage.stopped(1) == [(T0, True)]
     assert stage.stop_epochs(1) == {T0: 6}, "a replica that comes back is in a newer one (KIP-570)"
     assert stage.notified(1) == {}
     assert stage.notified(2) == stage.notified(3) == {T0: stage[T0]}
+    assert not _topic_nodes(stage.decision), "who takes over now has to stop the replica again"
+    assert stage.controller.awaits(1, T0)
+    stage.carry_out(stage.controller.logs_deleted(1, [T0]))
+    (node,) = _topic_nodes(stage.decision)
+    assert node == layout.TopicNode(node.topic_id, {0: (2, 3), 1: (1, 2)})
+    assert stage.decision.requests == ()
+    assert not stage.controller.awaits(1, T0)
 
 
 def test_two_that_end_at_once_write_their_topic_once() -> None:
@@ -97,6 +102,7 @@ def test_two_that_end_at_once_write_their_topic_once() -> None:
     ]
     decision, _ = stage.controller.isr_proposed(1, stage.live[1].epoch, proposals)
     stage.carry_out(decision)
+    stage.carry_out(stage.controller.logs_deleted(2, [T0, other]))
     (node,) = _topic_nodes(stage.decision)
     assert node == layout.TopicNode(node.topic_id, {0: (1, 3), 1: (1, 4)})
 
@@ -137,6 +143,43 @@ def test_it_can_be_taken_back() -> None:
     assert (stage[T0].leader, stage[T0].isr) == (1, (1, 2))
     assert stage.stopped(3) == stage.stopped(4) == [(T0, True)]
     assert isinstance(_reassign(stage, None), NoReassignmentInProgress)
+
+
+def test_the_next_controller_stops_what_a_cancelled_move_left_behind() -> None:
+    """RE-13: a StopReplica that was lost with its controller leaves no log for good."""
+    stage = _stage(1, 2)
+    _reassign(stage, (3, 4))
+    stage.propose(1, 2, 3)
+    _reassign(stage, None)
+    (node,) = _topic_nodes(stage.decision)
+    kept = layout.TopicNode(node.topic_id, {0: (1, 2, 3, 4), 1: (1, 2)}, {0: (3, 4)}, {0: (3, 4)})
+    assert node == kept
+    stage.carry_out(stage.controller.logs_deleted(4, [T0]))
+    (node,) = _topic_nodes(stage.decision)
+    assert (node.replicas[0], node.adding[0], node.removing[0]) == ((1, 2, 3), (3,), (3,))
+    read = stage[T0]._replace(replicas=node.replicas[0], adding=(3,), removing=(3,))
+    after = Stage(topic("t", read, led(1, 2)), live=FIVE)
+    after.carry_out(after.controller.elected([]))
+    assert _moving(after) == ((1, 2), (), ())
+    assert after.stopped(3) == [(T0, True)]
+    after.carry_out(after.controller.logs_deleted(3, [T0]))
+    (node,) = _topic_nodes(after.decision)
+    assert node == layout.TopicNode(node.topic_id, {0: (1, 2), 1: (1, 2)})
+
+
+def test_a_broker_that_is_gone_deletes_nothing_and_is_not_waited_for() -> None:
+    """RE-13: its log is a stray when it comes back."""
+    stage = _stage(1, 2)
+    _reassign(stage, (2,))
+    assert stage.controller.awaits(1, T0)
+    stage.go(1)
+    (node,) = _topic_nodes(stage.decision)
+    assert node == layout.TopicNode(node.topic_id, {0: (2,), 1: (1, 2)})
+    _reassign(stage, (2, 3))
+    _reassign(stage, None)
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
+    stage.carry_out(stage.controller.replicas_deleted(["t"], []))
+    assert not stage.controller.awaits(3, T0), "a namesake has nothing to do with it"
 
 
 def test_a_new_request_replaces_the_old_one() -> None:

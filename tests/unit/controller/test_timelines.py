@@ -66,6 +66,12 @@ class Stage:
         self.notes += decision.notes
         self.elected.apply(decision)
         self.image = self.elected.image
+        for broker_id, request in decision.requests:
+            if isinstance(request, StopReplica) and request.delete:
+                moved = [
+                    each for each in request.partitions if self.elected.awaits(broker_id, each)
+                ]
+                self.carry_out(self.elected.logs_deleted(broker_id, moved))
 
     # --- what a watcher sees ---------------------------------------------------------------------
 

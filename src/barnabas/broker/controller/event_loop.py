@@ -288,6 +288,9 @@ class ControllerTerm:
             self._deletions.answered(broker_id, request, codes)
             if self._deletions.without_replicas():
                 self.events.wake()
+            moved = [name for name in codes if self._machine.awaits(broker_id, name)]
+            if moved:
+                self.events.logs_deleted(broker_id, moved)
 
     def _is_known_lost(self, broker_id: int, name: TopicPartition) -> bool:
         topic = self.image.topics.get(name.topic)
@@ -318,6 +321,7 @@ class ControllerTerm:
         if layout.ISR_CHANGES in changed:
             await self._process_isr_changes()
         await self._process_lost_replicas()
+        await self._process_deleted_logs()
         await self._process_log_ends()
         await self._process_requests()
         if events.rebalance_is_due:
@@ -405,6 +409,14 @@ class ControllerTerm:
         self._machine.states_read(await isr_notifications.read_states(store, found.partitions))
         await self._carry_out(lambda machine: machine.isrs_announced(found.partitions))
         await isr_notifications.remove(store, found.paths, self.elected.version)
+
+    async def _process_deleted_logs(self) -> None:
+        """As in Kafka, an error code is an answer, too: such a log is a stray."""
+        deleted, self.events.deleted_logs = self.events.deleted_logs, {}
+        for broker_id, names in deleted.items():
+            await self._carry_out(
+                partial(Controller.logs_deleted, broker_id=broker_id, names=names)
+            )
 
     async def _process_lost_replicas(self) -> None:
         lost, self.events.lost_replicas = self.events.lost_replicas, {}

@@ -36,6 +36,7 @@ class EventQueue:
         "changed_paths",
         "changed_topics",
         "defaults_changed",
+        "deleted_logs",
         "ended",
         "log_ends",
         "lost_replicas",
@@ -56,6 +57,8 @@ class EventQueue:
         """Topics whose config node has changed."""
         self.lost_replicas: dict[tuple[int, int], dict[TopicPartition, None]] = {}
         """Replicas in failed log directories, by broker and broker epoch (-1: any)."""
+        self.deleted_logs: dict[int, dict[TopicPartition, None]] = {}
+        """Logs of moved partitions that brokers have deleted."""
         self.log_ends: list[LogEnds] = []
         self.requests: list[Request] = []
         self.defaults_changed = False
@@ -84,6 +87,11 @@ class EventQueue:
         """A live broker has lost these with a log directory."""
         lost = self.lost_replicas.setdefault((broker_id, broker_epoch), {})
         lost.update(dict.fromkeys(names))
+        self.wake()
+
+    def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> None:
+        """A broker has deleted its logs of partitions that it is to host no longer."""
+        self.deleted_logs.setdefault(broker_id, {}).update(dict.fromkeys(names))
         self.wake()
 
     def log_ends_read(self, ends: LogEnds) -> None:

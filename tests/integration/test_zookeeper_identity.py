@@ -12,7 +12,7 @@ from kazoo.client import KazooClient  # type: ignore[import-untyped]
 from kazoo.exceptions import NoAuthError  # type: ignore[import-untyped]
 
 from barnabas.cli.main import main
-from barnabas.cluster.store import Create, MetadataError, Set
+from barnabas.cluster.store import Create, Delete, MetadataError, Set
 from barnabas.cluster.zookeeper_settings import Settings, settings_from
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
@@ -20,7 +20,7 @@ from barnabas.security.tls_settings import TlsSettings
 from tests.kit import foreign
 from tests.kit.metadata_stores import SESSION_MS, data_of, opened
 from tests.kit.processes.broker_process import free_port
-from tests.kit.processes.zookeeper_process import ZooKeeperProcess
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 
 _SECRET = "geheim"
 _JAAS = f"""Server {{
@@ -239,6 +239,54 @@ def test_an_existing_tree_is_secured_and_opened_again(
     assert capsys.readouterr().out == f"6 nodes of {connect}: open to all.\n"
     for path in ("", *paths):
         assert _acl(zookeeper, f"/older{path}") == open_to_all
+
+
+def test_a_tree_without_a_chroot_is_closed_at_its_root(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """SE-6: to delete /controller takes a right of the node above it, and that is the root."""
+    properties = tmp_path / "server.properties"
+    secure = ["metadata", "secure", "--config", str(properties)]
+
+    async def create(connect: str, *paths: str) -> None:
+        async with opened(connect) as store:
+            await store.commit([Create(path, b"") for path in paths])
+
+    async def warnings(connect: str) -> list[str]:
+        caplog.clear()
+        ours = Settings(connect, SESSION_MS, None, f"broker:{_SECRET}", is_protected=True)
+        async with opened(ours):
+            return [each for each in caplog.messages if "may create and delete nodes" in each]
+
+    async def take_controller(connect: str) -> None:
+        async with opened(connect) as stranger:
+            await stranger.commit([Delete("/controller", -1), Create("/controller", b"mine")])
+
+    with zookeeper_process(tmp_path) as zookeeper:
+        connect = zookeeper.connect
+        properties.write_text(
+            f"zookeeper.connect={connect}\nbarnabas.zookeeper.credentials=broker:{_SECRET}\n"
+        )
+        asyncio.run(create(connect, "/brokers", "/controller", "/hbase"))
+        assert len(asyncio.run(warnings(connect))) == 1
+        assert main(secure) == 0
+        said = capsys.readouterr()
+        assert said.out == f"2 nodes of {connect}: protected.\n"
+        assert "other programs have nodes there (/hbase): every client can delete" in said.err
+        asyncio.run(take_controller(connect))
+
+        async def remove() -> None:
+            async with opened(connect) as store:
+                await store.commit([Delete("/hbase", -1)])
+
+        asyncio.run(remove())
+        assert main(secure) == 0
+        assert capsys.readouterr().out == f"3 nodes of {connect}: protected.\n"
+        with pytest.raises(MetadataError, match="NoAuthError"):
+            asyncio.run(take_controller(connect))
+        assert asyncio.run(warnings(connect)) == []
+        assert main([*secure, "--undo"]) == 0
+        asyncio.run(take_controller(connect))
 
 
 def test_without_credentials_nothing_is_secured(capsys: pytest.CaptureFixture[str]) -> None:

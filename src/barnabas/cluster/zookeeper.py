@@ -48,7 +48,7 @@ from barnabas.cluster.zookeeper_requests import (
     under,
     znode,
 )
-from barnabas.cluster.zookeeper_rights import rights_of
+from barnabas.cluster.zookeeper_rights import is_open_to_all, rights_of
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
@@ -99,6 +99,7 @@ class ZooKeeperStore(RemoteStore):
                     await shielded(store._changed)
             if makes_chroot:
                 await store._make_chroot()
+                await store._report_open_root()
         except SessionExpired:
             words = store._connection.last_words
             await store.close()
@@ -129,6 +130,17 @@ class ZooKeeperStore(RemoteStore):
             self._connection.last_words or "it accepted the connection only",
             self._settings.first_timeout_ms,
         )
+
+    async def _report_open_root(self) -> None:
+        """Warn where the rights of the nodes are in vain: to delete /controller takes the right of
+        the node above it."""
+        if self._settings.is_protected and await self.is_open_to_all("/"):
+            _log.warning(
+                "zookeeper.set.acl=true, but every client of ZooKeeper may create and delete nodes "
+                "in the root of zookeeper.connect=%s, /controller among them: run `barnabas "
+                "metadata secure --config server.properties` once all brokers have this setting",
+                self._settings.connect,
+            )
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         session_id = self._session_id
@@ -263,6 +275,20 @@ class ZooKeeperStore(RemoteStore):
                 await self._commit([Create(path)], "", self._session_id)
             except NodeExists:
                 continue
+
+    async def is_open_to_all(self, path: str) -> bool:
+        """Whether every client may create and delete nodes directly below this one.
+
+        Raises MetadataError, OutcomeUnknown.
+        """
+        await self._connected(self._session_id, path)
+        try:
+            rights, _ = await self._connection.send(wire.GetACL(under(self._chroot, path)))
+        except _NO_ANSWER as error:
+            raise OutcomeUnknown(path, "the connection to ZooKeeper broke") from error
+        except ZookeeperError as error:
+            raise metadata_error(path, error) from error
+        return is_open_to_all(rights)
 
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
         """Give an existing node the rights with which `zookeeper.set.acl` creates it; whether it

@@ -9,11 +9,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kazoo.security import (  # type: ignore[import-untyped]
     ACL,
+    ANYONE_ID_UNSAFE,
     CREATOR_ALL_ACL,
     OPEN_ACL_UNSAFE,
     READ_ACL_UNSAFE,
+    Permissions,
 )
 
 OPEN_TO_ALL = "/consumers"
@@ -27,6 +31,12 @@ def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
     if any(_is_below(path, top) for top in _SECRET):
         return list(CREATOR_ALL_ACL)
     return [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE]
+
+
+def is_open_to_all(rights: Iterable[ACL]) -> bool:
+    """Whether a node's rights let every client create or delete nodes directly below it."""
+    changes = Permissions.CREATE | Permissions.DELETE
+    return any(each.id == ANYONE_ID_UNSAFE and each.perms & changes for each in rights)
 
 
 def _is_below(path: str, top: str) -> bool:

@@ -115,6 +115,7 @@ class _Run:
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):
             wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
+        self._close_zookeeper()
         brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
         self._children.extend(brokers.values())
         for broker in brokers.values():
@@ -133,6 +134,18 @@ class _Run:
             click.echo(f"admin connects with --command-config {self._setup.client_file}")
         click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")
         sys.stdout.flush()
+
+    def _close_zookeeper(self) -> None:
+        """Before brokers create anything there: a stranger could delete it, and take its place."""
+        owning = None if self._setup is None else self._setup.zookeeper_settings()
+        if not owning:
+            return
+        from barnabas.cli.metadata.secure import close_server  # few clusters need it
+        from barnabas.cluster.zookeeper_settings import settings_from
+        from barnabas.config import BrokerConfig
+
+        config = BrokerConfig({**owning, "zookeeper.connect": self._plan.zookeeper_address})
+        run_client(close_server(settings_from(config)), "ZooKeeper's rights")
 
     def _client_options(self) -> dict[str, Any]:
         return {} if self._setup is None else of_every_client(self._setup.client_settings())

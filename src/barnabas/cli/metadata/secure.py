@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -13,6 +15,7 @@ from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
+    from barnabas.cluster.zookeeper import ZooKeeperStore
     from barnabas.cluster.zookeeper_settings import Settings
 
 _TOPS: Final = (
@@ -35,6 +38,9 @@ _TOPS: Final = (
     "/migration",
 )
 """The nodes of a cluster's tree: without a chroot the root has those of other programs as well."""
+
+_ZOOKEEPER: Final = "/zookeeper"  # its own, in each of them
+_READ_ONLY: Final = "/zookeeper/config"  # for its administrator alone
 
 
 @click.command()
@@ -59,29 +65,81 @@ def secure(source: TreeSource, undo: bool) -> None:
             "the brokers' credentials are needed, who would own the nodes otherwise: --config FILE "
             "with barnabas.zookeeper.credentials=user:password, or zookeeper.ssl.keystore.location"
         )
-    count = asyncio.run(set_rights(settings, is_protected=not undo))
+    nodes, others = asyncio.run(set_rights(settings, is_protected=not undo))
     state = "open to all" if undo else "protected"
-    click.echo(f"{counted(count, 'node')} of {settings.connect}: {state}.")
+    click.echo(f"{counted(nodes, 'node')} of {settings.connect}: {state}.")
+    if others and not undo:
+        click.echo(
+            f"The root stays open, since other programs have nodes there ({', '.join(others)}): "
+            "every client can delete /controller. Move the cluster below a chroot, or close the "
+            "root in ZooKeeper.",
+            err=True,
+        )
 
 
-async def set_rights(settings: Settings, *, is_protected: bool) -> int:
-    """The number of nodes, each set after those below it: so a node that appears meanwhile below
-    one that is protected already was created by a broker."""
+class Done(NamedTuple):
+    """The number of nodes that have their rights now, and those of other programs in the root."""
+
+    nodes: int
+    others: list[str]
+
+
+async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
+    """Set the rights of each node after those below it: so a node that appears meanwhile below one
+    that is protected already was created by a broker. Raises ConfigError, MetadataError.
+
+    The root, in which every client could delete /controller else, is the chroot or has no nodes of
+    other programs; where it has, it is left.
+    """
+    async with _opened(settings) as store:
+        paths = await _below(store, _TOPS)
+        if not paths:
+            raise ConfigError(f"{settings.connect} has no tree of a cluster; check the chroot")
+        others: list[str] = []
+        if not hosts_and_chroot(settings.connect)[1]:
+            root = await store.read("/")
+            names = {f"/{name}" for name in (root.children if root is not None else ())}
+            others = sorted(names - {*_TOPS, _ZOOKEEPER})
+        if not others:
+            paths.insert(0, "/")
+        return Done(await _set_each(store, paths, is_protected=is_protected), others)
+
+
+async def close_server(settings: Settings) -> None:
+    """Give a ZooKeeper that only this cluster uses, with all that it has, to the brokers.
+
+    Does nothing where the root is closed: then it was closed before they created anything. Raises
+    ConfigError, MetadataError.
+    """
+    async with _opened(settings) as store:
+        if await store.is_open_to_all("/"):
+            paths = ["/", *await _below(store, (*_TOPS, _ZOOKEEPER))]
+            await _set_each(
+                store, [path for path in paths if path != _READ_ONLY], is_protected=True
+            )
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
     from barnabas.cluster.zookeeper import ZooKeeperStore  # takes a while to import
 
     store = await ZooKeeperStore.open(settings, makes_chroot=False)
     try:
-        paths, level = [], list(_TOPS)
-        while level:
-            nodes = zip(level, await store.read_many(level), strict=True)
-            there = [(path, node) for path, node in nodes if node is not None]
-            paths += [path for path, _ in there]
-            level = [f"{path}/{name}" for path, node in there for name in node.children]
-        if not paths:
-            raise ConfigError(f"{settings.connect} has no tree of a cluster; check the chroot")
-        if hosts_and_chroot(settings.connect)[1]:
-            paths.insert(0, "/")
-        done = [await store.set_rights(path, is_protected=is_protected) for path in paths[::-1]]
-        return sum(done)
+        yield store
     finally:
         await store.close()
+
+
+async def _below(store: ZooKeeperStore, tops: Sequence[str]) -> list[str]:
+    """The nodes at these paths and below, each behind its parent."""
+    paths, level = [], list(tops)
+    while level:
+        nodes = zip(level, await store.read_many(level), strict=True)
+        there = [(path, node) for path, node in nodes if node is not None]
+        paths += [path for path, _ in there]
+        level = [f"{path}/{name}" for path, node in there for name in node.children]
+    return paths
+
+
+async def _set_each(store: ZooKeeperStore, paths: list[str], *, is_protected: bool) -> int:
+    return sum([await store.set_rights(path, is_protected=is_protected) for path in paths[::-1]])

@@ -119,12 +119,12 @@ def _ready_line(server: Server, ready_ms: int) -> str:
     )
 
 
-def _introduce(setup: SecureSetup, server: Server) -> None:
-    """Write how `admin` connects, and print what to do next."""
+def _introduction(setup: SecureSetup, server: Server) -> str:
+    """Write how `admin` connects into its files; the lines to print of what to do next."""
     listener = server.listeners[0]
     setup.write_client_files(f"{listener.host or 'localhost'}:{listener.port}")
     option = f"--command-config {setup.client_file}"
-    sys.stdout.write(
+    return (
         f"  barnabas topics create test {option}\n"
         f"  barnabas users add alice --file alice.properties {option}\n"
         f"  barnabas acls add --user alice --producer --topic test {option}\n"
@@ -190,9 +190,11 @@ async def _serve(
     # A request makes some thirty objects, so at the default threshold the collector would run after
     # every twenty requests, and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
-    sys.stdout.write(_ready_line(server, round((time.monotonic() - began_at_s) * 1000)))
-    if setup is not None:
-        _introduce(setup, server)
+    introduction = "" if setup is None else _introduction(setup, server)
+    # In one write: whoever waits for the first line may close the pipe behind it.
+    sys.stdout.write(
+        _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
+    )
     sys.stdout.flush()
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())

@@ -1,20 +1,40 @@
 """Nodes of users in the metadata tree: quotas and SCRAM credentials, by the encoded name.
 
+    /config/users              {"version":1,"decoy_key":"..."}, in Kafka without data
     /config/users/<user>       {"version":1,"config":{"SCRAM-SHA-256":"salt=...,stored_key=..."}}
     /config/users/<default>    quotas of all other users
 
-A name is URL-encoded as Java does it, with %20 for a space, so that a user may have any name.
+A name is URL-encoded as Java does it, with %20 for a space, so that a user may have any name. The
+key, in base64, makes what a client is shown of a user that does not exist: it must be the same at
+each broker and after each restart, or it shows which users those are.
 """
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
 from urllib.parse import quote, unquote
 
 from barnabas.cluster.config_changes import DEFAULT
+from barnabas.errors import CorruptData
 
 USER_CONFIGS = "/config/users"
 
 _AS_IT_IS = "*-._"
+
+
+def encode_decoy_key(key: bytes) -> bytes:
+    return json.dumps({"version": 1, "decoy_key": b64encode(key).decode()}).encode()
+
+
+def decode_decoy_key(data: bytes | None) -> bytes | None:
+    """The key in the data of /config/users; None if it has none. Raises CorruptData."""
+    if not data:
+        return None
+    try:
+        return b64decode(json.loads(data)["decoy_key"], validate=True)
+    except (ValueError, KeyError, TypeError):
+        raise CorruptData(f"{USER_CONFIGS} has other data than a key of decoys") from None
 
 
 def encoded_user(name: str) -> str:

@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Final
 from barnabas.cluster import layout
 from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.loading import children
-from barnabas.cluster.store import MetadataError, MetadataStore, Znode
-from barnabas.cluster.user_nodes import USER_CONFIGS, decoded_user, user_path
+from barnabas.cluster.store import BadVersion, MetadataError, MetadataStore, Set, Znode
+from barnabas.cluster.user_nodes import (
+    USER_CONFIGS,
+    decode_decoy_key,
+    decoded_user,
+    encode_decoy_key,
+    user_path,
+)
 from barnabas.errors import BrokerNotAvailable, CorruptData
 from barnabas.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, Identity, SaslServer
 from barnabas.security.scram import (
@@ -56,7 +62,7 @@ class ScramCredentials:
         self._tokens = tokens
         self._accounts: dict[str, Mapping[str, ScramAccount]] | None = None  # by user, mechanism
         self._loading = asyncio.Lock()
-        self._decoy_key = new_salt()
+        self._decoy_key = new_salt()  # until that of the cluster is read
         self._iterations: Counter[int] = Counter()  # how many credentials have so many
 
     # --- logging in ------------------------------------------------------------------------------
@@ -96,6 +102,7 @@ class ScramCredentials:
     async def load(self) -> None:
         """Read all. Raises MetadataError."""
         loaded = await load_credentials(self._store)
+        self._decoy_key = await _decoy_key(self._store) or self._decoy_key
         self._iterations.clear()
         self._accounts = {user: self._counted(user, found) for user, found in loaded.items()}
 
@@ -156,6 +163,30 @@ class _Exchange:
         if user.is_token:
             return self._token
         return self._credentials.find(self._mechanism, user.name)
+
+
+async def _decoy_key(store: MetadataStore) -> bytes | None:
+    """The key that all brokers of the cluster make decoys by; the first one that is asked for it
+    makes it. None if it cannot be had. Raises MetadataError where the tree cannot be read."""
+    while True:
+        node = await store.read(USER_CONFIGS)
+        if node is None:
+            return None  # then it has no users either
+        try:
+            if known := decode_decoy_key(node.data):
+                return known
+            made = new_salt()
+            await store.commit([Set(USER_CONFIGS, encode_decoy_key(made), node.version)])
+        except BadVersion:
+            continue  # another broker was first
+        except (MetadataError, CorruptData) as error:
+            _log.warning(
+                "who asks two brokers for a user, or one before and after a restart, sees whether "
+                "it exists: %s",
+                error,
+            )
+            return None
+        return made
 
 
 async def load_credentials(store: MetadataStore, users: Sequence[str] | None = None) -> Users:

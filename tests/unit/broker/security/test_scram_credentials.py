@@ -103,6 +103,42 @@ def test_se_3_a_user_that_there_is_not_looks_like_one_that_there_is() -> None:
     play(scenario)
 
 
+def test_se_3_a_decoy_is_the_same_at_each_broker_and_after_a_restart() -> None:
+    """Else two questions show which users do not exist: what is kept of a real one is the same."""
+
+    async def scenario(tree: Tree) -> None:
+        await tree.put("alice", **{SCRAM_SHA_256: STORED})
+        seen = [(await tree.challenge("alice"), await tree.challenge("eve"))]
+        for _ in range(2):
+            tree.credentials = ScramCredentials(tree.store)
+            seen.append((await tree.challenge("alice"), await tree.challenge("eve")))
+        assert len({*seen}) == 1
+        first, second = ScramCredentials(tree.store), ScramCredentials(tree.store)
+        node = await tree.store.read(USER_CONFIGS)
+        assert node is not None
+        await tree.store.commit([Set(USER_CONFIGS, b"", node.version)])
+        await asyncio.gather(first.load(), second.load())  # one of them makes the key
+        tree.credentials = first
+        of_first = await tree.challenge("eve")
+        tree.credentials = second
+        assert await tree.challenge("eve") == of_first != seen[0][1]
+
+    play(scenario)
+
+
+def test_se_3_without_a_key_of_the_cluster_users_log_in_as_well(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(tree: Tree) -> None:
+        await tree.put("alice", **{SCRAM_SHA_256: STORED})
+        await tree.store.commit([Set(USER_CONFIGS, b"of another program", -1)])
+        assert await tree.logs_in("alice")
+        assert await tree.challenge("eve") == await tree.challenge("eve")
+
+    play(scenario)
+    assert "/config/users has other data than a key of decoys" in caplog.text
+
+
 def test_se_3_a_decoy_follows_what_is_usual_now() -> None:
     async def scenario(tree: Tree) -> None:
         await tree.put("alice", **{SCRAM_SHA_256: STORED})

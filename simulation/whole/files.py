@@ -258,6 +258,10 @@ class SimFiles:
     def modified_ms(self, path: Path) -> int:
         return self._at(path).find(path).modified_ms
 
+    def permissions(self, path: Path) -> int:
+        self._at(path).find(path)
+        return 0o700
+
     def space(self, path: Path) -> Space:
         disk = self._at(path)
         disk.find(path)

@@ -6,6 +6,7 @@ segment cannot be made.
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 from collections.abc import Iterator
@@ -171,3 +172,29 @@ def test_st_10_a_flipped_bit_in_the_metadata_is_repaired_from_the_other_director
         assert _end_offsets(client)[0] == 1
     assert f"{directories[0]}: the metadata were damaged" in caplog.text
     assert path.with_name(f"{path.name}.damaged").read_bytes() == content
+
+
+def test_log_directories_are_their_owners_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SE-6: the broker's, a partition's, and the metadata; one that is wider is logged."""
+    directory = tmp_path / "new"
+    before = os.umask(0)
+    try:
+        with Broker(directory) as started, RawClient(started.bootstrap_servers) as client:
+            create(client, "spread")
+    finally:
+        os.umask(before)
+    for path, mode in (
+        (directory, 0o700),
+        (directory / "spread-0", 0o700),
+        (directory / "barnabas-metadata.journal", 0o600),
+    ):
+        assert path.stat().st_mode & 0o777 == mode, path
+    assert "may be read by others" not in caplog.text
+    directory.chmod(0o755)
+    with Broker(directory):
+        pass
+    assert f"log directory {directory} may be read by others" in caplog.text
+    assert "(mode 0755)" in caplog.text
+    assert directory.stat().st_mode & 0o777 == 0o755, "it may be meant"

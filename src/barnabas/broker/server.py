@@ -128,6 +128,7 @@ class Server:
             now_ms = self.clock.earliest_wall_ms()
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
             self._note_time()
+            self._warn_of_readers()
             self._store = self._store or await self._open_store()
             if self._first_users:
                 await self._ensure_users(self._store, self._first_users)
@@ -425,6 +426,20 @@ class Server:
                 _log.error("the high watermarks are kept as they were: %s", error)
             self._note_time()
         self._logs.close()
+
+    def _warn_of_readers(self) -> None:
+        """What lies in a log directory are users' records, and the hashes of passwords."""
+        for directory in self._logs.online_directories:
+            bits = 0
+            with suppress(OSError):  # a disk that fails shows that elsewhere
+                bits = self._seams.files.permissions(directory)
+            if bits & 0o077:
+                _log.warning(
+                    "log directory %s may be read by others than its owner (mode %04o): chmod 700 "
+                    "it, unless that is meant",
+                    directory,
+                    bits,
+                )
 
     def _note_time(self) -> None:
         """For the next start."""

@@ -94,7 +94,7 @@ class Files(Protocol):
         ...
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory with its parents, if it does not exist."""
+        """Create a directory, for its owner alone, with its parents, if it does not exist."""
         ...
 
     def remove_directory(self, path: Path) -> None:
@@ -107,6 +107,10 @@ class Files(Protocol):
 
     def modified_ms(self, path: Path) -> int:
         """When a file's bytes were last changed."""
+        ...
+
+    def permissions(self, path: Path) -> int:
+        """Who may read, write and search it, as the nine bits of the system."""
         ...
 
     def space(self, path: Path) -> Space:
@@ -249,7 +253,7 @@ class OsFiles:
         path.unlink(missing_ok=True)
 
     def make_directory(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def remove_directory(self, path: Path) -> None:
         for entry in self.list(path):
@@ -273,6 +277,9 @@ class OsFiles:
 
     def modified_ms(self, path: Path) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def permissions(self, path: Path) -> int:
+        return os.stat(path).st_mode & 0o777
 
     def space(self, path: Path) -> Space:
         found = os.statvfs(path)

@@ -2,8 +2,8 @@
 
     .barnabas_clock     milliseconds since the epoch, as decimal digits
 
-A broker compares the clock with it at its start. It is replaced now and then and not synced: without
-it, or if it cannot be read, the clock is believed.
+A broker compares the clock with it at its start. It is replaced now and then, and not synced; the
+clock is believed without it, or if it cannot be read.
 """
 
 from __future__ import annotations

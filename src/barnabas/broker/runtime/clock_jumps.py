@@ -6,9 +6,9 @@ further by more than a minute between two looks, it has jumped: from then on not
 age, until the wall clock has run on from there for as long as the new time has to last. A jump back
 before that makes it as if nothing had happened. Clocks that drift apart slowly never jump.
 
-The first look is compared with the newest wall time that an earlier life of the broker trusted. It
-may have been stopped for long, so a clock that is ahead of that may well be right; but nobody knows,
-and to wait costs nothing. Without such a time a clock that is wrong at the start is believed.
+The first look is compared with the newest wall time that an earlier life of the broker trusted. The
+broker may have been stopped for long, so a clock that is ahead may well be right; to wait costs
+nothing. Without such a time a clock that is wrong at the start is believed.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def write_plan(plan: Plan) -> None:
         "overrides": plan.overrides,
         "secure": plan.is_secure,
     }
-    plan.directory.mkdir(parents=True, exist_ok=True)
+    plan.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = plan.directory / _FILE_NAME
     written = path.with_suffix(".new")
     written.write_text(json.dumps(stored, indent=2) + "\n")

@@ -128,7 +128,7 @@ def last_output(started: Started) -> str:
 
 
 def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     output = log_file_of(directory)
     with output.open("ab") as file:
         began_at = file.tell()

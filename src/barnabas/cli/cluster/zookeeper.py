@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
+import click
+
 from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
 
 DEBIAN = Path("/usr/share/java/zookeeper.jar")
@@ -20,6 +22,7 @@ _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # Ready sooner; this ZooKeeper has too little to do for the optimizing compiler to pay.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 _ANSWER_TIMEOUT_S = 1.0
+_PRIVATE = 0o700
 
 
 def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> list[str]:
@@ -32,7 +35,8 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
             "brings both (`barnabas server start` runs one broker without it)"
         )
     directory = plan.zookeeper_directory
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+    _warn_of_readers(directory)
     config = directory / "zoo.cfg"
     config.write_text(_config(plan))
     return [
@@ -42,6 +46,14 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
         "-Dzookeeper.root.logger=INFO,CONSOLE",
         *("-cp", f"/etc/zookeeper/conf:{jar}", _MAIN, str(config)),
     ]
+
+
+def _warn_of_readers(directory: Path) -> None:
+    """Its files have the hashes of passwords."""
+    bits = directory.stat().st_mode & 0o777
+    if bits & ~_PRIVATE:
+        text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): chmod 700 {directory}"
+        click.echo(f"barnabas cluster: warning: {text}", err=True)
 
 
 def is_serving(plan: Plan) -> bool:

@@ -56,7 +56,7 @@ def claim(directory: Path, listeners: str) -> bool:
     began_ticks = process_began_ticks(pid)
     text = f"{pid}\n{UNKNOWN_START if began_ticks is None else began_ticks}\n{listeners}\n"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         (directory / FILE_NAME).write_text(text)
     except OSError:
         return False

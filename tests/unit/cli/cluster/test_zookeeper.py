@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -42,6 +43,25 @@ def test_it_has_the_clusters_directory_and_port(plan: Plan, jar: Path, tmp_path:
     assert f"dataDir={tmp_path / 'zookeeper'}" in config
     assert {"clientPort=2181", "clientPortAddress=127.0.0.1", "tickTime=500"} <= set(config)
     assert {"maxClientCnxns=0", "admin.enableServer=false"} <= set(config)
+
+
+def test_its_data_are_its_owners_alone(
+    plan: Plan, jar: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SE-6: they have the hashes of passwords."""
+    path = str(java_in(tmp_path / "bin").parent)
+    before = os.umask(0)
+    try:
+        zookeeper.command(plan, {"PATH": path}, jar)
+    finally:
+        os.umask(before)
+    directory = tmp_path / "zookeeper"
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert capsys.readouterr().err == ""
+    directory.chmod(0o750)
+    zookeeper.command(plan, {"PATH": path}, jar)
+    assert f"others may read {directory} of ZooKeeper (mode 0750)" in capsys.readouterr().err
+    assert directory.stat().st_mode & 0o777 == 0o750, "it may be meant"
 
 
 def test_java_home_goes_before_the_path(plan: Plan, jar: Path, tmp_path: Path) -> None:

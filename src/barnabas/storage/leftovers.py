@@ -18,7 +18,7 @@ from pathlib import Path
 from barnabas.records.batch import HEADER_BYTES, read_header
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.gaps import FILE_NAME as GAPS
-from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.storage.segment import LOG_SUFFIX, base_offset_in
 
 DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
 
@@ -85,5 +85,5 @@ def _end_offset(files: Files, path: Path, size: int) -> int:
 
 
 def _base(name: str) -> int:
-    base = name.partition(".")[0]
-    return int(base) if base.isdecimal() else -1
+    base = base_offset_in(name)
+    return -1 if base is None else base

@@ -44,6 +44,7 @@ from barnabas.storage.segment import (
     TIME_INDEX_SUFFIX,
     Segment,
     Sizes,
+    base_offset_in,
     segment_path,
 )
 from barnabas.storage.snapshot import (
@@ -168,8 +169,12 @@ class _Opening:
         odd = []
         for name in sizes:
             base, dot, suffix = name.partition(".")
-            if dot + suffix == LOG_SUFFIX and base.isdecimal():
-                if not self._add_found(int(base), sizes):
+            base_offset = base_offset_in(name)
+            if base_offset is None:
+                if name.endswith(LOG_SUFFIX):
+                    _log.warning("%s is not a segment; it is left alone", self.directory / name)
+            elif dot + suffix == LOG_SUFFIX:
+                if not self._add_found(base_offset, sizes):
                     odd.append(self.segments[-1])
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)

@@ -34,10 +34,24 @@ _KEPT_MARKS = 16
 _HANDFUL = 16
 
 NO_TIMESTAMP = -1
+_NAME_DIGITS = 20
+_MAX_OFFSET = 2**63 - 1
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
     return directory / f"{base_offset:020}{suffix}"
+
+
+def base_offset_in(name: str) -> int | None:
+    """The base offset that the name of a segment's file begins with; None for another file.
+
+    As in Kafka twenty digits, of which an offset never has more than nineteen.
+    """
+    digits = name.partition(".")[0]
+    if len(digits) != _NAME_DIGITS or not digits.isascii() or not digits.isdecimal():
+        return None
+    offset = int(digits)
+    return offset if offset <= _MAX_OFFSET else None
 
 
 class Located(NamedTuple):

@@ -20,6 +20,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.crc32c import crc32c
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.producers import ROW, Producers
+from barnabas.storage.segment import base_offset_in
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +69,8 @@ def write_snapshot(files: Files, directory: Path, offset: int, producers: Produc
 
 def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
     """The offsets of all snapshots that a directory lists, ascending."""
-    names = (each.name.removesuffix(SUFFIX) for each in entries if each.name.endswith(SUFFIX))
-    return sorted(int(name) for name in names if name.isdecimal())
+    found = (base_offset_in(each.name) for each in entries if each.name.endswith(SUFFIX))
+    return sorted(offset for offset in found if offset is not None)
 
 
 def load_newest_snapshot(

@@ -335,3 +335,32 @@ def test_recovery_is_not_confused_by_batches_larger_than_its_window(tmp_path: Pa
     whole = read(log, 0)
     log.release()
     assert read(open_at(tmp_path, start=CRASHED), 0) == whole
+
+
+_STRANGERS = (
+    "5.log",
+    "5.index",
+    "5.snapshot",
+    "notes.log",
+    "notes.index",
+    "9" * 20 + ".log",
+    "٣.log",
+)
+
+
+@pytest.mark.parametrize("start", [CLEAN, CRASHED])
+def test_a_file_of_another_name_is_no_segment(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, start: Start
+) -> None:
+    """A segment's name has twenty digits: what somebody has put beside them stays as it is. (Kafka
+    takes the 5 for a base offset, and makes an empty segment that ends the log there.)"""
+    raw = _fill(tmp_path, batches=30)
+    for name in _STRANGERS:
+        (tmp_path / name).write_bytes(b"mine")
+    for _ in range(2):
+        log = open_at(tmp_path, SMALL, start)
+        assert log.log_end_offset == 90 and read(log, 0) == raw
+        log.close()
+    assert all((tmp_path / name).read_bytes() == b"mine" for name in _STRANGERS)
+    assert not _log_file(tmp_path, 5).exists()
+    assert f"{tmp_path / '5.log'} is not a segment" in caplog.text

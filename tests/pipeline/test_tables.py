@@ -311,6 +311,7 @@ def test_sp_3_two_queries_that_begin_with_the_same_tables_are_distinguished(tmp_
     assert snapshot_of(tmp_path).frame("events").height == HITS
 
 
+@pytest.mark.slow
 def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Path) -> None:
     """A vacuum of its tables takes away what a compaction has replaced, and no more."""
     tables = tables_in(tmp_path)
@@ -326,6 +327,7 @@ def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Pa
     assert snapshot_of(tmp_path).frame("events").height == HITS * 33
 
 
+@pytest.mark.slow
 def test_sp_3_logs_stay_short_and_what_the_control_table_names_stays_readable(
     tmp_path: Path,
 ) -> None:
@@ -355,6 +357,7 @@ class Late(Tables):
         return super()._options(name, batch)._replace(begins=999_998)
 
 
+@pytest.mark.slow
 def test_sp_3_a_number_past_any_padding(tmp_path: Path) -> None:
     """SP-3: batch 1,000,000 comes after batch 999,999, and so do all that follow."""
     tables = Late(tmp_path, BEHAVIOUR)
@@ -369,6 +372,7 @@ def test_sp_3_a_number_past_any_padding(tmp_path: Path) -> None:
     assert snapshot.frame("events").height == HITS * 42 + before_the_first
 
 
+@pytest.mark.slow
 def test_sp_3_readers_beside_writers_compactions_and_vacuums(tmp_path: Path) -> None:
     """Each reader sees one batch's state in all tables, also when others have replaced it since."""
     tables, last = tables_in(tmp_path), 40

@@ -37,7 +37,7 @@ from barnabas.storage.directory import (
     UnusableDirectory,
     unusable,
 )
-from barnabas.storage.files import Files
+from barnabas.storage.files import Files, Space
 from barnabas.storage.future_logs import FutureLogs, NewFuture
 from barnabas.storage.loading import Loading
 from barnabas.storage.log import Log
@@ -47,6 +47,7 @@ from barnabas.storage.offset_checkpoints import ALL, OffsetCheckpoints
 from barnabas.storage.opening import Opening
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
+from barnabas.storage.strays import strays
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -250,9 +251,9 @@ class LogStore:
                 found[name] = LogSize(future.size_bytes, lag, is_future=True)
         return found
 
-    def volume_bytes(self, path: Path) -> tuple[int, int]:
-        """The total and usable bytes of a log directory's volume. OSError."""
-        return self._files.space(path)
+    def volume(self, path: Path) -> tuple[Space, dict[str, int]]:
+        """The space of a log directory's volume, and the sizes of strays in it. OSError."""
+        return self._files.space(path), strays(self._files, path)
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The logs that are not among the cluster's partitions: logged, and left alone."""
@@ -380,8 +381,7 @@ class LogStore:
     def set_aside(self, topic_partition: TopicPartition, *, is_stray: bool = False) -> Path:
         """Drop a log, and rename its directory; returns the log directory in which it was.
 
-        After a power cut it may be back, unless `sync_names` has returned since. One that
-        `is_stray` is kept: the name belongs to another topic by now. Otherwise as `delete`.
+        After a power cut it may be back until `sync_names` returns. `is_stray`: it is kept.
         """
         if topic_partition in self.damaged:
             return self.damaged.set_aside(topic_partition, is_stray=is_stray)

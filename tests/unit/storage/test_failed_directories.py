@@ -247,8 +247,9 @@ def test_sizes_are_listed_by_directory(two: tuple[Path, Path]) -> None:
     store = _open(*two)
     size = store.logs[T[0]].size_bytes
     assert store.sizes(two[0]) == {T[0]: (size, 0, False), T[2]: (size, 0, False)}
-    total_bytes, usable_bytes = store.volume_bytes(two[0])
-    assert total_bytes > usable_bytes > 0
+    space, strays = store.volume(two[0])
+    assert space.total_bytes > space.usable_bytes > 0
+    assert strays == {}
     store.close()
 
 

@@ -1,7 +1,8 @@
 """DescribeLogDirs (key 35): the log directories of this broker, their partitions and sizes.
 
-An offline directory is in the answer with KAFKA_STORAGE_ERROR and without partitions: so an
-administrator learns which disk has failed.
+Logs that were set aside are listed where all partitions are asked for. An offline directory is in
+the answer with KAFKA_STORAGE_ERROR and without partitions: so an administrator learns which disk
+has failed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
+    DescribeLogDirsStray,
     DescribeLogDirsTopic,
 )
 from barnabas.security.acl import CLUSTER_NAME
@@ -58,7 +60,7 @@ def _describe(context: Context, request: DescribeLogDirsRequest) -> Slices[Descr
 def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResult:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
-        total_bytes, usable_bytes = store.volume_bytes(path)
+        space, strays = store.volume(path)
     except OSError:
         return _offline(path)
     for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():
@@ -74,8 +76,11 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
     return DescribeLogDirsResult(
         log_dir=str(path.absolute()),
         topics=[DescribeLogDirsTopic(name=name, partitions=by_topic[name]) for name in by_topic],
-        total_bytes=total_bytes,
-        usable_bytes=usable_bytes,
+        total_bytes=space.total_bytes,
+        usable_bytes=space.usable_bytes,
+        strays=[]
+        if wanted is not None
+        else [DescribeLogDirsStray(name=name, size=size) for name, size in strays.items()],
     )
 
 

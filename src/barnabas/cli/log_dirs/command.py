@@ -13,6 +13,7 @@ from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.log_dirs.move_command import move
+from barnabas.cli.log_dirs.strays_command import strays_of
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin, LogDirDescription
@@ -30,10 +31,12 @@ def log_dirs() -> None:
       barnabas log-dirs describe
       barnabas log-dirs describe --broker 1 --topic orders
       barnabas log-dirs move orders --to /disk2/kafka
+      barnabas log-dirs strays /var/lib/barnabas --delete-all
     """
 
 
 log_dirs.add_command(move)
+log_dirs.add_command(strays_of)
 
 
 @log_dirs.command()
@@ -50,6 +53,8 @@ log_dirs.add_command(move)
 @bootstrap_server
 def describe(brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, servers: str) -> int:
     """Show the directories of all brokers, or of some: their replicas, sizes and lags.
+
+    Logs that were set aside are shown with their sizes; `barnabas log-dirs strays` deletes them.
 
     In a pipe or a file it prints Kafka's lines, of which the last is JSON; on a terminal a table.
     If a broker cannot use one of its directories, the exit code is 1.
@@ -105,6 +110,7 @@ def describe_lines(found: Described) -> Iterator[str]:
                     ],
                     "error": directory.error,
                     "logDir": directory.path,
+                    **_strays(directory),
                 }
                 for directory in directories
             ],
@@ -112,6 +118,12 @@ def describe_lines(found: Described) -> Iterator[str]:
         for broker_id, directories in found.items()
     ]
     yield json.dumps({"brokers": brokers, "version": 1}, separators=(",", ":"))
+
+
+def _strays(directory: LogDirDescription) -> dict[str, object]:
+    """An entry that Kafka's tool does not have, only where there is something in it."""
+    found = sorted(directory.strays.items())
+    return {"strays": [{"name": name, "size": size} for name, size in found]} if found else {}
 
 
 def with_replicas_of(topics: Collection[str], found: Described) -> Described:
@@ -137,6 +149,10 @@ def _values(found: Described) -> list[dict[str, Any]]:
             "error": directory.error,
             "total_bytes": None if directory.total_bytes < 0 else directory.total_bytes,
             "usable_bytes": None if directory.usable_bytes < 0 else directory.usable_bytes,
+            "strays": [
+                {"name": name, "size_bytes": size_bytes}
+                for name, size_bytes in sorted(directory.strays.items())
+            ],
             "replicas": [
                 {
                     "topic": name.topic,
@@ -177,4 +193,6 @@ def _show(found: Described) -> None:
                 moving = "moving here" if replica.is_future else ""
                 lag = str(replica.offset_lag)
                 table.add_row(f"  {name}", decimal(replica.size_bytes), lag, moving)
+            for stray, size_bytes in sorted(directory.strays.items()):
+                table.add_row(f"  {stray}", decimal(size_bytes), "", "set aside")
             console.print(table)

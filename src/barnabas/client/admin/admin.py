@@ -177,6 +177,7 @@ class LogDirDescription(NamedTuple):
     replicas: Mapping[TopicPartition, ReplicaSize]
     total_bytes: int  # of the volume; -1: unknown
     usable_bytes: int
+    strays: Mapping[str, int] = {}  # logs that were set aside (`-stray`), with their sizes in bytes
 
 
 class Admin(
@@ -549,6 +550,7 @@ def _log_dir(result: DescribeLogDirsResult) -> LogDirDescription:
         },
         result.total_bytes,
         result.usable_bytes,
+        {each.name: each.size for each in result.strays},
     )
 
 

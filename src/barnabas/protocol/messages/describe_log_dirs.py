@@ -1,12 +1,16 @@
 """DescribeLogDirs (key 35): the replicas in a broker's log directories, with sizes (KIP-113).
 
 Version 2 is flexible, 3 has an error of the whole request, 4 the volumes' sizes (KIP-827).
+Ours, from version 2 on: logs that were set aside, of directories that have such, in the tagged
+field 10000.
 """
 
 from __future__ import annotations
 
 from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
+
+STRAYS_TAG = 10000
 
 
 class DescribableLogDirTopic(Message):
@@ -32,12 +36,20 @@ class DescribeLogDirsTopic(Message):
     partitions: list[DescribeLogDirsPartition] = field(Array(DescribeLogDirsPartition))
 
 
+class DescribeLogDirsStray(Message):
+    name: str = field(STRING)
+    size: int = field(INT64)
+
+
 class DescribeLogDirsResult(Message):
     error_code: int = field(INT16)
     log_dir: str = field(STRING)
     topics: list[DescribeLogDirsTopic] = field(Array(DescribeLogDirsTopic))
     total_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
     usable_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
+    strays: list[DescribeLogDirsStray] = field(
+        Array(DescribeLogDirsStray), versions="2+", tag=STRAYS_TAG, ignorable=True
+    )
 
 
 class DescribeLogDirsResponse(Message, flexible="2+"):

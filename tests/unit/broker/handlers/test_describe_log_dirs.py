@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from barnabas import Broker
+from barnabas.cli.log_dirs.strays_command import strays_of
 from barnabas.errors import KafkaStorageError
 from barnabas.protocol.api import DESCRIBE_LOG_DIRS
 from barnabas.protocol.messages.describe_log_dirs import (
@@ -63,6 +65,33 @@ def test_named_partitions_alone(client: RawClient, topic: str) -> None:
     assert list(sizes(result)) == [TopicPartition(topic, 1)]
     (nothing,) = ask(client, {})
     assert (nothing.error_code, nothing.topics) == (0, [])
+
+
+def test_logs_that_were_set_aside_are_listed_and_go_by_a_command_st_10(tmp_path: Path) -> None:
+    """ST-10: they take space that belongs to no topic; no broker deletes them by itself."""
+    name = f"old-0.{'0' * 32}-stray"
+    with Broker(config={"log.dirs": str(tmp_path)}) as broker:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "00000000000000000000.log").write_bytes(b"x" * 1000)
+        with RawClient(broker.bootstrap_servers) as client:
+            create(client, "t")
+            for version in range(LATEST + 1):
+                (result,) = ask(client, None, version)
+                found = [(each.name, each.size) for each in result.strays]
+                assert found == ([(name, 1000)] if version >= 2 else [])
+            (result,) = ask(client, {"t": [0]})
+            assert not result.strays
+            run = CliRunner()
+            listed = run.invoke(strays_of, [str(tmp_path)])
+            assert listed.output == f"{tmp_path / name}  1000 bytes\n"
+            refused = run.invoke(strays_of, [str(tmp_path), "--delete", "t-0"])
+            assert "--delete t-0: there is no such stray" in refused.output
+            deleted = run.invoke(strays_of, [str(tmp_path), "--delete", name])
+            assert deleted.output == f"deleted {tmp_path / name}  1000 bytes\n"
+            assert not (tmp_path / name).exists()
+            assert (tmp_path / "t-0").exists()
+            (result,) = ask(client, None)
+            assert not result.strays
 
 
 def test_several_directories_and_one_that_fails(tmp_path: Path) -> None:

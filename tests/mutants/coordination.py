@@ -31,8 +31,46 @@ _TIMEOUTS = partial(
     "coordinator/transaction_timeouts.py",
     tests=("unit/coordinator/test_transaction_timeouts.py",),
 )
+_UNREPLICATED = partial(
+    Mutation,
+    "coordinator/unreplicated.py",
+    tests=("property/test_offsets_machine.py",),
+)
+_ANSWERS = ("unit/broker/coordination/test_unreplicated_answers.py",)
+_MARKERS = partial(
+    Mutation, "broker/coordination/markers.py", tests=("unit/broker/coordination/test_markers.py",)
+)
+_VERIFIER = partial(
+    Mutation,
+    "broker/coordination/verifier.py",
+    tests=("unit/broker/coordination/test_verifier.py",),
+)
 
 MUTATIONS = (
+    Mutation("coordinator/membership.py", ", group.known_after)", ", AT_ONCE)", _ANSWERS),
+    Mutation(
+        "coordinator/offsets.py",
+        "                after = max(after, stored[LOG_OFFSET] + 1)\n",
+        "",
+        _ANSWERS,
+    ),
+    Mutation(
+        "broker/coordination/shard.py",
+        "self._visible_from if after is None else after",
+        "self._visible_from",
+        _ANSWERS,
+    ),
+    _UNREPLICATED("if known is None or known[LOG_OFFSET] < record.offset:", "if True:"),
+    _UNREPLICATED(".setdefault(place, known)", "[place] = known"),
+    _UNREPLICATED(
+        "            if known is None or known[LOG_OFFSET] < stored[LOG_OFFSET]:\n"
+        "                self._before[group_id][place] = stored\n",
+        "            pass\n",
+    ),
+    _MARKERS("            return TRANSACTION_TOPIC in topics\n", "            return True\n"),
+    _VERIFIER("        self._guards.pop((topic_partition, producer_id), None)\n", "        pass\n"),
+    _VERIFIER("guard.code == _UNASKED or ", ""),
+    _VERIFIER(" or guard.batch != batch", ""),
     _JOINING("    group.unsynced.discard(old_id)\n", ""),
     _JOINING(
         "    refuse_sync(turn, member, FencedInstanceId)\n",

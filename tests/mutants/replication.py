@@ -41,8 +41,17 @@ _FAILURE = partial(
     "controller/failure.py",
     tests=("unit/controller/test_failure.py", "unit/controller/test_controller.py"),
 )
+_ROLE_CHANGES = partial(
+    Mutation,
+    "broker/partitions/role_changes.py",
+    tests=("unit/broker/partitions/test_replicas.py",),
+)
 
 MUTATIONS = (
+    _ROLE_CHANGES("known.topic_id != topic.topic_id or ", ""),
+    _ROLE_CHANGES(
+        "        if replica.partition.topic_id != state.topic_id:\n", "        if False:\n"
+    ),
     _PARTITION("replica in self.maximal_isr\n", "replica in self.isr\n"),
     _PARTITION(
         "or (self._keeps_up(replica) and self._is_eligible(replica, follower))",

@@ -56,6 +56,12 @@ _SNAPSHOT = partial(
 _LOADED = partial(Mutation, "storage/producers.py", tests=_SNAPSHOT.keywords["tests"])
 
 MUTATIONS = (
+    Mutation(
+        "storage/log.py",
+        "        self.first_dirty_offset = min(self.first_dirty_offset, offset)\n",
+        "",
+        ("unit/storage/test_cleaner.py",),
+    ),
     _PRODUCERS("batch.last_sequence == last and batch.base_sequence == sequence", "False"),
     _PRODUCERS(
         "        elif header.producer_epoch < epoch:\n"

@@ -52,6 +52,19 @@ def test_a_log_is_due_when_more_of_it_is_dirty_than_the_ratio_st_7(tmp_path: Pat
     assert len(found.sources) == 5, "a pass begins at the first segment, clean or not"
 
 
+def test_what_comes_after_a_truncation_is_dirty_st_7(tmp_path: Path) -> None:
+    """ST-7: a pass has not seen it, though it lies below where the last one ended."""
+    log = compacted(tmp_path)
+    fill(log, 4)
+    log.first_dirty_offset = 40
+    log.truncate(20)
+    fill(log, 4)
+    found = examine(log, 60, T0)
+    assert (found.first_dirty_offset, found.end_offset) == (20, 60)
+    log.truncate(50)
+    assert examine(log, 50, T0).first_dirty_offset == 20, "what was dirty before still is"
+
+
 def test_what_is_younger_than_the_lag_waits_and_all_behind_it_st_7(tmp_path: Path) -> None:
     log = compacted(tmp_path, min_compaction_lag_ms=HOUR_MS)
     fill(log, 4, step_ms=HOUR_MS)

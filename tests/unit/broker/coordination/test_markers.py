@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
+from barnabas.broker.coordination.markers import MarkerRoutes, MarkerWriter
 from barnabas.broker.server import Server
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import GROUP_TOPIC
+from barnabas.coordinator.decision import Markers
 from barnabas.coordinator.offsets import GroupOffsets
 from barnabas.protocol.api import DELETE_TOPICS, FIND_COORDINATOR, WRITE_TXN_MARKERS
 from barnabas.protocol.frame import encode_request
@@ -123,6 +125,36 @@ def test_a_deleted_topic_does_not_hold_up_the_transaction(tmp_path: Path) -> Non
             await talk(server, lambda client: create(client, "t", 2))
             stop_hosting(server, STUCK)
             await talk(server, scenario_of)
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_without_metadata_takes_no_partition_for_deleted(tmp_path: Path) -> None:
+    """PR-7: before the controller's first UpdateMetadata no topic is known, and none has gone."""
+    producers = []
+
+    def begin(client: RawClient) -> None:
+        producers.append(TransactionalProducer(client, "tx").begun())
+        assert producers[0].add("t", 0, 1) == [0, 0]
+        assert producers[0].end(True) == 0
+
+    async def scenario() -> None:
+        async with running(tmp_path) as server:
+            await talk(server, lambda client: create(client, "t", 2))
+            stop_hosting(server, STUCK)
+            await talk(server, begin)
+            node = server.node
+            shard, known = node.transactions.shard_of("tx"), node.image
+            owner = (producers[0].producer_id, producers[0].epoch)
+            markers = Markers("tx", *owner, True, shard.epoch, (STUCK,))
+            node.view.update(known._replace(topics={}))
+            routes = MarkerRoutes(node.view, node.replicas, node.marker_append, None)
+            MarkerWriter(routes).send(shard, markers)
+            node.view.update(known)
+            node.replicas.write_staged()
+            statuses: list[object] = []
+            await talk(server, lambda client: statuses.append(status_of(client, "tx")))
+            assert statuses == ["PrepareCommit"]
 
     asyncio.run(scenario())
 

@@ -24,7 +24,7 @@ from barnabas.cluster.controller_requests import (
     PartitionState,
     StopReplica,
 )
-from barnabas.cluster.image import PartitionImage
+from barnabas.cluster.image import PartitionImage, TopicImage
 from barnabas.config import BrokerConfig
 from barnabas.errors import (
     InconsistentTopicId,
@@ -414,6 +414,26 @@ def test_zk_4_a_namesake_is_not_served_from_the_log_of_a_deleted_topic(
     assert disks.host(FIRST, topic_id=OTHER_ID) == 0
     assert disks.replicas.leader_of(FIRST).log.log_end_offset == 0
     assert disks.replicas.leader_of(SECOND)
+    disks.store.close()
+
+
+def test_zk_5_a_namesake_that_lies_on_other_brokers_ends_the_deleted_topic_here(
+    tmp_path: Path,
+) -> None:
+    """Its epochs begin again, so only the topic id tells that what is hosted has gone."""
+    disks = OnDisks([tmp_path])
+    disks.host(FIRST)
+    elsewhere = PartitionImage(1, 0, (1,), (1,), 0, 1)
+
+    def learn(topic_id: bytes) -> None:
+        numbers = {FIRST.partition: elsewhere}
+        disks.parts.role_changes.stop_what_moved([TopicImage(FIRST.topic, topic_id, numbers, {})])
+
+    learn(TOPIC_ID)
+    assert disks.replicas.leader_of(FIRST), "of its own topic it is no newer"
+    learn(OTHER_ID)
+    assert disks.replicas.get(FIRST) is None
+    assert FIRST in disks.store.logs, "the log stays"
     disks.store.close()
 
 

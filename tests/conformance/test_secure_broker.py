@@ -100,10 +100,36 @@ def test_users_are_added_changed_and_deleted(
     old = tmp_path / "old.properties"
     old.write_text(before)
     assert "uthentication failed" in run(capsys, f"topics list --command-config {old}", 1)
-    assert run(capsys, f"users delete alice {option}") == "Deleted user alice.\n"
+    assert run(capsys, f"users delete alice {option}") == (
+        "Deleted user alice.\n"
+        "Connections of alice that are open end within 60 min (connections.max.reauth.ms).\n"
+    )
     assert "uthentication failed" in run(capsys, f"topics list --command-config {alice}", 1)
     assert "alice does not exist" in run(capsys, f"users rotate alice {option}", 1)
     assert "alice does not exist" in run(capsys, f"users delete alice {option}", 1)
+
+
+def test_se_4_what_stays_of_a_deleted_user_is_said_and_can_be_taken_away(
+    file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    option = f"--command-config {file}"
+    carol = tmp_path / "carol.properties"
+    run(capsys, f"users add carol --file {carol} {option}")
+    run(capsys, f"acls add --user carol --operation read --topic left {option}")
+    run(capsys, f"acls add --user carol --deny --operation write --topic left {option}")
+    said = run(capsys, f"users delete carol {option}").splitlines()
+    assert said[1] == (
+        "Rules that name carol stay, for a later user of this name too "
+        "(`barnabas acls remove --user carol`):"
+    )
+    allowed = "  allow User:carol Read on topic left, from any host"
+    denied = "  deny User:carol Write on topic left, from any host"
+    assert sorted(said[2:4]) == [allowed, denied]
+    run(capsys, f"users add carol --file {carol} {option}")
+    said = run(capsys, f"users delete carol --revoke {option}").splitlines()
+    assert said[1:3] == ["Removed 1 rule:", allowed]
+    assert said[3].startswith("Rules that name carol stay") and said[4] == denied
+    run(capsys, f"acls remove --user carol {option}")
 
 
 def test_se_4_a_user_may_do_nothing_at_first(

@@ -47,6 +47,7 @@ def listener(secured: Secured | None, port: int) -> dict[str, str]:
 
     return {
         "listeners": f"{PROTOCOL}://127.0.0.1:{port}",
+        **secured.setup.defaults(),
         **secured.setup.broker_settings(),
     }
 

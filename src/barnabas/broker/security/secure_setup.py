@@ -37,6 +37,7 @@ _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVER_LIFE = timedelta(days=397)  # what clients accept of a server at most
 _RENEW_BEFORE = timedelta(days=30)
 _PASSWORD_BYTES = 24
+_MAX_REAUTH_MS = "3600000"  # how long who was deleted, or has a new password, stays at most
 _SECRETS: Final = (
     "ca.key",
     "server.pem",
@@ -79,6 +80,10 @@ class SecureSetup(NamedTuple):
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "super.users": f"User:{ADMIN};User:{BROKER}",
         }
+
+    def defaults(self) -> dict[str, str]:
+        """Configs of each broker that it may be given otherwise."""
+        return {"connections.max.reauth.ms": _MAX_REAUTH_MS}
 
     def zookeeper_settings(self) -> dict[str, str]:
         """The configs of each broker with a ZooKeeper; none in a directory that was made before

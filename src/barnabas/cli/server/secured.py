@@ -50,7 +50,13 @@ def secured(
         where = Path(directory).absolute()
     setup = prepared(where, hosts)
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
-    return setup, {**owning, **properties, **setup.broker_settings(), **listeners}
+    return setup, {
+        **setup.defaults(),
+        **owning,
+        **properties,
+        **setup.broker_settings(),
+        **listeners,
+    }
 
 
 def prepared(directory: Path, hosts: Iterable[str]) -> SecureSetup:

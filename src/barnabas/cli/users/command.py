@@ -6,26 +6,35 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
+from barnabas.cli.acls.text import rule_text
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.client.admin.scram_admin import (
     DEFAULT_ITERATIONS,
     SCRAM_MECHANISMS,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from barnabas.errors import BarnabasError, ResourceNotFound
+from barnabas.errors import (
+    BarnabasError,
+    ClusterAuthorizationFailed,
+    ResourceNotFound,
+    SecurityDisabled,
+)
+from barnabas.security.acl_binding import AclBinding, AclFilter, PermissionType
 from barnabas.security.secret_file import write_secret
 
 _PASSWORD_BYTES: Final = 24
+_REAUTH: Final = "connections.max.reauth.ms"
 _MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _COPIED: Final = ("security_protocol", "ssl_")
 
@@ -167,16 +176,52 @@ def list_(servers: str, as_json: bool) -> None:
 
 @users.command()
 @click.argument("user", metavar="NAME")
+@click.option(
+    "--revoke", is_flag=True, help="Remove the rules that allow the user something as well."
+)
 @bootstrap_server
-def delete(user: str, servers: str) -> None:
-    """Delete a user, by all mechanisms. Rules that name the user stay: see `barnabas acls`.
+def delete(user: str, revoke: bool, servers: str) -> None:
+    """Delete a user, by all mechanisms, and say what stays.
+
+    Rules that name the user stay, and so do connections that are open: with --revoke they may do
+    from now on only what every user may. Rules that deny stay in any case.
 
     \b
     Examples:
       barnabas users delete alice
+      barnabas users delete alice --revoke
     """
-    run_client(_delete(servers, user))
+    left = run_client(_delete(servers, user, revokes=revoke))
     click.echo(f"Deleted user {user}.")
+    for line in left.lines(user):
+        click.echo(line)
+
+
+class Left(NamedTuple):
+    """What there is of a user whose passwords are deleted; None: it could not be read."""
+
+    removed: list[AclBinding]
+    rules: list[AclBinding] | None
+    max_reauth_ms: int | None
+
+    def lines(self, user: str) -> Iterator[str]:
+        """What an administrator should know of it."""
+        if self.removed:
+            yield f"Removed {counted(len(self.removed), 'rule')}:"
+            yield from (f"  {rule_text(rule)}" for rule in self.removed)
+        if self.rules is None:
+            yield f"Rules that name {user}, if any, stay, and you may not see them."
+        elif self.rules:
+            yield (
+                f"Rules that name {user} stay, for a later user of this name too "
+                f"(`barnabas acls remove --user {user}`):"
+            )
+            yield from (f"  {rule_text(rule)}" for rule in self.rules)
+        if self.max_reauth_ms:
+            until = f"end within {self.max_reauth_ms / 60_000:g} min (connections.max.reauth.ms)"
+        else:
+            until = "go on until they end by themselves (connections.max.reauth.ms would end them)"
+        yield f"Connections of {user} that are open {until}."
 
 
 def _password(from_stdin: bool) -> str:
@@ -205,7 +250,7 @@ async def _described(servers: str) -> Mapping[str, Mapping[str, int]]:
         return await admin.describe_user_scram_credentials()
 
 
-async def _delete(servers: str, user: str) -> None:
+async def _delete(servers: str, user: str, *, revokes: bool) -> Left:
     async with Admin(servers, **client_options()) as admin:
         mechanisms = await _mechanisms_of(admin, user)
         if not mechanisms:
@@ -213,6 +258,31 @@ async def _delete(servers: str, user: str) -> None:
         await admin.alter_user_scram_credentials(
             [UserScramCredentialDeletion(user, mechanism) for mechanism in mechanisms]
         )
+        removed: list[AclBinding] = []
+        try:
+            if revokes:
+                removed = await admin.delete_acls(
+                    AclFilter(principal=f"User:{user}", permission=PermissionType.ALLOW)
+                )
+            rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
+        except SecurityDisabled:  # without an authorizer there are none
+            return Left([], [], await _max_reauth_ms(admin))
+        except ClusterAuthorizationFailed:
+            if revokes:
+                raise
+            return Left([], None, await _max_reauth_ms(admin))
+        return Left(removed, rules, await _max_reauth_ms(admin))
+
+
+async def _max_reauth_ms(admin: Admin) -> int | None:
+    """After how long an open connection has to log in again; None if that is not known."""
+    try:
+        broker = (await admin.describe_cluster()).brokers[0]
+        resource = ConfigResource(BROKER, str(broker.broker_id))
+        [entry] = await admin.describe_configs(resource, [_REAUTH])
+    except (BarnabasError, LookupError, ValueError):
+        return None
+    return int(entry.value or 0)
 
 
 async def _mechanisms_of(admin: Admin, user: str) -> list[str]:

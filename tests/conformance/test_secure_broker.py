@@ -132,6 +132,17 @@ def test_se_4_what_stays_of_a_deleted_user_is_said_and_can_be_taken_away(
     run(capsys, f"acls remove --user carol {option}")
 
 
+def test_se_4_an_address_may_be_written_in_every_way(file: Path, capsys: Capture) -> None:
+    option = f"--command-config {file}"
+    run(capsys, f"acls add --user dave --operation read --topic left --host ::1 {option}")
+    for host in ("0:0::1", "[::1]", "0:0:0:0:0:0:0:1"):
+        assert "dave" in run(capsys, f"acls list --topic left --host {host} {option}")
+        why = f"acls explain --user dave --operation read --topic left --host {host} {option}"
+        assert run(capsys, why).startswith("Allowed: User:dave")
+    run(capsys, f"acls remove --user dave --host [0::1] {option}")
+    assert "dave" not in run(capsys, f"acls list --topic left {option}")
+
+
 def test_se_4_a_user_may_do_nothing_at_first(
     broker: barnabas.Broker, file: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
 from barnabas.security.acl import Operation, Principal, ResourceType
+from barnabas.security.acl_host import java_host
 
 WILDCARD = "*"
 """The literal name that stands for all resources of a type, and the host that stands for all."""
@@ -98,7 +99,7 @@ class AclFilter(NamedTuple):
         """Whether it matches rules with this entry, as far as the entry goes."""
         return (
             self.principal in (None, entry.principal)
-            and self.host in (None, entry.host)
+            and (self.host in (None, entry.host) or java_host(self.host) == java_host(entry.host))
             and self.operation in (Operation.ANY, entry.operation)
             and self.permission in (PermissionType.ANY, entry.permission)
         )

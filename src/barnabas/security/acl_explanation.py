@@ -18,6 +18,7 @@ from barnabas.security.acl_binding import (
     PatternType,
     PermissionType,
 )
+from barnabas.security.acl_host import java_host
 from barnabas.security.acl_rules import allowing
 
 
@@ -43,7 +44,7 @@ class Explanation(NamedTuple):
 
 def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
     """Whether the rules allow this, and the first that decides: a DENY before any ALLOW."""
-    resource = access.resource
+    resource, host = access.resource, java_host(access.host)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     about = tuple(sorted(each for each in rules if wanted.matches(each)))
     if not about:
@@ -59,7 +60,7 @@ def explain(access: Access, rules: Iterable[AclBinding]) -> Explanation:
                 entry.permission is permission
                 and entry.operation in operations
                 and entry.principal in (access.principal, WILDCARD_PRINCIPAL)
-                and entry.host in (access.host, WILDCARD)
+                and (entry.host == WILDCARD or java_host(entry.host) == host)
             ):
                 return Explanation(permission is PermissionType.ALLOW, each, about)
     return Explanation(False, None, about)

@@ -27,6 +27,7 @@ from barnabas.security.acl_binding import (
     PatternType,
     PermissionType,
 )
+from barnabas.security.acl_host import java_host
 from barnabas.security.prefixes import Prefixes
 
 _NO_ENTRIES: frozenset[AclEntry] = frozenset()
@@ -47,7 +48,7 @@ def allowing(operation: Operation) -> tuple[Operation, ...]:
 _ALLOWING = {each: sum(1 << other for other in {*allowing(each)}) for each in Operation}
 
 _Masks = dict[tuple[str, str], tuple[int, int]]
-"""Operations allowed and denied, by principal and host."""
+"""Operations allowed and denied, by principal and host (`java_host`)."""
 
 _Kind = tuple[ResourceType, PatternType, PermissionType, str, str, Operation]
 """Of rules that differ by the name of their resource alone."""
@@ -106,15 +107,17 @@ class AclRules:
 
     def replace(self, pattern: Pattern, entries: Iterable[AclEntry]) -> None:
         """Put these in the place of all rules of the pattern; none removes it."""
-        before, after = self.entries_of(pattern), frozenset(entries)
-        for entry in before - after:
-            kind = _kind(pattern, entry)
+        after = frozenset(entries)
+        # Of kinds, not of entries: two may differ by the way in which they write a host.
+        before_kinds = {_kind(pattern, entry) for entry in self.entries_of(pattern)}
+        after_kinds = {_kind(pattern, entry) for entry in after}
+        for kind in before_kinds - after_kinds:
             names = self._names[kind]
             names.discard(pattern.name)
             if not names:
                 del self._names[kind]
-        for entry in after - before:
-            self._names.setdefault(_kind(pattern, entry), set()).add(pattern.name)
+        for kind in after_kinds - before_kinds:
+            self._names.setdefault(kind, set()).add(pattern.name)
         resource_type, name, pattern_type = pattern
         if after:
             self._entries[pattern] = after
@@ -213,7 +216,8 @@ def _clients(principal: str, host: str) -> tuple[tuple[str, str], ...]:
 
 def _masks(entries: Iterable[AclEntry]) -> _Masks:
     masks: _Masks = {}
-    for principal, host, operation, permission in entries:
+    for principal, written_host, operation, permission in entries:
+        host = java_host(written_host)
         allowed, denied = masks.get((principal, host), (0, 0))
         bit = 1 << operation
         if permission is PermissionType.ALLOW:
@@ -230,6 +234,6 @@ def _kind(pattern: Pattern, entry: AclEntry) -> _Kind:
         pattern.pattern_type,
         entry.permission,
         entry.principal,
-        entry.host,
+        java_host(entry.host),
         entry.operation,
     )

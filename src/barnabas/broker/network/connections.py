@@ -21,6 +21,7 @@ from barnabas.broker.quotas.rate import Windows
 from barnabas.broker.runtime.descriptors import Descriptors, plenty
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
+from barnabas.security.acl_host import java_host
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class Connections:
 
     def refusal(self, host: str) -> str | None:
         """The reason to refuse this address one more connection; None if it may have it."""
-        limit = self._overrides.get(host, self._per_host)
+        limit = self._overrides.get(java_host(host), self._per_host)
         if self._by_host[host] < limit:
             return None
         return f"{host} has {limit} connections already, the limit of max.connections.per.ip"
@@ -160,4 +161,4 @@ def _report(found: Descriptors) -> None:
 def _overrides(text: str) -> dict[str, int]:
     """`127.0.0.1:200,::1:50`: the limits of single addresses."""
     pairs = (entry.strip().rpartition(":") for entry in text.split(",") if entry.strip())
-    return {host.strip("[]"): int(limit) for host, _, limit in pairs}
+    return {java_host(host): int(limit) for host, _, limit in pairs}

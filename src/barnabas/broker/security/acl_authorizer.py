@@ -12,9 +12,10 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.acl_store import AclStore
-from barnabas.broker.security.audit_trail import AuditTrail, java_host
+from barnabas.broker.security.audit_trail import AuditTrail
 from barnabas.broker.security.authorization import ASKED, Audit
 from barnabas.security.acl_binding import parse_principal
+from barnabas.security.acl_host import java_host
 from barnabas.security.acl_rules import AclRules
 
 if TYPE_CHECKING:

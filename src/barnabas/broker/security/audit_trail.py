@@ -8,12 +8,12 @@ lines of their own, and the others are counted; their number is the last line.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas.printable import printable
 from barnabas.security.acl_binding import pascal_name
+from barnabas.security.acl_host import java_host
 
 if TYPE_CHECKING:
     from barnabas.broker.security.authorization import Asking, Needs
@@ -76,19 +76,6 @@ class _Kind:
         self.lines = 0
         self.rest = 0
         """Decisions without a line."""
-
-
-def java_host(address: str) -> str:
-    """An IP address as Kafka compares it with a rule's host: IPv6 written out, without leading
-    zeros, and IPv4 as such even if it came through an IPv6 socket."""
-    if ":" not in address:
-        return address
-    plain, percent, scope = address.partition("%")
-    ip = ipaddress.IPv6Address(plain)
-    if ip.ipv4_mapped is not None:
-        return str(ip.ipv4_mapped)
-    groups = ":".join(f"{int(group, 16):x}" for group in ip.exploded.split(":"))
-    return f"{groups}{percent}{scope}"
 
 
 def _decision(level: int, context: Asking, needs: Needs, resource: str, references: int) -> str:

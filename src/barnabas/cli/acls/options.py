@@ -20,6 +20,7 @@ from barnabas.security.acl_binding import (
     parse_code,
     parse_principal,
 )
+from barnabas.security.acl_host import java_host
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -147,6 +148,7 @@ hosts = click.option(
     "--host",
     "hosts",
     multiple=True,
+    callback=lambda _, __, given: tuple(map(java_host, given)),
     metavar="ADDRESS",
     help="The client's address, without names or ranges; '*' is any. May be repeated.",
 )

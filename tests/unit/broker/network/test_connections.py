@@ -18,7 +18,7 @@ def test_without_limits_no_connection_waits_or_is_refused() -> None:
 
 def test_an_address_gets_no_more_than_its_limit_and_others_theirs() -> None:
     connections = limited(
-        max_connections_per_ip="2", **{"max.connections.per.ip.overrides": "10.0.0.9:0,::1:1"}
+        max_connections_per_ip="2", **{"max.connections.per.ip.overrides": "10.0.0.9:0,0:0::1:1"}
     )
     for _ in range(2):
         connections.opened("PLAINTEXT", "10.0.0.1")

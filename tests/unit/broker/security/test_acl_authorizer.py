@@ -8,7 +8,6 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.security.acl_authorizer import AUDIT_LOG, super_users
-from barnabas.broker.security.audit_trail import java_host
 from barnabas.client import (
     AclBinding,
     AclEntry,
@@ -33,19 +32,6 @@ CONFIG = {
     "super.users": "User:nobody",
     "allow.everyone.if.no.acl.found": True,
 }
-
-
-@pytest.mark.parametrize(
-    ("address", "java"),
-    [
-        ("127.0.0.1", "127.0.0.1"),
-        ("::1", "0:0:0:0:0:0:0:1"),
-        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-    ],
-)
-def test_se_4_a_host_is_written_as_kafka_compares_it(address: str, java: str) -> None:
-    assert java_host(address) == java
 
 
 def test_super_users_are_principals() -> None:

@@ -110,10 +110,9 @@ def run(
 
 
 def _ready_line(server: Server, ready_ms: int) -> str:
-    listener = server.listeners[0]
     is_exposed = bool(exposures(server.config, server.listeners))
     return (
-        f"barnabas ready on {listener.host or 'localhost'}:{listener.port} "
+        f"barnabas ready on {server.listeners[0].address_here} "
         f"(broker {server.broker_id}, {','.join(map(str, server.log_dirs))}, {ready_ms} ms"
         f"{'; no authentication, listening on all addresses' if is_exposed else ''})\n"
     )
@@ -121,8 +120,7 @@ def _ready_line(server: Server, ready_ms: int) -> str:
 
 def _introduction(setup: SecureSetup, server: Server) -> str:
     """Write how `admin` connects into its files; the lines to print of what to do next."""
-    listener = server.listeners[0]
-    setup.write_client_files(f"{listener.host or 'localhost'}:{listener.port}")
+    setup.write_client_files(server.listeners[0].address_here)
     option = f"--command-config {setup.client_file}"
     return (
         f"  barnabas topics create test {option}\n"

@@ -31,9 +31,17 @@ class Listener(NamedTuple):
     port: int
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 
+    @property
+    def address_here(self) -> str:
+        """Where a client on this machine connects."""
+        return _address("localhost" if self.host in _EVERY_ADDRESS else self.host, self.port)
+
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{_address(self.host, self.port)}"
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_listeners(key: str, text: str) -> list[Listener]:

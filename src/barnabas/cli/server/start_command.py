@@ -22,13 +22,15 @@ HELP = """\
 Usage: barnabas server start [-daemon] [server.properties] [options]
 
 Run a broker until SIGTERM or Ctrl-C. When it is ready it prints one line:
-  barnabas ready on localhost:9092 (broker 0, /var/lib/barnabas, 97 ms)
+  barnabas ready on 127.0.0.1:9092 (broker 0, /var/lib/barnabas, 97 ms)
 
 Options:
   -daemon               in the background; `barnabas server stop` ends it
   --log-file FILE       the log, ten files of 10 MiB at most; default: standard error, of a daemon
                         the first log directory's name and .log
-  --port PORT           listen on this port of all interfaces (0: any free one)
+  --port PORT           listen on this port (0: any free one)
+  --host HOST           listen on this address; 0.0.0.0: on all, for clients on other machines
+  --listeners LIST      both, in Kafka's notation: PLAINTEXT://10.0.0.1:9092 (listeners)
   --data-dir DIR        keep the log here (log.dirs)
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
   --secure              TLS, log-ins and ACLs: makes certificates and an administrator
@@ -39,11 +41,15 @@ Options:
   --help                this text
 
 The environment (KAFKA_LOG_DIRS is log.dirs) overrides the properties file, and the command line
-overrides both. All other configs have Kafka's defaults.
+overrides both. All other configs have Kafka's defaults; but without a properties file, and without
+zookeeper.connect and advertised.listeners, the broker is for this machine: it listens on 127.0.0.1,
+and a group's first member does not wait for others (group.initial.rebalance.delay.ms=0).
 
 Examples:
   barnabas server start
-      on port 9092, data under /tmp/kafka-logs: for a quick try
+      on port 9092 of this machine alone, data under /tmp/kafka-logs: for a quick try
+  barnabas server start --data-dir ~/barnabas --host 0.0.0.0
+      for other machines too: every client that reaches it may do everything, unless --secure
   barnabas server start --data-dir ~/barnabas --port 9192
   barnabas server start --data-dir ~/barnabas --profile kafka-2.3
       for a text about 2.3: what waits 10 s there waits 10 s here
@@ -62,10 +68,15 @@ _DAEMON = "-daemon"
 _TEST_CONTROL = "--test-control"
 _SECURE, _SECURE_DIR = "--secure", "--secure-dir"
 _LOG_FILE = "--log-file"
+_PORT, _HOST = "--port", "--host"
+_SETTINGS = ("--listeners", "--data-dir", "--override")
 _WITH_VALUE = (
-    *("--port", "--data-dir", "--override", "--profile"),
+    *(_PORT, _HOST, *_SETTINGS, "--profile"),
     *(_TEST_CONTROL, _SECURE_DIR, _LOG_FILE),
 )
+_THIS_MACHINE = "127.0.0.1"
+_DEFAULT_PORT = 9092
+_DELAY = "group.initial.rebalance.delay.ms"
 
 
 class UsageError(Exception):
@@ -82,6 +93,8 @@ class StartArguments(NamedTuple):
     is_secure: bool = False
     secure_dir: str | None = None
     log_file: str | None = None
+    host: str | None = None
+    port: int | None = None
 
 
 def start(words: Sequence[str]) -> int:
@@ -96,19 +109,11 @@ def start(words: Sequence[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     from barnabas.broker.main import run
-    from barnabas.config import BrokerConfig, from_environment, load_properties
+    from barnabas.config import BrokerConfig
     from barnabas.errors import ConfigError
 
     try:
-        properties: dict[str, str] = {}
-        if arguments.profile is not None:
-            from barnabas.config.profiles import profile  # rarely used
-
-            properties.update(profile(arguments.profile))
-        if arguments.properties_file is not None:
-            properties.update(load_properties(arguments.properties_file))
-        properties.update(from_environment(os.environ))
-        properties.update(arguments.settings)
+        properties = properties_of(arguments)
         setup = None
         if arguments.is_secure:
             from barnabas.cli.server.secured import secured  # rarely used
@@ -128,6 +133,42 @@ def start(words: Sequence[str]) -> int:
     finally:
         if is_ours:
             release(first_directory)
+
+
+def properties_of(arguments: StartArguments) -> dict[str, str]:
+    """All settings, each source above those before it. Raises ConfigError, OSError."""
+    from barnabas.config import from_environment, load_properties
+
+    properties: dict[str, str] = {}
+    if arguments.profile is not None:
+        from barnabas.config.profiles import profile  # rarely used
+
+        properties.update(profile(arguments.profile))
+    if arguments.properties_file is not None:
+        properties.update(load_properties(arguments.properties_file))
+    properties.update(from_environment(os.environ))
+    properties.update(arguments.settings)
+    # Kafka's defaults are for a cluster. Who names neither a file nor anything of other machines
+    # wants a broker for this machine, and no wait for more consumers.
+    is_for_this_machine = arguments.properties_file is None and not (
+        properties.get("zookeeper.connect") or properties.get("advertised.listeners")
+    )
+    if arguments.host is not None or arguments.port is not None:
+        properties["listeners"] = _listeners(arguments, is_for_this_machine)
+    elif is_for_this_machine:
+        properties.setdefault("listeners", _listeners(arguments, is_for_this_machine))
+    if is_for_this_machine and arguments.profile is None:
+        properties.setdefault(_DELAY, "0")
+    return properties
+
+
+def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
+    """What --host and --port say, as `listeners`."""
+    host = arguments.host
+    if host is None:
+        host = _THIS_MACHINE if is_for_this_machine else ""
+    port = _DEFAULT_PORT if arguments.port is None else arguments.port
+    return f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _companion(port: int | None) -> Companion | None:
@@ -160,6 +201,8 @@ def parse(words: Sequence[str]) -> StartArguments:
     is_secure = False
     secure_dir: str | None = None
     log_file: str | None = None
+    host: str | None = None
+    port: int | None = None
     left = list(words)
     while left:
         word = left.pop(0)
@@ -185,6 +228,10 @@ def parse(words: Sequence[str]) -> StartArguments:
             value = left.pop(0)
         if option == "--profile":
             profile = value
+        elif option == _HOST:
+            host = value.strip("[]")
+        elif option == _PORT:
+            port = _port(option, value)
         elif option == _TEST_CONTROL:
             test_control_port = _port(option, value)
         elif option == _SECURE_DIR:
@@ -193,16 +240,30 @@ def parse(words: Sequence[str]) -> StartArguments:
             log_file = value
         else:
             settings.update([_setting(option, value)])
+    if host is not None or port is not None:
+        if "listeners" in settings:
+            raise UsageError("listeners say where to listen, so without --host and --port")
+        if file is not None and port is None:
+            raise UsageError("--host beside a properties file needs --port as well")
     return StartArguments(
-        *(file, settings, False, as_daemon, profile, test_control_port),
-        *(is_secure, secure_dir, log_file),
+        file,
+        settings,
+        wants_help=False,
+        as_daemon=as_daemon,
+        profile=profile,
+        test_control_port=test_control_port,
+        is_secure=is_secure,
+        secure_dir=secure_dir,
+        log_file=log_file,
+        host=host,
+        port=port,
     )
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:
     """The broker config that an option stands for."""
-    if option == "--port":
-        return "listeners", f"PLAINTEXT://:{_port(option, value)}"
+    if option == "--listeners":
+        return "listeners", value
     if option == "--data-dir":
         if not value:
             raise UsageError("--data-dir needs a directory")

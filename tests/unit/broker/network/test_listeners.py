@@ -55,6 +55,17 @@ def test_several_listeners_and_ipv6() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "address"),
+    [("", "localhost:1"), ("0.0.0.0", "localhost:1"), ("::1", "[::1]:1"), ("h", "h:1")],
+)
+def test_a_client_on_this_machine_is_given_an_address_that_it_can_use(
+    host: str, address: str
+) -> None:
+    """Of all addresses none is one: the certificate has no such name either."""
+    assert Listener("PLAINTEXT", host, 1).address_here == address
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("localhost:9092", "NAME://HOST:PORT"),

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.server.start_command import StartArguments, UsageError, parse, start
+from barnabas.cli.server.start_command import (
+    StartArguments,
+    UsageError,
+    parse,
+    properties_of,
+    start,
+)
 
 
 def test_arguments_in_any_order_and_the_later_wins() -> None:
@@ -18,16 +24,53 @@ def test_arguments_in_any_order_and_the_later_wins() -> None:
          "--override=num.partitions=4"]
     )  # fmt: skip
     assert arguments.properties_file == "server.properties"
-    assert arguments.settings == {
-        "num.partitions": "4",
-        "listeners": "PLAINTEXT://:9192",
-        "log.dirs": "/d",
-    }
+    assert arguments.settings == {"num.partitions": "4", "log.dirs": "/d"}
+    assert arguments.port == 9192
     assert not arguments.wants_help
 
 
 def test_nothing_at_all_is_a_broker_with_defaults() -> None:
     assert parse([]) == StartArguments(None, {}, False)
+
+
+DELAY = "group.initial.rebalance.delay.ms"
+
+
+@pytest.mark.parametrize(
+    ("words", "listeners", "delay"),
+    [
+        ([], "PLAINTEXT://127.0.0.1:9092", "0"),
+        (["--port", "0"], "PLAINTEXT://127.0.0.1:0", "0"),
+        (["--host", "0.0.0.0"], "PLAINTEXT://0.0.0.0:9092", "0"),
+        (["--host=::", "--port=1"], "PLAINTEXT://[::]:1", "0"),
+        (["--listeners", "PLAINTEXT://:9092"], "PLAINTEXT://:9092", "0"),
+        (["--override", f"{DELAY}=7"], "PLAINTEXT://127.0.0.1:9092", "7"),
+        # For a text about an old Kafka, the waits are Kafka's.
+        (["--profile", "kafka-2.3"], "PLAINTEXT://127.0.0.1:9092", None),
+        # Others have to reach these.
+        (["--override", "zookeeper.connect=z:2181"], None, None),
+        (["--override", "zookeeper.connect=z:2181", "--port=1"], "PLAINTEXT://:1", None),
+        (["--override", "advertised.listeners=PLAINTEXT://a:1"], None, None),
+        (["FILE"], None, None),
+        (["FILE", "--port", "1"], "PLAINTEXT://:1", None),
+        (["FILE", "--port", "1", "--host", "10.0.0.1"], "PLAINTEXT://10.0.0.1:1", None),
+    ],
+)
+def test_without_a_properties_file_a_broker_is_for_its_machine(
+    words: list[str], listeners: str | None, delay: str | None, tmp_path: Path
+) -> None:
+    """UX-4: what is open to others is said in words; with a file, defaults are Kafka's."""
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=3\n")
+    properties = properties_of(parse([str(file) if word == "FILE" else word for word in words]))
+    assert properties.get("listeners") == listeners
+    assert properties.get(DELAY) == delay
+
+
+def test_the_environment_says_where_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_LISTENERS", "PLAINTEXT://:9092")
+    assert properties_of(parse([]))["listeners"] == "PLAINTEXT://:9092"
+    assert properties_of(parse(["--port=1"]))["listeners"] == "PLAINTEXT://127.0.0.1:1"
 
 
 def test_tk_4_faults_over_http_are_off_unless_asked_for() -> None:
@@ -67,6 +110,8 @@ def test_an_unknown_profile_is_one_line_with_the_known_ones(
         (["--port"], "--port needs a value"),
         (["--port", "many"], "--port many: not a port"),
         (["--port=70000"], "not a port, 0 to 65535"),
+        (["--port=1", "--override", "listeners=PLAINTEXT://:1"], "without --host and --port"),
+        (["--host=a", "a.properties"], "--host beside a properties file needs --port"),
         (["--override", "num.partitions"], "not KEY=VALUE"),
         (["--data-dir="], "--data-dir needs a directory"),
         (["a.properties", "b.properties"], "two properties files"),

@@ -5,7 +5,8 @@
 Another process asks for the versions of the APIs every two milliseconds, on a connection of its
 own. The figure is the longest of its round trips while one request is answered that names as much
 as a request may: each list of each API in turn, at a broker without an authorizer and at one whose
-rules allow this client nothing. The first row of each is the longest without any.
+rules allow this client nothing. The first row of each is the longest without any; the last one is
+of many clients that start together, and ask at the same moment for the same metadata.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from barnabas.protocol.api import API_VERSIONS
+from barnabas.protocol.api import API_VERSIONS, METADATA
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from benchmarks.brokers import barnabas
+from benchmarks.client_work import create_topic
 from benchmarks.figures import Figure, parser_of, show
 from benchmarks.light_client import frame_of
 from benchmarks.long_lists import long_requests
@@ -30,12 +33,18 @@ from tests.kit.raw_client import RawClient
 
 ENTRIES = 100_000
 GOAL_MS = 100.0
+CLIENTS, PARTITIONS = 300, 2_000
+CLIENTS_GOAL_MS = 50.0
 _EVERY_S = 0.002
 _PATIENCE_S = 120.0
 _WITH_RULES = (
     "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
     "super.users=User:admin",
 )
+
+LongestDuring = Callable[[Callable[[], None]], tuple[float, float]]
+"""Does something, and returns the longest round trip of the other process meanwhile, in ms, and how
+many seconds it took."""
 
 
 def main() -> None:
@@ -66,7 +75,29 @@ def _measure(broker_kind: str, options: tuple[str, ...], share: float, only: str
             longest_ms, took_s = longest_during(partial(_ask, broker.servers, frame))
             name = f"{broker_kind}: {what} ({took_s:.1f} s)"
             figures.append(Figure(name, "ms", longest_ms, GOAL_MS))
+        if not options and not only:
+            figures.append(_together(broker.servers, share, longest_during))
     return figures
+
+
+def _together(servers: str, share: float, longest_during: LongestDuring) -> Figure:
+    """Many clients at once, that ask for the metadata of a large topic."""
+    clients, partitions = int(CLIENTS * share), int(PARTITIONS * share)
+    create_topic(servers, "large", partitions)
+    wanted = MetadataRequest(topics=[MetadataRequestTopic(name="large")])
+    frame = frame_of(METADATA, 9, wanted)
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(RawClient(servers)) for _ in range(clients)]
+
+        def ask() -> None:
+            for client in sockets:
+                client.send_bytes(frame)
+            for client in sockets:
+                assert client.receive_frame()
+
+        longest_ms, took_s = longest_during(ask)
+    what = f"Metadata of {partitions:,} partitions, {clients} clients at once ({took_s:.1f} s)"
+    return Figure(what, "ms", longest_ms, CLIENTS_GOAL_MS)
 
 
 def _ask(servers: str, frame: bytes) -> None:
@@ -80,7 +111,7 @@ def _ask(servers: str, frame: bytes) -> None:
 
 
 @contextmanager
-def _watcher(servers: str) -> Iterator[Callable[[Callable[[], None]], tuple[float, float]]]:
+def _watcher(servers: str) -> Iterator[LongestDuring]:
     """A function that does something, and returns the longest round trip of the other process
     meanwhile, in ms, and how many seconds it took."""
     context = multiprocessing.get_context("spawn")

@@ -16,7 +16,7 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Protocol, cast
 
@@ -28,7 +28,9 @@ _LENGTH = Struct(">i")
 _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
 _SMALL_BYTES = 16 * 1024  # of an incomplete frame: a larger part stays where it is
 _GATHER_BYTES = 64 * 1024  # responses of one wake-up in one system call
-_FRAMES_PER_TURN = 256  # of one connection, while others wait: some three milliseconds
+_FRAMES_PER_TURN = 256  # of one connection, while others wait
+_TURN_S = 0.003  # ... or for how long, whichever is over first
+_FRAMES_PER_LOOK = 8  # at the time: each is at most a slice of two milliseconds
 _HELD_BYTES = 64 * 1024  # received while frames are held back; then the socket is read no further
 _READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
@@ -95,6 +97,8 @@ class Connection(asyncio.BufferedProtocol):
         self._file_socket: socket.socket | None = None
         self._watching = False
         self._processing = False
+        self._turn_ends_at = 0.0  # of the loop's clock; 0: it was not looked at in this turn
+        self._time: Callable[[], float] = float  # the loop's, once there is a transport
         self._closing = False
         self.was_active = True
         """Set when bytes come or leave; the search for idle connections resets it ..."""
@@ -110,6 +114,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._time = asyncio.get_running_loop().time
         # Nothing may wait in the transport while a file is sent past it: the low-water mark at
         # zero signals that all earlier bytes have left.
         self._transport.set_write_buffer_limits(high=0)
@@ -246,6 +251,7 @@ class Connection(asyncio.BufferedProtocol):
         """Give the complete frames in the buffer to the reader, as many as one turn allows."""
         self._processing = True
         left = _FRAMES_PER_TURN
+        self._turn_ends_at = 0.0
         try:
             while True:
                 reader = self._reader
@@ -301,7 +307,15 @@ class Connection(asyncio.BufferedProtocol):
             reader.frame_received(self, frame)
             if self._reserved_bytes and self._start == frame_end:  # else it was handed back
                 self._give_back_memory()
+            if not left % _FRAMES_PER_LOOK and self._is_turn_over():
+                return 0
         return left
+
+    def _is_turn_over(self) -> bool:
+        now = self._time()
+        if not self._turn_ends_at:
+            self._turn_ends_at = now + _TURN_S
+        return now >= self._turn_ends_at
 
     def _has_frame(self) -> bool:
         return not self._paused and not self._closing and self._holds_frame()

@@ -34,6 +34,7 @@ class Api:
         "_request",
         "_response",
         "flexible_from",
+        "is_cached",
         "keeps_buffer",
         "key",
         "max_bytes",
@@ -55,6 +56,7 @@ class Api:
         *,
         keeps_buffer: bool = False,
         overlaps: bool = False,
+        is_cached: bool = False,
         max_bytes: int = _MAX_BYTES,
         max_entries: int = ANY_ENTRIES,
         oldest_served: int = 0,
@@ -73,6 +75,8 @@ class Api:
         Any other waits until all before it are answered, and holds back all behind it: as in Kafka,
         which has one request of a connection under way. These two append, in their order, and wait
         for nothing but replicas."""
+        self.is_cached = is_cached
+        """Whether its encoded answers are kept, and sent again to those who ask the same."""
         self.max_bytes = max_bytes
         """Of a request. Without records it is short: millions of one-byte elements would be
         millions of objects, made while all others wait. Metadata of 100,000 topics has 3 MiB."""
@@ -118,7 +122,7 @@ PRODUCE: Final = Api(
 )
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)
-METADATA: Final = Api(3, "Metadata", (0, 12), 9)
+METADATA: Final = Api(3, "Metadata", (0, 12), 9, is_cached=True)
 # A controller describes all partitions in one request, as in Kafka.
 LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4, max_bytes=ANY_BYTES)
 STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2, max_bytes=ANY_BYTES)

@@ -92,6 +92,14 @@ def encode_response(api: Api, version: int, correlation_id: int, message: Messag
     return _framed(encode_after(start, message, version))
 
 
+def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> list[Part]:
+    """A response frame with its length around a message that is encoded already."""
+    start = bytearray(_RESPONSE.pack(0, correlation_id))
+    if version >= api.flexible_from and api is not API_VERSIONS:
+        start.append(0)
+    return _framed([start, body])
+
+
 def decode_response(api: Api, version: int, frame: memoryview) -> tuple[int, Message]:
     """(correlation id, response). Raises CorruptData."""
     try:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import struct
+import time
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -326,6 +327,32 @@ def test_frames_that_are_held_are_received_up_to_a_limit(run) -> None:
     assert got == [b"a", b"b", *[bytes(1000)] * 4000, b"z"]
 
 
+def test_a_turn_ends_by_the_time_that_its_frames_take(run) -> None:
+    """256 frames of a millisecond each would hold up all other connections for as long."""
+    per_turn: list[int] = []
+
+    async def scenario() -> None:
+        got: list[bytes] = []
+
+        def slow(connection: Connection, view: memoryview) -> None:
+            got.append(bytes(view))
+            ends_at = time.monotonic() + 0.001
+            while time.monotonic() < ends_at:
+                pass
+
+        def count(connection: Connection) -> None:
+            per_turn.append(len(got) - sum(per_turn))
+
+        async with served(slow) as (client, peer):
+            peer.wake_ended = count  # type: ignore[method-assign]
+            await asyncio.get_running_loop().sock_sendall(client, 100 * frame(b"a"))
+            while len(got) < 100:
+                await asyncio.sleep(0)
+
+    run(scenario())
+    assert max(per_turn) <= 16
+
+
 def test_a_frame_that_is_handed_back_comes_again(run) -> None:
     got: list[bytes] = []
 
@@ -568,9 +595,9 @@ def test_a_few_bytes_of_a_frame_hold_a_few_bytes(run, sent: bytes) -> None:
             tracemalloc.start()
             for client, _ in pairs:
                 await loop.sock_sendall(client, sent + frame(b"later")[:5])
-            while not all(peer.connection.was_active for _, peer in pairs) or sum(
+            while len(got) < (len(pairs) if sent else 0) or not all(
                 peer.connection.held_bytes >= 5 for _, peer in pairs
-            ) < len(pairs):
+            ):
                 await asyncio.sleep(0.001)
             held_bytes = tracemalloc.get_traced_memory()[0]
             tracemalloc.stop()

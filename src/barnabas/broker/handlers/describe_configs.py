@@ -57,7 +57,15 @@ def handle(context: Context, request: DescribeConfigsRequest) -> Outcome:
 def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[DescribeConfigsResponse]:
     pace = Pace()
     results = []
+    seen: set[tuple[object, ...]] = set()
     for resource in request.resources:
+        keys = resource.configuration_keys
+        named = (resource.resource_type, resource.resource_name, tuple(keys or ()))
+        if named in seen:  # a few bytes, for which the answer has kilobytes
+            if pace.is_over():
+                yield
+            continue
+        seen.add(named)
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )

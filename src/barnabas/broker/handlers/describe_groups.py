@@ -38,12 +38,13 @@ def _describe_all(
     context: Context, request: DescribeGroupsRequest, together: Callable[[list[Message]], Message]
 ) -> Slices[Outcome]:
     pace = Pace()
-    outcomes = []
+    outcomes: dict[str, ShardOutcome] = {}  # one for each, however often it is named
     for group_id in request.groups:
-        outcomes.append(_described(context, group_id, request.include_events))
+        if group_id not in outcomes:
+            outcomes[group_id] = _described(context, group_id, request.include_events)
         if pace.is_over():
             yield
-    return joined(outcomes, together)
+    return joined(list(outcomes.values()), together)
 
 
 def _described(context: Context, group_id: str, with_events: bool) -> ShardOutcome:

@@ -27,18 +27,25 @@ def _answer(
     context: Context, request: DescribeProducersRequest
 ) -> Slices[DescribeProducersResponse]:
     pace = Pace()
-    topics = []
+    topics: dict[str, dict[int, DescribeProducersPartition]] = {}  # each once
     for topic in request.topics:
-        partitions = []
         is_allowed = context.allowed(topic.name)
+        partitions = topics.setdefault(topic.name, {})
         for partition in topic.partition_indexes:
-            partitions.append(_describe(context, topic, partition, is_allowed))
-            if pace.is_over(1 + len(partitions[-1].active_producers)):
+            entries = 1
+            if partition not in partitions:
+                found = partitions[partition] = _describe(context, topic, partition, is_allowed)
+                entries += len(found.active_producers)
+            if pace.is_over(entries):
                 yield
-        topics.append(DescribeProducersTopicResponse(name=topic.name, partitions=partitions))
         if pace.is_over():
             yield
-    return DescribeProducersResponse(topics=topics)
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersTopicResponse(name=name, partitions=list(partitions.values()))
+            for name, partitions in topics.items()
+        ]
+    )
 
 
 def _describe(

@@ -44,6 +44,7 @@ _LISTS = Lists(("groups", "topics", "partition_indexes"), ("groups", "topics", "
 
 
 def handle(context: Context, request: OffsetFetchRequest) -> Outcome:
+    _name_once(request)
     lists = _LISTS if context.version >= _BATCHED else _LISTS_OF_GROUP
     return in_pieces(context, request, lists, _handle)
 
@@ -59,6 +60,34 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
         )
     group = OffsetFetchGroup(group_id=request.group_id, topics=request.topics)
     return joined([_fetch(context, group, request.require_stable)], _alone)
+
+
+def _name_once(request: OffsetFetchRequest) -> None:
+    """Leave out what is named again: its four bytes would be answered by as much metadata as was
+    committed, and the name of a group by all its offsets."""
+    request.topics = _once(request.topics)
+    groups: dict[str, OffsetFetchGroup] = {}
+    for group in request.groups:
+        first = groups.setdefault(group.group_id, group)
+        if first is not group and first.topics is not None and group.topics is not None:
+            first.topics += group.topics
+        elif group.topics is None:
+            first.topics = None  # all of them
+    for group in groups.values():
+        group.topics = _once(group.topics)
+    request.groups = list(groups.values())
+
+
+def _once(topics: list[OffsetFetchTopic] | None) -> list[OffsetFetchTopic] | None:
+    if topics is None:
+        return None
+    named: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        named.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    return [
+        OffsetFetchTopic(name=name, partition_indexes=list(partitions))
+        for name, partitions in named.items()
+    ]
 
 
 def _alone(answers: list[Message]) -> OffsetFetchResponse:

@@ -39,7 +39,7 @@ from barnabas.shielded import shielded
 from barnabas.types import FileSlice, Part
 
 _MAX_UNANSWERED = 64  # requests of a connection, before it is read no further
-_MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received
+_MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received, and of their answers
 LARGE_BYTES = 64 * 1024
 """A request of more than that is decoded, and its answer encoded, in a thread."""
 
@@ -198,7 +198,7 @@ class ResponseQueue:
         slot.kept_bytes = kept_bytes
         self._kept_bytes += kept_bytes
         if isinstance(outcome, Message):
-            slot.fill(outcome)
+            self._fill(slot, outcome)
         elif isinstance(outcome, Hold):
             self._connection.pause_reading()
             self._wait(slot, outcome.until, held=True)
@@ -207,14 +207,14 @@ class ResponseQueue:
         self._check_limit()
 
     def answer_encoded(self, api: Api, answer: Encoded | Coroutine[Any, Any, Encoded]) -> None:
-        """Answer a request of that API, after all those before it; nothing is read meanwhile."""
+        """Answer a request of that API, after all those before it and before all behind it."""
         self.run = None
         slot = _Slot(api, _IN_RUN, 0)
         self._slots.append(slot)
         if isinstance(answer, Encoded):
             self._finish(slot, answer)
             return
-        self._connection.pause_reading()
+        self._connection.hold_frames()
         slot.later = answer
         slot.task = asyncio.get_running_loop().create_task(self._await_encoded(slot, answer))
 
@@ -224,7 +224,7 @@ class ResponseQueue:
         except Exception as error:
             self._give_up(slot, error)
         if not self._connection.is_closing:
-            self._connection.resume_reading()
+            self._connection.release_frames()
 
     def _finish(self, slot: _Slot, answer: Encoded) -> None:
         slot.fill_encoded(answer.parts)
@@ -269,7 +269,7 @@ class ResponseQueue:
         if answer is None:
             self._drop(slot)
         elif isinstance(answer, Message):
-            slot.fill(answer)
+            self._fill(slot, answer)
         else:
             self._wait(slot, answer, held=False)
 
@@ -281,6 +281,14 @@ class ResponseQueue:
             own = _Slot(slot.api, correlation_id, slot.version)
             self._slots.insert(at, own)
             self._settle(own, answer)
+
+    def _fill(self, slot: _Slot, answer: Message) -> None:
+        """The answer is there, and is kept until those before it have left."""
+        slot.fill(answer)
+        if slot is not self._slots[0]:
+            size = sum(map(len, slot.parts))
+            slot.kept_bytes += size
+            self._kept_bytes += size
 
     def _drop(self, slot: _Slot) -> None:
         """The request has no answer."""
@@ -316,10 +324,11 @@ class ResponseQueue:
             elif slot.kept_bytes > LARGE_BYTES:
                 slot.fill_encoded(await _encoded(slot, answer))
             else:
-                slot.fill(answer)
+                self._fill(slot, answer)
         except Exception as error:
             self._give_up(slot, error)
         self._send_ready()
+        self._check_limit()
         if held and not self._connection.is_closing:
             self._connection.resume_reading()
         if not slot.api.overlaps and not self._connection.is_closing:

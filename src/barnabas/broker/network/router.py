@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -28,6 +28,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.connections import Connections
 from barnabas.broker.network.listeners import Listener
+from barnabas.broker.network.metadata_answers import MetadataAnswers
 from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
 from barnabas.broker.node import Node
@@ -86,6 +87,7 @@ class Router:
         self._memory = memory
         self._connections = connections
         self._routes: dict[tuple[int, int], Route] = {}
+        self._answers = MetadataAnswers(node)
         self._large_requests = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
@@ -262,6 +264,10 @@ class Router:
             if self._faults is None and counted is None:
                 self._learn(queue, context, frame, request)
         else:
+            if api.is_cached and counted is None and self._faults is None and size <= LARGE_BYTES:
+                build = partial(self._build, route, context)
+                queue.answer_encoded(api, self._answers.answer(context, header, build))
+                return
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
                 outcome = Hold(self._begin_large(route, context, body, counted))
@@ -308,6 +314,13 @@ class Router:
         return counted.begin(
             context, request, partial(self._begin_under_faults, route, context, request)
         )
+
+    def _build(self, route: Route, context: Context, body: memoryview) -> Message | Later:
+        """Stage one of a request whose answer may be cached."""
+        request, _ = route.decode(body)
+        outcome = self._begin_under_faults(route, context, request)
+        assert isinstance(outcome, Message | Coroutine)
+        return outcome
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
         return route.handle(context, request)

@@ -97,3 +97,15 @@ def test_synonyms_and_sentences_where_they_are_asked_for(client: RawClient) -> N
     own, default = entry(include_synonyms=True).synonyms
     assert (own.name, own.source) == ("listeners", 4)
     assert (default.value, default.source) == ("PLAINTEXT://:9092", 5)
+
+
+def test_a_resource_named_twice_is_described_once(client: RawClient, topic: str) -> None:
+    """Kilobytes would come for each few bytes of the request."""
+    named = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=keys)
+        for keys in (None, None, ["retention.ms"], ["retention.ms"], None)
+    ]
+    request = DescribeConfigsRequest(resources=named)
+    every, one = client.call(DESCRIBE_CONFIGS, 4, request).results
+    assert len(every.configs) > 20
+    assert [each.name for each in one.configs] == ["retention.ms"]

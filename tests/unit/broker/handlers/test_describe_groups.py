@@ -7,6 +7,7 @@ import pytest
 from barnabas import Broker
 from barnabas.errors import CoordinatorLoadInProgress, GroupAuthorizationFailed
 from barnabas.protocol.api import DESCRIBE_GROUPS
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.kit.broker.group_calls import (
     allowing,
     describe,
@@ -66,3 +67,9 @@ def test_refusals(group_node: Broker, member: RawClient, group: str) -> None:
     assert described.authorized_operations == NOT_REQUESTED
     with loading(group_node, group):
         assert describe(member, group).error_code == CoordinatorLoadInProgress.code
+
+
+def test_a_group_named_twice_is_described_once(member: RawClient, group: str) -> None:
+    request = DescribeGroupsRequest(groups=[group, "other", group])
+    described = member.call(DESCRIBE_GROUPS, 5, request).groups
+    assert [one.group_id for one in described] == [group, "other"]

@@ -50,3 +50,13 @@ def test_each_partition_has_its_own_answer(client: RawClient, topic: str) -> Non
     assert unknown.error_message
     (nowhere,) = ask(client, "no-such-topic", 0)
     assert nowhere.error_code == UnknownTopicOrPartition.code
+
+
+def test_a_partition_named_twice_is_described_once(client: RawClient, topic: str) -> None:
+    wanted = [
+        DescribeProducersTopic(name=topic, partition_indexes=numbers)
+        for numbers in ([0, 0, 1], [1])
+    ]
+    answer = client.call(DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=wanted))
+    (found,) = answer.topics
+    assert [one.partition_index for one in found.partitions] == [0, 1]

@@ -146,3 +146,23 @@ def test_without_an_offsets_topic_there_is_no_coordinator() -> None:
         assert answer.error_code == CoordinatorNotAvailable.code
         first = fetch(client, 1, "g", wanted("t", 0))
         assert by_partition(first)["t", 0].error_code == CoordinatorNotAvailable.code
+
+
+@pytest.mark.parametrize("version", [1, 7, 8, 9])
+def test_what_is_named_twice_is_answered_once(client: RawClient, topic: str, version: int) -> None:
+    """Kilobytes of metadata would come for each four bytes of the request."""
+    commit(client, "g", {(topic, 0): 7, (topic, 1): 8}, metadata="m" * 1000)
+    named = [*wanted(topic, 0, 0, 1), *wanted(topic, 1, 0)]
+    (found,) = fetch(client, version, "g", named).topics
+    assert [one.committed_offset for one in found.partitions] == [7, 8]
+
+
+def test_a_group_named_twice_is_answered_once(client: RawClient, topic: str) -> None:
+    commit(client, topic, {(topic, 0): 7, (topic, 1): 8})
+    first = OffsetFetchGroup(group_id=topic, topics=wanted(topic, 0))
+    second = OffsetFetchGroup(group_id=topic, topics=wanted(topic, 1))
+    (answer,) = client.call(OFFSET_FETCH, 9, OffsetFetchRequest(groups=[first, second])).groups
+    assert [one.committed_offset for one in answer.topics[0].partitions] == [7, 8]
+    every = OffsetFetchGroup(group_id=topic, topics=None)
+    request = OffsetFetchRequest(groups=[every, first, every])
+    assert client.call(OFFSET_FETCH, 9, request).groups == [answer]

@@ -14,20 +14,37 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.router import Route
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.authorization import REQUIRED
-from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA, PRODUCE
+from barnabas.protocol.api import (
+    API_VERSIONS,
+    APIS,
+    DESCRIBE_CLUSTER,
+    JOIN_GROUP,
+    METADATA,
+    PRODUCE,
+)
 from barnabas.protocol.codec import decoder
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.protocol.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 
 def framed(body: bytes) -> bytes:
@@ -125,13 +142,13 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
     order: list[str] = []
     may_go_on = threading.Event()
 
-    async def held() -> MetadataResponse:
+    async def held() -> DescribeClusterResponse:
         while not may_go_on.is_set():
             await asyncio.sleep(0.001)
         order.append("held")
-        return MetadataResponse()
+        return DescribeClusterResponse()
 
-    def hold(context: Context, request: MetadataRequest) -> Outcome:
+    def hold(context: Context, request: DescribeClusterRequest) -> Outcome:
         return Hold(held())
 
     def follow(context: Context, request: ApiVersionsRequest) -> Outcome:
@@ -139,19 +156,21 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
         return ApiVersionsResponse()
 
     routes.clear()
-    routes[METADATA.key, 9] = Route(METADATA, decoder(MetadataRequest, 9), hold)
+    routes[DESCRIBE_CLUSTER.key, 1] = Route(
+        DESCRIBE_CLUSTER, decoder(DescribeClusterRequest, 1), hold
+    )
     routes[API_VERSIONS.key, 0] = Route(API_VERSIONS, decoder(ApiVersionsRequest, 0), follow)
     try:
         with (
             RawClient(node.bootstrap_servers) as client,
             RawClient(node.bootstrap_servers) as other,
         ):
-            client.send(METADATA, 9, MetadataRequest(topics=[]))
+            client.send(DESCRIBE_CLUSTER, 1, DescribeClusterRequest())
             client.send(API_VERSIONS, 0, ApiVersionsRequest())
             other.call(API_VERSIONS, 0, ApiVersionsRequest())
             assert order == ["next"], "another connection goes on, this one's next does not"
             may_go_on.set()
-            client.receive(METADATA, 9)
+            client.receive(DESCRIBE_CLUSTER, 1)
             client.receive(API_VERSIONS, 0)
     finally:
         routes.clear()
@@ -222,3 +241,45 @@ def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker
     assert bytes(metadata) == b"subscribed"
     assert isinstance(metadata.obj, bytes)
     assert len(metadata.obj) < 1000
+
+
+def test_answers_that_wait_behind_another_are_bounded_by_their_bytes(node: Broker) -> None:
+    """UX-4: a client that pipelines fills neither the broker's memory nor, by it, others' time."""
+    router = node.server.parts.network.routers[0]
+    may_go_on = threading.Event()
+    handled: list[int] = []
+    refused = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="t", partition_responses=[PartitionProduceResponse(error_message="x" * 30_000)]
+            )
+        ]
+    )
+
+    async def first() -> ProduceResponse:
+        while not may_go_on.is_set():
+            await asyncio.sleep(0.001)
+        return refused
+
+    def handle(context: Context, request: ProduceRequest) -> Outcome:
+        handled.append(1)
+        return first() if len(handled) == 1 else refused
+
+    two = produce_request("t", {0: batch(b"x"), 1: batch(b"y")})  # so it is not one that repeats
+    count, most = 3 * 40, 1 + (1 << 20) // 30_000 + 1
+    router._routes[PRODUCE.key, 9] = Route(PRODUCE, decoder(ProduceRequest, 9), handle)
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            for _ in range(count):
+                client.send(PRODUCE, 9, two)
+            wait_until(lambda: len(handled) > 30)
+            with RawClient(node.bootstrap_servers) as other:
+                for _ in range(20):  # in each of whose turns the next one could have been read
+                    other.call(API_VERSIONS, 0, ApiVersionsRequest())
+            assert len(handled) <= most
+            may_go_on.set()
+            for _ in range(count):
+                assert client.receive(PRODUCE, 9)[1] == refused
+    finally:
+        router._routes.clear()
+    assert len(handled) == count

@@ -1,0 +1,147 @@
+"""Encoded answers to Metadata, which are the same for everyone who asks the same.
+
+Two thousand partitions are described and encoded once, not three hundred times when three hundred
+clients start.
+
+    version, body of the request, listener, who asks --> body of the answer
+
+Invariant: an answer is kept for as long as the cluster's image and the rights granted are the very
+objects from which it was built, and only if it holds no topic with an error: a denial is logged
+each time, and a topic that is missing may be created by the next request.
+
+While an answer is being built, those who ask the same wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from barnabas.broker.network.response_queue import Encoded
+from barnabas.protocol.codec import encode
+from barnabas.protocol.frame import frame_response
+from barnabas.protocol.message import Message
+from barnabas.shielded import shielded
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Context
+    from barnabas.broker.node import Node
+    from barnabas.cluster.image import ClusterImage
+    from barnabas.protocol.frame import RequestHeader
+
+_MOST_BYTES = 32 * 1024 * 1024  # of all that are kept, with their keys; then all are dropped
+_LONG_ANSWER = 2_000  # partitions; longer ones are encoded in a thread, which gives way
+
+_AGAIN: Final = b""  # in place of a body: its client went
+
+Build = Callable[[memoryview], Message | Coroutine[Any, Any, Any]]
+"""Decodes the body of a request and handles it: what the handler returns."""
+
+Key = tuple[object, ...]
+
+
+class MetadataAnswers:
+    """Of one listener's connections."""
+
+    __slots__ = ("_building", "_grants", "_image", "_kept", "_most_bytes", "_node", "kept_bytes")
+
+    def __init__(self, node: Node, most_bytes: int = _MOST_BYTES) -> None:
+        self._node = node
+        self._most_bytes = most_bytes
+        self.kept_bytes = 0
+        self._image: ClusterImage | None = None
+        self._grants: object | None = None
+        self._kept: dict[Key, bytes] = {}
+        self._building: dict[Key, asyncio.Future[bytes | None]] = {}
+
+    def answer(
+        self, context: Context, header: RequestHeader, build: Build
+    ) -> Encoded | Coroutine[Any, Any, Encoded]:
+        """The answer, if it is known or the same request has it soon; else it is built."""
+        self._forget_old()
+        key = self._key(context, bytes(header.body))
+        body = self._kept.get(key)
+        if body is not None:
+            return _framed(context, header.correlation_id, body)
+        # Even a short one is built in a turn of its own: of those who ask the same in this turn,
+        # one builds it.
+        return self._answer_later(context, header.correlation_id, key, build)
+
+    async def _answer_later(
+        self, context: Context, correlation_id: int, key: Key, build: Build
+    ) -> Encoded:
+        body: bytes | None = _AGAIN
+        while body == _AGAIN:
+            self._forget_old()
+            body = self._kept.get(key)
+            building = self._building.get(key)
+            if body is None and building is not None and self._grants is not None:
+                body = await shielded(building)
+            elif body is None:
+                return await self._build(context, key, correlation_id, build)
+        if body is None:  # it told of an error
+            return await self._build(context, key, correlation_id, build)
+        return _framed(context, correlation_id, body)
+
+    async def _build(
+        self, context: Context, key: Key, correlation_id: int, build: Build
+    ) -> Encoded:
+        image, grants = self._image, self._grants
+        built: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        self._building.setdefault(key, built)
+        shared: bytes | None = _AGAIN  # if it is cancelled or fails
+        try:
+            outcome = build(memoryview(cast(bytes, key[1])))
+            answer: Any = await outcome if isinstance(outcome, Coroutine) else outcome
+            body = await _encoded(answer, context.version)
+            has_error = any(topic.error_code for topic in answer.topics)
+            shared = None if has_error or grants is None else body
+            self._forget_old()
+            if shared is not None and image is self._image and grants is self._grants:
+                self._keep(key, body)
+            return _framed(context, correlation_id, body)
+        finally:
+            if self._building.get(key) is built:
+                del self._building[key]
+            built.set_result(shared)
+
+    def _keep(self, key: Key, body: bytes) -> None:
+        size = len(body) + len(cast(bytes, key[1]))
+        if self.kept_bytes + size > self._most_bytes:
+            self._kept.clear()
+            self.kept_bytes = 0
+        if size <= self._most_bytes:
+            self._kept[key] = body
+            self.kept_bytes += size
+
+    def _forget_old(self) -> None:
+        image, grants = self._node.image, self._node.authorizer.grants
+        if image is not self._image or grants is not self._grants:
+            self._image, self._grants = image, grants
+            self._kept.clear()
+            self.kept_bytes = 0
+            self._building.clear()  # those who wait for one asked before the change
+
+    def _key(self, context: Context, request_body: bytes) -> Key:
+        client = context.client
+        place = (context.version, request_body, client.listener, client.local_host)
+        if self._node.authorizer.acls is None:
+            return place
+        return (*place, client.principal, client.address)
+
+
+async def _encoded(answer: Message, version: int) -> bytes:
+    topics: Any = answer.topics  # type: ignore[attr-defined]
+    if sum(len(topic.partitions) for topic in topics) <= _LONG_ANSWER:
+        return _joined(answer, version)
+    loop = asyncio.get_running_loop()
+    return await shielded(loop.run_in_executor(None, _joined, answer, version))
+
+
+def _joined(answer: Message, version: int) -> bytes:
+    return b"".join(encode(answer, version))  # type: ignore[arg-type]  # it has no slices of files
+
+
+def _framed(context: Context, correlation_id: int, body: bytes) -> Encoded:
+    return Encoded(frame_response(context.api, context.version, correlation_id, body))

@@ -31,6 +31,10 @@ def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: InProcess) ->
     barnabas("configs alter --topic shown --delete retention.ms,segment.bytes")
     output, _ = barnabas("configs describe --topic shown")
     assert output == "Dynamic configs for topic shown are:\n"
+    # A broker deletes what is not there, as in Kafka; a slip of the pen is pointed out here.
+    for whose in ("--topic shown", "--broker-defaults"):
+        _, errors = barnabas(f"configs alter {whose} --delete log.retention.mss,no.such")
+        assert errors.count("warning: ") == 2 and "did you mean" in errors
 
 
 def test_lists_grow_and_shrink(barnabas: InProcess) -> None:

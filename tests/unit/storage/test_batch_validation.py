@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import pack
 from typing import NamedTuple
 
 import pytest
@@ -41,6 +42,14 @@ def _damaged(at: int) -> bytearray:
     return records
 
 
+def _of_length(length: int) -> bytes:
+    return bytes(batch()[:8]) + pack(">i", length) + bytes(batch()[12:])
+
+
+def _of_magic(magic: int) -> bytes:
+    return bytes(batch()[:16]) + bytes((magic,)) + bytes(batch()[17:])
+
+
 def test_a_good_batch_is_admitted() -> None:
     assert admit(memoryview(batch(3)), LIMITS).record_count == 3
 
@@ -48,9 +57,20 @@ def test_a_good_batch_is_admitted() -> None:
 @pytest.mark.parametrize(
     ("records", "error"),
     [
-        (b"", CorruptMessage),
-        (batch()[:40], CorruptMessage),
-        (batch()[:-1], CorruptMessage),
+        # As Kafka 3.9.1: what is cut is no batch, what cannot be one is damaged.
+        (b"", InvalidRecord),
+        (batch()[:11], InvalidRecord),
+        (batch()[:16], InvalidRecord),
+        (batch()[:17], InvalidRecord),
+        (batch()[:60], InvalidRecord),
+        (batch()[:-1], InvalidRecord),
+        (_damaged(70)[:-1], InvalidRecord),
+        (message(0, b"magic 1" * 10)[:-1], InvalidRecord),
+        (_of_length(13)[:14], CorruptMessage),
+        (_of_length(40), CorruptMessage),
+        (_of_length(-1), CorruptMessage),
+        (_of_magic(9), CorruptMessage),
+        (_of_magic(9)[:-1], CorruptMessage),
         (_damaged(70), CorruptMessage),
         (_damaged(60), CorruptMessage),  # a damaged count is damage first of all
         (message(0, b"magic 1" * 10), InvalidRecord),

@@ -60,9 +60,8 @@ def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) ->
 def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], ConfigKey]) -> None:
     name, value = change.name, change.value or ""
     if change.operation == Operation.DELETE:
-        # Whatever is there can be taken back, known here or not.
-        if wanted.pop(name, None) is None:
-            key_of(name)
+        # As in Kafka, what is not there is deleted without an error, whether it is known or not.
+        wanted.pop(name, None)
         return
     key = key_of(name)
     if change.operation == Operation.SET:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -29,7 +29,8 @@ from barnabas.client.admin.configs import (
     ConfigOperationType,
     ConfigResource,
 )
-from barnabas.config import inert_warning, topic_warnings
+from barnabas.config import TOPIC_KEYS, inert_warning, key_of, topic_warnings
+from barnabas.config.key import unknown_key
 from barnabas.errors import ConfigError
 
 _LISTS = "KEY=VALUE[,...]"
@@ -226,18 +227,29 @@ def _alter_clients(
     click.echo(f"Completed updating {named(entity)}.")
 
 
-def _warnings(resource: ConfigResource, changes: Iterable[ConfigOperation]) -> list[str]:
-    """Configs set here that have no effect; in a real Kafka cluster some of them may."""
+def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> list[str]:
+    """Configs set here that have no effect, and names deleted that are none: brokers accept both,
+    and in a real Kafka cluster some of them may mean something."""
+    deleted = [change.name for change in changes if change.op is ConfigOperationType.DELETE]
     values = {
         change.name: change.value or ""
         for change in changes
         if change.op is not ConfigOperationType.DELETE
     }
     if resource.type == TOPIC:
-        return topic_warnings(values)
+        unknown = [name for name in deleted if name not in TOPIC_KEYS]
+        return [
+            *topic_warnings(values),
+            *(str(unknown_key(name, TOPIC_KEYS, "topic")) for name in unknown),
+        ]
     if resource.type == BROKER_LOGGER:
         return []
     found = []
+    for name in deleted:
+        try:
+            key_of(name)
+        except ConfigError as error:
+            found.append(str(error))
     for name in values:
         try:
             warning = inert_warning(name)

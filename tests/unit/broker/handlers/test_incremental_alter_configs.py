@@ -82,6 +82,14 @@ def test_a_topics_setting_in_every_version(client: RawClient, topic: str, versio
     assert value_of(client, TOPIC, topic, "retention.ms") == ("604800000", 5)
 
 
+def test_what_is_not_there_is_deleted_as_in_kafka(client: RawClient, topic: str) -> None:
+    """TP-4: a name that there is not as well, since Kafka 3.9 looks at none here."""
+    for kind, name in ((TOPIC, topic), (BROKER, "0"), (BROKER, "")):
+        for setting in ("no.such", "log.dirs", "flush.ms"):
+            answer = alter(client, kind, name, (setting, DELETE, None))
+            assert (answer.error_code, answer.error_message) == (0, None), (kind, name, setting)
+
+
 def test_the_next_produce_finds_the_topics_limit_changed(client: RawClient, topic: str) -> None:
     assert produce(client, topic, 2000) == 0
     assert alter(client, TOPIC, topic, ("max.message.bytes", SET, "1000")).error_code == 0
@@ -158,7 +166,7 @@ def test_all_of_a_resource_or_nothing(client: RawClient, topic: str) -> None:
         (TOPIC, "none", ("flush.ms", SET, "1"), UnknownTopicOrPartition, "topic none"),
         (TOPIC, "", ("flush.ms", SET, "1"), InvalidRequest, "name one"),
         (TOPIC, "{topic}", ("flush.mss", SET, "1"), InvalidConfig, "did you mean flush.ms"),
-        (TOPIC, "{topic}", ("flush.mss", DELETE, None), InvalidConfig, "did you mean flush.ms"),
+        (TOPIC, "none", ("flush.mss", DELETE, None), UnknownTopicOrPartition, "topic none"),
         (TOPIC, "{topic}", ("flush.ms", APPEND, "1"), InvalidConfig, "is no list"),
         (TOPIC, "{topic}", ("flush.ms", SET, None), InvalidRequest, "null"),
         (TOPIC, "{topic}", ("flush.ms", 7, "1"), InvalidRequest, "operation 7"),

@@ -68,7 +68,8 @@ class BrokerHandle(ABC):
         """The topic of this name, which is created unless it exists.
 
         `partitions` and `replication_factor` are the broker's defaults unless given; a topic that
-        exists with other numbers is a ValueError. `config`: of a new topic, by Kafka's names.
+        exists with other numbers is a ValueError. `config`: of a new topic, by Kafka's names. For
+        thousands of partitions there is as much more time as a slow disk needs for their logs.
         Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig, WaitTimeout.
         """
         from barnabas.broker.embedded.topic_creation import WantedTopic, open_topic

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from barnabas.broker.embedded.client_thread import ClientThread
 from barnabas.broker.embedded.topic import Topic
 from barnabas.broker.embedded.waiting import Sight
 from barnabas.client import arguments
-from barnabas.client.admin.admin import NewTopic, TopicDescription
+from barnabas.client.admin.admin import Admin, NewTopic, TopicDescription
 from barnabas.client.admin.admin_arguments import ConfigText
-from barnabas.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from barnabas.client.errors import Unreachable
+from barnabas.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
+
+_PARTITIONS_IN_TIME = 100  # that the slowest disk makes in the time for anything
+_LOOK_FOR_LOGS_EVERY_S = 1.0  # as the answer is large
 
 
 class WantedTopic(NamedTuple):
@@ -24,44 +30,74 @@ class WantedTopic(NamedTuple):
 def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
     """The topic, which is created unless it exists.
 
-    Raises ValueError if it exists otherwise than wanted.
+    Raises ValueError if it exists otherwise than wanted. A request does not wait for the logs of
+    thousands of partitions: sent again it finds the topic there, though no broker knows it yet.
     """
     _check(wanted)
 
-    async def open_it() -> None:
+    async def create() -> bool:
         admin = await clients.admin()
         try:
             await admin.create_topics([_new(wanted)])
         except TopicAlreadyExists:
-            (found,) = await admin.describe_topics([wanted.name])
-            _compare(wanted, found)
+            return False
+        return True
 
-    clients.run(open_it, f"the creation of topic {wanted.name!r}", timeout_s)
-    return wait_for_topic(wanted.name, None, clients, timeout_s)
+    async def describe() -> TopicDescription:
+        (found,) = await (await clients.admin()).describe_topics([wanted.name])
+        return found
+
+    is_new = clients.run(create, f"the creation of topic {wanted.name!r}", timeout_s)
+    # Each log is forced to disk, and seen only when those of its request are all there.
+    patience_s = timeout_s * max(1, (wanted.partitions or 1) / _PARTITIONS_IN_TIME)
+    topic = wait_for_topic(wanted.name, None, clients, patience_s)
+    if not is_new:
+        _compare(wanted, clients.run(describe, f"topic {wanted.name!r}", timeout_s))
+    return topic
 
 
 def wait_for_topic(
     name: str, partitions: int | None, clients: ClientThread, timeout_s: float
 ) -> Topic:
-    """The topic once it exists and each partition has a leader, or WaitTimeout."""
+    """The topic once it exists and each partition has a leader.
+
+    Raises WaitTimeout after `timeout_s` in which no replica and no leader was added to it.
+    """
     arguments.topic_name(name, "name")
+    looked_at = -_LOOK_FOR_LOGS_EVERY_S
+    made = 0
 
     async def look() -> Sight[None]:
         admin = await clients.admin()
         try:
             (found,) = await admin.describe_topics([name])
         except UnknownTopicOrPartition:
-            return Sight(None, False, "no such topic")
+            nonlocal looked_at, made
+            now = asyncio.get_running_loop().time()
+            if now - looked_at >= _LOOK_FOR_LOGS_EVERY_S:
+                looked_at, made = now, await _logs(admin, name)
+            return Sight(None, False, "no such topic", made or None)
         leaders = [each.leader for each in found.partitions]
         is_whole = partitions is None or len(leaders) == partitions
         seen = f"{len(leaders)} partitions, with the leaders {leaders}"
-        return Sight(None, is_whole and -1 not in leaders, seen)
+        led = len(leaders) - leaders.count(-1)
+        return Sight(None, is_whole and -1 not in leaders, seen, ("leaders", led))
 
     wanted = f"topic {name!r}"
     if partitions is not None:
         wanted += f" with {partitions} partitions"
     clients.wait(look, f"{wanted} and its leaders", timeout_s)
     return Topic(name, clients)
+
+
+async def _logs(admin: Admin, name: str) -> int:
+    """How many replicas of a topic the brokers have made so far, as far as that is known."""
+    try:
+        described = await admin.describe_log_dirs()
+    except (KafkaError, Unreachable):
+        return 0
+    directories = chain.from_iterable(described.values())
+    return sum(each.topic == name for directory in directories for each in directory.replicas)
 
 
 def _check(wanted: WantedTopic) -> None:

@@ -25,6 +25,7 @@ class Sight(NamedTuple, Generic[T]):
     value: T
     holds: bool  # it is what was waited for
     seen: str  # for the message, if it is not
+    progress: object = None  # as long as it changes, there is more time
 
 
 async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
@@ -32,9 +33,9 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
 
     `wanted` is what is waited for, as in "topic 't' with 3 records". A broker that cannot be
     reached, or that answers with a transient error, is asked again. Raises WaitTimeout after
-    `timeout_s`, and any other error at once.
+    `timeout_s` in which there was no progress, and any other error at once.
     """
-    seen = "no answer"
+    seen, progress = "no answer", None
     pause_s = _FIRST_PAUSE_S
     try:
         async with asyncio.timeout(timeout_s) as limit:
@@ -49,6 +50,9 @@ async def wait_until(look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeo
                     if sight.holds:
                         return sight.value
                     seen = sight.seen
+                    if sight.progress is not None and sight.progress != progress:
+                        progress = sight.progress
+                        limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
     except TimeoutError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from barnabas import Broker
 from barnabas.broker.embedded.waiting import WaitTimeout
 from barnabas.client.errors import InvalidTopicName
 from barnabas.errors import UnknownTopicOrPartition
+from barnabas.storage.files import OsFiles
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +75,24 @@ def test_tk_3_records_are_waited_for(broker: Broker) -> None:
     with pytest.raises(WaitTimeout, match=r"saw instead: no records"):
         broker.topic("nothing-comes").wait_for_records(1, timeout_s=0.3)
     broker.wait_for_records("awaited", 3)
+
+
+def test_tk_3_a_topic_whose_logs_take_longer_than_a_request_waits(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sent again, the request finds the topic there, which no broker knows before its logs."""
+    made = OsFiles.make_directory
+
+    def slow(self: OsFiles, path: Path) -> None:
+        time.sleep(0.3)
+        made(self, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OsFiles, "make_directory", slow)
+        topic = broker.topic("slow", partitions=24)  # by several threads
+        assert topic.partitions == list(range(24))
+    with pytest.raises(ValueError, match="topic 'slow' exists, and has 24, not 25"):
+        broker.topic("slow", partitions=25)
 
 
 def test_tk_3_of_transactions_what_is_committed_is_read(broker: Broker) -> None:

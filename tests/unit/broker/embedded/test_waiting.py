@@ -29,6 +29,34 @@ def test_tk_3_time_up_says_what_was_wanted_and_what_was_seen() -> None:
         asyncio.run(wait_until(look, "three", 0.02))
 
 
+class _Leaping(asyncio.SelectorEventLoop):
+    """A loop whose time a test moves on."""
+
+    ahead_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead_s
+
+
+@pytest.mark.parametrize("is_moving", [True, False])
+def test_tk_3_as_long_as_there_is_progress_there_is_time(is_moving: bool) -> None:
+    """A slow machine needs longer for thousands of partitions, and gets there."""
+    loop = _Leaping()
+    counted = iter(range(1, 10))
+
+    async def look() -> Sight[int]:
+        count = next(counted)
+        loop.ahead_s += 40
+        return Sight(count, count == 5, f"{count}", count if is_moving else 1)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        if is_moving:
+            assert runner.run(wait_until(look, "a five", 60)) == 5
+        else:
+            with pytest.raises(WaitTimeout, match="for a five, and saw instead"):
+                runner.run(wait_until(look, "a five", 60))
+
+
 def test_tk_3_a_look_that_never_ends_is_over_in_time() -> None:
     async def look() -> Sight[None]:
         await asyncio.Event().wait()

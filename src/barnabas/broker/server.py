@@ -83,7 +83,10 @@ class Server:
             has_peers=store is not None or bool(config.str("zookeeper.connect")),
         )
         self._logs = LogStore(
-            self._seams.files, self.broker_id, config.int("producer.id.expiration.ms")
+            self._seams.files,
+            self.broker_id,
+            config.int("producer.id.expiration.ms"),
+            config.int("num.recovery.threads.per.data.dir"),
         )
         self._loading = Loading(self.clock)
         self._store = store

@@ -15,8 +15,6 @@ _ONE_LOOP = (
     ("background.threads", "int", 10, "[1,...]", "Threads for work in the background."),
     ("num.io.threads", "int", 8, "[1,...]", "Threads that work on requests."),
     ("num.network.threads", "int", 3, "[1,...]", "Threads that read and write sockets."),
-    ("num.recovery.threads.per.data.dir", "int", 1, "[1,...]",
-     "Threads per directory that open logs at the start and flush them at the stop."),
     ("num.replica.alter.log.dirs.threads", "int", None, "",
      "Threads that move replicas between log directories."),
     ("queued.max.requests", "int", 500, "[1,...]",

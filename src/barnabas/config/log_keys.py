@@ -10,6 +10,8 @@ _LOG = (
      "Directory of the data if log.dirs is not set."),
     ("log.dirs", "string", None, "",
      "Directories of the data, separated by commas."),
+    ("num.recovery.threads.per.data.dir", "int", 1, "[1,...]",
+     "Processes per directory that recover its logs after a crash, one per core at most."),
     ("log.segment.bytes", "int", 1073741824, "[14,...]",
      "Size at which a segment is rolled."),
     ("log.roll.ms", "long", None, "",

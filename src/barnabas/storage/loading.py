@@ -90,6 +90,6 @@ class Loading:
                 self._directory,
                 self._completed,
                 self._count,
-                self._current,
+                self._current or "several at once",
                 self._read_bytes // 1_000_000,
             )

@@ -1,4 +1,5 @@
-"""The opening of a log directory's logs at a start, one after the other.
+"""The opening of a log directory's logs at a start, one after the other; after a crash other
+processes may have recovered them before (`recovery_children`).
 
 A damaged log is left out (`damaged`); what a disk refuses ends the opening of its directory.
 """
@@ -42,16 +43,23 @@ class Opened(NamedTuple):
 class Opening:
     """What a directory's files know of its logs, read before any of them is opened."""
 
-    __slots__ = ("_config", "_directory", "_files", "_offsets", "_start", "topic_ids")
+    __slots__ = ("_config", "_directory", "_files", "_offsets", "_processes", "_start", "topic_ids")
 
     def __init__(
-        self, files: Files, directory: LogDirectory, config: LogConfig, start: Start
+        self,
+        files: Files,
+        directory: LogDirectory,
+        config: LogConfig,
+        start: Start,
+        processes: int,
     ) -> None:
-        """`start`: what all logs have in common. CorruptData, OSError."""
+        """`start`: what all logs have in common; `processes`: that may recover logs at the same
+        time. CorruptData, OSError."""
         self._files = files
         self._directory = directory
         self._config = config
         self._start = start
+        self._processes = processes
         self._offsets: Mapping[str, Mapping[TopicPartition, int]] = {
             file: directory.read_checkpoint(file)
             for file in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
@@ -63,6 +71,9 @@ class Opening:
         loading: Loading | None = self._start.loading
         if loading is not None:
             loading.opening(name)
+        return self._known(name)
+
+    def _known(self, name: TopicPartition) -> Start:
         return self._start._replace(
             recovery_point=self._offsets[RECOVERY_POINTS].get(name, 0),
             log_start_offset=self._offsets[LOG_STARTS].get(name, 0),
@@ -71,8 +82,9 @@ class Opening:
 
     def logs(self, names: Sequence[TopicPartition]) -> Iterator[Opened]:
         """Open these. OSError, LoadingStopped."""
+        scanned = self._recovered(names)
         for name in names:
-            start = self.start_of(name)
+            start = self.start_of(name)._replace(is_scanned=name in scanned)
             high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
             try:
                 log = self._open(name, start)
@@ -90,6 +102,20 @@ class Opening:
                 is_back=start.recovery_point > log.recovery_point,
                 is_cut=high_watermark > end_offset,
             )
+
+    def _recovered(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
+        """Those that other processes have recovered, where that is worth it."""
+        if self._start.is_clean or self._processes < 2:
+            return set()
+        # Only here, so that most starts load nothing for it.
+        from barnabas.storage.recovery_children import Unscanned, recover_all, unscanned_bytes
+
+        logs = []
+        for name in names:
+            path, start = self._directory.path_of(name), self._known(name)
+            size_bytes = unscanned_bytes(self._files, path, start.recovery_point)
+            logs.append(Unscanned(name, path.absolute(), start, size_bytes))
+        return recover_all(self._processes, self._files, self._config, logs, self._start.loading)
 
     def _topic_id(self, name: TopicPartition, start: Start) -> bytes | None:
         with suppress(CorruptData):

@@ -69,6 +69,8 @@ class Start(NamedTuple):
 
     is_clean: bool
     """Whether the last broker stopped cleanly."""
+    is_scanned: bool = False
+    """Whether another process has just recovered it: its files are complete, but not durable."""
     now_ms: int = 0
     """Wall time, by which idle producers expire."""
     recovery_point: int = 0
@@ -102,7 +104,7 @@ class _Opening:
         self.start = start
         self.segments: list[Segment] = []
         self.snapshots: list[int] = []
-        self.is_clean = start.is_clean
+        self.is_clean = start.is_clean or start.is_scanned
         self.had_producers = False  # a snapshot has some, which may have expired
         self.producers: Producers | None = None  # at the log end, once they are known
 
@@ -156,10 +158,11 @@ class _Opening:
         )
 
     def _durable(self, end_offset: int) -> Durable:
-        recovery_point = end_offset if self.is_clean else self.start.recovery_point
+        is_whole = self.is_clean and not self.start.is_scanned
+        recovery_point = end_offset if is_whole else self.start.recovery_point
         recovery_point = min(recovery_point, end_offset)
         below = [each.base_offset for each in self.segments if each.base_offset <= recovery_point]
-        return Durable(recovery_point, max(below, default=0), self.is_clean)
+        return Durable(recovery_point, max(below, default=0), is_whole)
 
     # --- segments --------------------------------------------------------------------------------
 

@@ -69,6 +69,7 @@ class LogStore:
         "_noting",
         "_places",
         "_producer_expiration_ms",
+        "_recovery_processes",
         "damaged",
         "futures",
         "high_watermarks",
@@ -79,11 +80,14 @@ class LogStore:
         files: Files,
         broker_id: int,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+        recovery_processes: int = 1,
     ) -> None:
-        """`producer_expiration_ms`: producers idle for longer are removed at the start."""
+        """`producer_expiration_ms`: producers idle for longer are removed at the start.
+        `recovery_processes`: how many recover the logs of a directory after a crash."""
         self._files = files
         self._broker_id = broker_id
         self._producer_expiration_ms = producer_expiration_ms
+        self._recovery_processes = recovery_processes
         self._directories: tuple[LogDirectory, ...] = ()
         self._is_suspect = False
         self._failed: dict[Path, Exception] = {}
@@ -190,7 +194,7 @@ class LogStore:
             producer_expiration_ms=self._producer_expiration_ms,
             loading=loading,
         )
-        opening = Opening(self._files, directory, config, start)
+        opening = Opening(self._files, directory, config, start, self._recovery_processes)
         directory.begin()
         self.futures.leave_all(directory)
         directory.purge()

@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import barnabas
 from barnabas.storage.compaction.job import Event, Failed, read_event
+from barnabas.storage.python_child import start_child
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -50,25 +48,8 @@ class CleanerProcess:
         await _in_thread(self._process.stdin.flush)
 
     def _start(self) -> Popen[bytes]:
-        from subprocess import PIPE, Popen
-
-        # The child must find the package wherever this process has it from.
-        path = [str(Path(barnabas.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, path)),
-            # Keys are distinguished by hashes under this secret, whatever the broker's own is.
-            "PYTHONHASHSEED": "random",
-        }
-        # No descriptor of ours is inheritable; without closing them all, no fork of this process's
-        # memory is needed either.
-        process = Popen(
-            [sys.executable, "-m", _MODULE],
-            stdin=PIPE,
-            stdout=PIPE,
-            env=environment,
-            close_fds=False,
-        )
+        # Keys are distinguished by hashes under this secret, whatever the broker's own is.
+        process = start_child(_MODULE, PYTHONHASHSEED="random")
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
         self._received = asyncio.Queue()

@@ -1,0 +1,110 @@
+"""The process that recovers some of a directory's logs after a crash (`recovery_children`).
+
+    in      one line of JSON for each log, then the end of the lines, an empty one
+    out     `read <bytes>` now and then, and `done <number of the line>` for each log
+
+What a log's files lack is in them afterwards, so that the broker opens it as after a clean stop. A
+log that cannot be recovered is left to the broker, which meets the reason again.
+
+It ends at once with its input, when the broker has died: another broker may have the directory.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from barnabas.clock import SystemClock
+from barnabas.config import LogConfig
+from barnabas.errors import CorruptData
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.loading import Loading
+from barnabas.storage.recovery import Start, open_log
+from barnabas.types import TopicPartition
+
+
+def job_line(path: Path, name: TopicPartition, config: LogConfig, start: Start) -> bytes:
+    """The line for one log."""
+    topic_id = None if start.topic_id is None else start.topic_id.hex()
+    known = start._replace(loading=None, topic_id=None)._asdict()
+    job = [str(path), name.topic, name.partition, config._asdict(), known, topic_id]
+    return json.dumps(job).encode() + b"\n"
+
+
+def recover(
+    files: Files, path: Path, name: TopicPartition, config: LogConfig, start: Start
+) -> None:
+    """Recover a log, and leave in its files what was found. OSError, CorruptData."""
+    log = open_log(files, path, name, config, start)
+    try:
+        log.segments[-1].write_out()
+        unsaved = log.epochs.unsaved()
+        if unsaved is not None and LeaderEpochs(files, path).entries != log.epochs.entries:
+            # Durably, as the broker takes what it finds in this file for durable.
+            log.epochs.save(unsaved)
+            files.sync(path)
+    finally:
+        log.release()
+
+
+class _Watching(Loading):
+    """Reports what is read, and ends with the input."""
+
+    def opening(self, topic_partition: TopicPartition) -> None:
+        _exit_with_input()
+
+    def read(self, size_bytes: int) -> None:
+        _exit_with_input()
+        _answer(f"read {size_bytes}")
+
+
+def main() -> None:
+    """Recover what the input names."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the broker, which ends this
+    watching = _Watching(SystemClock())
+    jobs = [json.loads(line) for line in _lines()]
+    for number, job in enumerate(jobs):
+        if _is_recovered(job, watching):
+            _answer(f"done {number}")
+
+
+def _lines() -> Iterable[bytes]:
+    while (line := sys.stdin.buffer.readline()).strip():
+        yield line
+
+
+def _is_recovered(job: list[Any], watching: Loading) -> bool:
+    path, topic, partition, config, known, topic_id = job
+    start = Start(**known)._replace(
+        loading=watching, topic_id=None if topic_id is None else bytes.fromhex(topic_id)
+    )
+    name = TopicPartition(topic, partition)
+    try:
+        recover(OsFiles(), Path(path), name, LogConfig(**config), start)
+    except (OSError, CorruptData):
+        return False
+    return True
+
+
+def _answer(line: str) -> None:
+    try:
+        sys.stdout.buffer.write(line.encode() + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        sys.exit()
+
+
+def _exit_with_input() -> None:
+    """The broker sends nothing more: what can be read is the end."""
+    if select.select([sys.stdin.fileno()], [], [], 0)[0]:
+        sys.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Recovery of a directory's logs by several processes (`num.recovery.threads.per.data.dir`).
+
+A scan after a crash is Python's work for each batch, and one process does it on one core. With more
+than one, the largest logs of a directory are shared among children before any is opened here: what
+a child has recovered is opened as after a clean stop. Whatever goes wrong with a child, its logs
+are recovered here.
+
+Few bytes are not worth a process, which takes longer to start than it takes to scan them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.config import LogConfig
+from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.recovery import Start
+from barnabas.storage.recovery_child import job_line
+from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from barnabas.storage.loading import Loading
+
+_log = logging.getLogger(__name__)
+
+_MODULE = "barnabas.storage.recovery_child"
+LEAST_BYTES = 64_000_000
+_LOOK_EVERY_S = 0.2
+_PIPE_BYTES = 64 * 1024
+
+
+class Unscanned(NamedTuple):
+    """A log to be recovered."""
+
+    name: TopicPartition
+    path: Path
+    start: Start
+    size_bytes: int
+    """From the recovery point on, about."""
+
+
+def recover_all(
+    processes: int,
+    files: Files,
+    config: LogConfig,
+    logs: Sequence[Unscanned],
+    loading: Loading | None,
+    least_bytes: int = LEAST_BYTES,
+) -> set[TopicPartition]:
+    """Recover these logs by so many processes, if that is worth it; returns those that are.
+
+    LoadingStopped. Only the machine's own disk can be reached from another process.
+    """
+    if processes < 2 or type(files) is not OsFiles:
+        return set()
+    if sum(each.size_bytes for each in logs) < least_bytes:
+        return set()
+    children: list[_Child] = []
+    try:
+        for share in _shares(logs, min(processes, max(2, os.cpu_count() or 1))):
+            try:
+                children.append(_Child(share, config))
+            except OSError as error:
+                _log.warning("a process for recovery cannot be started: %s", error)
+        _await(children, loading)
+    finally:
+        for child in children:
+            child.end()
+    return {name for child in children for name in child.recovered}
+
+
+def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
+    """How much of a log a scan has to read, about. OSError."""
+    found = sorted(
+        (int(base), entry.size_bytes)
+        for entry in files.list(path)
+        for base, dot, suffix in (entry.name.partition("."),)
+        if dot + suffix == LOG_SUFFIX and base.isdecimal()
+    )
+    last_below = max((base for base, _ in found if base <= recovery_point), default=0)
+    return sum(size for base, size in found if base >= last_below)
+
+
+def _shares(logs: Sequence[Unscanned], count: int) -> list[list[Unscanned]]:
+    """The logs in so many parts of about the same size, the large ones first."""
+    shares: list[list[Unscanned]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for each in sorted(logs, key=lambda log: log.size_bytes, reverse=True):
+        smallest = sizes.index(min(sizes))
+        shares[smallest].append(each)
+        sizes[smallest] += each.size_bytes
+    return [share for share in shares if share]
+
+
+def _await(children: Sequence[_Child], loading: Loading | None) -> None:
+    """Return when all have ended."""
+    with selectors.DefaultSelector() as selector:
+        for child in children:
+            selector.register(child.descriptor, selectors.EVENT_READ, child)
+        while selector.get_map():
+            for key, _ in selector.select(_LOOK_EVERY_S):
+                child = key.data
+                size_bytes = child.hear()
+                if size_bytes is None:
+                    selector.unregister(key.fd)
+                elif loading is not None:
+                    loading.read(size_bytes)
+            if loading is not None:
+                loading.read(0)  # it may have been stopped
+
+
+class _Child:
+    """One process and its share."""
+
+    def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
+        """OSError."""
+        from barnabas.storage.python_child import start_child  # few starts need it
+
+        self._share = share
+        self._rest = b""
+        self.recovered: list[TopicPartition] = []
+        self._process: Popen[bytes] = start_child(_MODULE)
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        self._hang_up: Callable[[], None] = stdin.close
+        self._close = stdout.close
+        self.descriptor = stdout.fileno()
+        try:
+            for each in share:
+                stdin.write(job_line(each.path, each.name, config, each.start))
+            stdin.write(b"\n")
+            stdin.flush()
+        except OSError:
+            self.end()
+            raise
+
+    def hear(self) -> int | None:
+        """The bytes that it has read since; None: it has ended."""
+        found = os.read(self.descriptor, _PIPE_BYTES)
+        if not found:
+            return None
+        *lines, self._rest = (self._rest + found).split(b"\n")
+        size_bytes = 0
+        for line in lines:
+            word, _, number = line.partition(b" ")
+            if word == b"done":
+                self.recovered.append(self._share[int(number)].name)
+            else:
+                size_bytes += int(number)
+        return size_bytes
+
+    def end(self) -> None:
+        """End it, whatever it does, and wait until it has ended."""
+        self._process.kill()
+        self._process.wait()
+        with suppress(OSError):  # it has not taken all of its input
+            self._hang_up()
+        self._close()

@@ -11,6 +11,7 @@ from finding, and clearing, sixty-four pages for every wake-up.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 
@@ -73,6 +74,25 @@ class MemoryPool:
             return True
         self._waiting.append((size_bytes, granted))
         return False
+
+    async def until_reserved(self, size_bytes: int) -> None:
+        """Reserve, after those who wait already."""
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def grant() -> None:
+            if granted.cancelled():
+                self.release(size_bytes)
+            else:
+                granted.set_result(None)
+
+        if self.reserve(size_bytes, grant):
+            return
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not self.cancel(grant) and not granted.cancelled():
+                self.release(size_bytes)  # granted in the same turn
+            raise
 
     def release(self, size_bytes: int) -> None:
         """Give back a reservation; may call `granted` of waiting ones."""

@@ -16,15 +16,11 @@ from barnabas.protocol.message import Message
 
 NEVER: Final = 1_000
 
-_MAX_BYTES: Final = 4 * 1024 * 1024
 ANY_ENTRIES: Final = 1 << 62
 """No limit but that each entry takes a byte of the message."""
 
 _FEW: Final = 1_000
 """Entries of what is a handful in any use."""
-
-ANY_BYTES: Final = 2**31 - 1
-"""No limit but that of any frame (`socket.request.max.bytes`)."""
 
 
 class Api:
@@ -37,7 +33,6 @@ class Api:
         "is_cached",
         "keeps_buffer",
         "key",
-        "max_bytes",
         "max_entries",
         "max_version",
         "min_version",
@@ -57,7 +52,6 @@ class Api:
         keeps_buffer: bool = False,
         overlaps: bool = False,
         is_cached: bool = False,
-        max_bytes: int = _MAX_BYTES,
         max_entries: int = ANY_ENTRIES,
         oldest_served: int = 0,
     ) -> None:
@@ -77,9 +71,6 @@ class Api:
         for nothing but replicas."""
         self.is_cached = is_cached
         """Whether its encoded answers are kept, and sent again to those who ask the same."""
-        self.max_bytes = max_bytes
-        """Of a request. Without records it is short: millions of one-byte elements would be
-        millions of objects, made while all others wait. Metadata of 100,000 topics has 3 MiB."""
         self.max_entries = max_entries
         """In all lists of a request together, below the broker's own limit
         (`barnabas.request.max.entries`): where they are handled in one go, or each for each."""
@@ -116,7 +107,6 @@ PRODUCE: Final = Api(
     9,
     keeps_buffer=True,
     overlaps=True,
-    max_bytes=ANY_BYTES,
     max_entries=8_000,  # 4,000 partitions, each of another topic: what a broker leads at most
     oldest_served=3,
 )
@@ -124,9 +114,9 @@ FETCH: Final = Api(1, "Fetch", (0, 17), 12)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)
 METADATA: Final = Api(3, "Metadata", (0, 12), 9, is_cached=True)
 # A controller describes all partitions in one request, as in Kafka.
-LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4, max_bytes=ANY_BYTES)
-STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2, max_bytes=ANY_BYTES)
-UPDATE_METADATA: Final = Api(6, "UpdateMetadata", (0, 8), 6, max_bytes=ANY_BYTES)
+LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4)
+STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2)
+UPDATE_METADATA: Final = Api(6, "UpdateMetadata", (0, 8), 6)
 CONTROLLED_SHUTDOWN: Final = Api(7, "ControlledShutdown", (0, 3), 3)
 OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8, overlaps=True)
 OFFSET_FETCH: Final = Api(9, "OffsetFetch", (0, 9), 6)

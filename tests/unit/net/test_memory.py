@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from barnabas.net.memory import MemoryPool
 
 
@@ -37,3 +39,33 @@ def test_only_a_few_are_kept_and_none_that_is_huge() -> None:
     for size in (100 * 1024 * 1024, *[1024] * 100):
         pool.give(bytearray(size))
     assert pool.spare_bytes == 4 * 1024
+
+
+def test_who_waits_for_a_reservation_gets_it_in_its_turn_or_gives_it_back() -> None:
+    async def scenario() -> None:
+        pool = MemoryPool(100)
+        order: list[str] = []
+
+        async def take(name: str) -> None:
+            await pool.until_reserved(100)
+            order.append(name)
+
+        await take("first")
+        waiting = [asyncio.create_task(take(name)) for name in ("second", "third", "fourth")]
+        await asyncio.sleep(0)
+        assert order == ["first"]
+        waiting[0].cancel()
+        pool.release(100)
+        await asyncio.sleep(0)
+        waiting[2].cancel()  # it waits still
+        await asyncio.wait_for(waiting[1], 10)
+        assert order == ["first", "third"]
+        late = asyncio.create_task(take("late"))
+        await asyncio.sleep(0)
+        pool.release(100)
+        late.cancel()  # in the very turn in which it was granted
+        await asyncio.gather(*waiting, late, return_exceptions=True)
+        await asyncio.wait_for(take("last"), 10)
+        assert order == ["first", "third", "last"]
+
+    asyncio.run(scenario())

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LARGE_AT_ONCE = 4
+_LARGE_AT_ONCE_BYTES = 16 * 1024 * 1024  # of requests that are being taken apart
 
 Handler = Callable[[Context, Any], Outcome]
 Begin = Callable[["Route", Context, Message], Outcome]
@@ -88,7 +88,7 @@ class Router:
         self._connections = connections
         self._routes: dict[tuple[int, int], Route] = {}
         self._answers = MetadataAnswers(node)
-        self._large_requests = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._large_requests = MemoryPool(_LARGE_AT_ONCE_BYTES)
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
         self._sasl = sasl
@@ -249,8 +249,6 @@ class Router:
         body = header.body
         context = queue.context_for(api, version, header.client_id)
         size = len(frame)
-        if size > api.max_bytes:
-            raise CorruptData(f"{api.name} request of {size} bytes: the limit is {api.max_bytes}")
         begin: Begin = self._begin if self._faults is None else self._begin_under_faults
         quotas, counted = self._node.quotas, None
         if quotas.is_active:
@@ -334,8 +332,10 @@ class Router:
         self, route: Route, context: Context, body: memoryview, counted: CountedRequest | None
     ) -> Message | Staged | Later | None:
         """Stage one of a long request: to decode it may be a second of work. A thread gives way to
-        the loop every few milliseconds; a few are decoded at a time, for they unpack to much."""
-        async with self._large_requests:
+        the loop every few milliseconds; others wait while the ones before them take up too much."""
+        size = len(body)
+        await self._large_requests.until_reserved(size)
+        try:
             loop = asyncio.get_running_loop()
             try:
                 request, _ = await loop.run_in_executor(None, route.decode, body)
@@ -346,6 +346,8 @@ class Router:
             else:
                 outcome = self._begin_counted(counted, route, context, request)
             return await outcome.until if isinstance(outcome, Hold) else outcome
+        finally:
+            self._large_requests.release(size)
 
     def _learn(
         self, queue: ResponseQueue, context: Context, frame: memoryview, request: Any

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = struct.Struct(">i")
 _KEY: Final = struct.Struct(">h")
+_MOST_BYTES: Final = 4 * 1024 * 1024  # when a client authenticates again; a token may be long
 
 Encode = Callable[[Reply], list[Part]]
 
@@ -147,7 +148,7 @@ def _checked(api: Api, header: RequestHeader) -> int:
     version = header.api_version
     if not api.min_version <= version <= api.max_version:
         raise UnsupportedVersion(f"{api.name} version {version} is not served")
-    if len(header.body) > api.max_bytes:
+    if len(header.body) > _MOST_BYTES:
         raise CorruptData(f"{api.name} request of {len(header.body)} bytes")
     return version
 

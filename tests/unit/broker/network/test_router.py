@@ -14,13 +14,17 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.router import Route
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.security.authorization import REQUIRED
+from barnabas.errors import UnknownMemberId, UnknownTopicOrPartition
 from barnabas.protocol.api import (
     API_VERSIONS,
     APIS,
     DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
     JOIN_GROUP,
     METADATA,
+    OFFSET_COMMIT,
     PRODUCE,
+    SYNC_GROUP,
 )
 from barnabas.protocol.codec import decoder
 from barnabas.protocol.frame import encode_request
@@ -29,21 +33,31 @@ from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
 from barnabas.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
+from barnabas.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.broker.produces import produce_request
-from tests.kit.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch, once_found
 from tests.kit.waiting import wait_until
 
 
@@ -206,11 +220,26 @@ def test_a_wait_that_never_begins_leaves_no_coroutine_unawaited(
     assert not [each for each in recwarn if "never awaited" in str(each.message)]
 
 
-def test_only_produce_may_be_large(node: Broker) -> None:
-    """UX-4: millions of tiny elements would be millions of objects."""
+def test_every_request_may_be_as_large_as_a_frame(node: Broker) -> None:
+    """`socket.request.max.bytes` alone says what is too large, as in Kafka."""
     with RawClient(node.bootstrap_servers) as client:
-        client.send_bytes(framed(header(3, 1) + bytes(5 * 1024 * 1024)))
-        assert client.is_closed_by_peer()
+        find = FindCoordinatorRequest(key="g")
+        once_found(lambda: client.call(FIND_COORDINATOR, 3, find))
+        assignment = SyncGroupRequestAssignment(member_id="m", assignment=bytes(5_000_000))
+        request = SyncGroupRequest(group_id="g", member_id="m", assignments=[assignment])
+        answer = client.call(SYNC_GROUP, 3, request)
+        assert answer.error_code == UnknownMemberId.code
+        partitions = [
+            OffsetCommitPartition(
+                partition_index=index, committed_offset=1, committed_metadata="m" * 1000
+            )
+            for index in range(5000)
+        ]
+        topic = OffsetCommitTopic(name="absent", partitions=partitions)
+        commit = OffsetCommitRequest(group_id="g", topics=[topic])
+        rows = client.call(OFFSET_COMMIT, 7, commit).topics[0].partitions
+        assert {row.error_code for row in rows} == {UnknownTopicOrPartition.code}
+        assert len(rows) == 5000
 
 
 def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker) -> None:

@@ -20,6 +20,8 @@ _LISTENERS = (
      "Bytes of requests in memory above which reading stops; -1 is no limit."),
     ("barnabas.request.max.entries", "int", 100_000, "[65536,...]",
      "Most entries in all lists of a client's request; one with more gets an error."),
+    ("barnabas.connection.login.deadline.ms", "int", 30_000, "[1,...]",
+     "Time for a client to authenticate (SASL), from the moment that its connection is accepted."),
     ("connections.max.idle.ms", "long", 600000, "",
      "How long a connection may stay idle before it is closed."),
     ("max.connections", "int", _INT_MAX, "[0,...]",

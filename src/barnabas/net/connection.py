@@ -74,11 +74,13 @@ class Connection(asyncio.BufferedProtocol):
         max_frame_bytes: int,
         memory: MemoryPool | None = None,
         pause_when_blocked: bool = False,
+        buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
+        """`buffer_bytes`: for what is received; memory is reserved for longer frames."""
         self._reader: Reader | None = reader  # None once it was notified of the end
         self.max_frame_bytes = max_frame_bytes
-        """May be raised once the peer has shown who it is."""
         self._memory = memory or MemoryPool()
+        self._buffer_bytes = buffer_bytes
         self._reserved_bytes = 0
         self._pause_when_blocked = pause_when_blocked
         self._transport: asyncio.Transport | None = None
@@ -177,11 +179,18 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def admit(self, max_frame_bytes: int, memory: MemoryPool) -> None:
+        """Accept frames of that size, with memory of that pool, now that the peer is known."""
+        self._give_back_memory()
+        self.max_frame_bytes = max_frame_bytes
+        self._memory = memory
+        self._buffer_bytes = _BUFFER_BYTES
+
     # ---- reading ----
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._buffer is None:
-            self._buffer = self._memory.take(_BUFFER_BYTES)
+            self._buffer = self._memory.take(self._buffer_bytes)
         elif self._end == len(self._buffer):
             self._make_room()
         return memoryview(self._buffer)[self._end :]
@@ -337,10 +346,10 @@ class Connection(asyncio.BufferedProtocol):
         assert self._buffer is not None
         begun = memoryview(self._buffer)[self._start : self._end]  # with a view, it is not taken
         held = len(begun)
-        needed = _BUFFER_BYTES
+        needed = self._buffer_bytes
         if held >= 4:
             needed = _LENGTH.unpack_from(self._buffer, self._start)[0] + 4
-        roomier = self._memory.take(max(_BUFFER_BYTES, min(needed, 2 * held)))
+        roomier = self._memory.take(max(self._buffer_bytes, min(needed, 2 * held)))
         roomier[:held] = begun
         begun.release()
         if len(self._buffer) > _SMALL_BYTES:
@@ -350,7 +359,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _reserve_memory(self, size: int) -> None:
         """Reserve memory for a frame that outgrows the first buffer, before it is read on."""
-        if size + 4 <= _BUFFER_BYTES or self._reserved_bytes:
+        if size + 4 <= self._buffer_bytes or self._reserved_bytes:
             return
         self._reserved_bytes = size
         if not self._memory.reserve(size, self._memory_granted):

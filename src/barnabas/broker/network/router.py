@@ -31,6 +31,7 @@ from barnabas.broker.network.listeners import Listener
 from barnabas.broker.network.metadata_answers import MetadataAnswers
 from barnabas.broker.network.request_faults import ConnectionCut, RequestFaults
 from barnabas.broker.network.response_queue import LARGE_BYTES, ResponseQueue
+from barnabas.broker.network.strangers import BUFFER_BYTES, Strangers
 from barnabas.broker.node import Node
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.security.authorization import BETWEEN_BROKERS
@@ -92,6 +93,8 @@ class Router:
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
         self._sasl = sasl
+        deadline_ms = node.config.int("barnabas.connection.login.deadline.ms")
+        self._strangers = Strangers(deadline_ms, node.clock, connections.complaints)
         self._gates: dict[ResponseQueue, SaslGate] = {}  # of those whose frames are looked at
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
         self._max_entries = node.config.int("barnabas.request.max.entries")
@@ -109,19 +112,38 @@ class Router:
 
     def accept(self, address: Address) -> Connection:
         """The protocol for a new connection from this address."""
+        if self._sasl is None:
+            connection = Connection(
+                self,
+                max_frame_bytes=self._max_frame_bytes,
+                memory=self._memory,
+                pause_when_blocked=True,
+            )
+            connection.peer_address = address
+            return connection
         connection = Connection(
             self,
-            max_frame_bytes=(
-                self._max_frame_bytes if self._sasl is None else self._sasl.max_message_bytes
-            ),
-            memory=self._memory,
+            max_frame_bytes=self._sasl.max_message_bytes,
+            memory=self._strangers.memory,
             pause_when_blocked=True,
+            buffer_bytes=BUFFER_BYTES,
         )
         connection.peer_address = address
+        self._strangers.came(connection)
         return connection
+
+    def lost(self, connection: Connection) -> None:
+        """It never opened: its handshake failed."""
+        self._strangers.left(connection)
+
+    def _admit(self, connection: Connection) -> None:
+        """The client has authenticated."""
+        self._strangers.left(connection)
+        connection.admit(self._max_frame_bytes, self._memory)
 
     def close(self) -> None:
         """Close every connection; requests under way are given up."""
+        self._strangers.close()
         for connection, queue in list(self._queues.items()):
             if queue is not None:
                 queue.cancel()
@@ -163,6 +185,7 @@ class Router:
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
         queue = self._queues.pop(connection)
+        self._strangers.left(connection)
         self._connections.closed(self._listener.name, connection.peer_address[0])
         if queue is not None:
             self._repeated.pop(queue, None)
@@ -214,7 +237,7 @@ class Router:
             from barnabas.broker.network.sasl_gate import GateSettings, SaslGate
 
             settings = GateSettings(
-                self._sasl.failure_delay_ms, self._max_frame_bytes, self._connections.complaints
+                self._sasl.failure_delay_ms, self._admit, self._connections.complaints
             )
             self._gates[queue] = SaslGate(self._sasl.session(), connection, client, queue, settings)
         return queue

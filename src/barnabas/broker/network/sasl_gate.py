@@ -44,8 +44,8 @@ class GateSettings(NamedTuple):
     """What all gates of a listener share."""
 
     failure_delay_ms: int
-    max_frame_bytes: int
-    """Of a client that has logged in."""
+    admit: Callable[[Connection], None]
+    """Called when the client of a connection is known."""
     complaints: Complaints
 
 
@@ -140,7 +140,7 @@ class SaslGate:
         if self._session.stage is Stage.OPEN and identity is not None:
             self._client.principal = identity.principal
             self._client.by_token = identity.by_token
-            self._connection.max_frame_bytes = self._settings.max_frame_bytes
+            self._settings.admit(self._connection)
 
 
 def _checked(api: Api, header: RequestHeader) -> int:

@@ -1,0 +1,81 @@
+"""Connections whose clients have not authenticated yet: how long they may take, and what they cost.
+
+From the moment that a connection is accepted its client has
+`barnabas.connection.login.deadline.ms`, a TLS handshake included. Until then it has a small buffer;
+what does not fit takes its part of a memory that all of them share, or waits. Of too many the one
+that has taken longest is closed, for one that knows its password is done in a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas.net.memory import MemoryPool
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.complaints import Complaints
+    from barnabas.clock import Clock
+    from barnabas.net.connection import Connection
+
+BUFFER_BYTES: Final = 16 * 1024
+"""Of each, for what was received: longer than any message of an exchange but some tokens."""
+
+MOST: Final = 2_000
+MEMORY_BYTES: Final = 32 * 1024 * 1024
+"""Of all of them, for longer messages; as much again is the most that their buffers take."""
+
+
+class Strangers:
+    """The connections of one listener before their clients are known."""
+
+    __slots__ = ("_clock", "_complaints", "_deadline_ms", "_timer", "_waiting", "memory")
+
+    def __init__(self, deadline_ms: int, clock: Clock, complaints: Complaints) -> None:
+        self._deadline_ms = deadline_ms
+        self._clock = clock
+        self._complaints = complaints
+        self._waiting: dict[Connection, int] = {}  # until when; the oldest first
+        self._timer: asyncio.TimerHandle | None = None
+        self.memory = MemoryPool(MEMORY_BYTES)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def came(self, connection: Connection) -> None:
+        """It was accepted."""
+        if len(self._waiting) >= MOST:
+            self._close(next(iter(self._waiting)), f"{MOST} others have not authenticated either")
+        self._waiting[connection] = self._clock.monotonic_ms() + self._deadline_ms
+        self._set_timer()
+
+    def left(self, connection: Connection) -> None:
+        """Its client is known, or it is closed."""
+        self._waiting.pop(connection, None)
+
+    def close(self) -> None:
+        """Close none any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self) -> None:
+        if self._timer is None and self._waiting:
+            left_ms = next(iter(self._waiting.values())) - self._clock.monotonic_ms()
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(left_ms, 0) / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now_ms = self._clock.monotonic_ms()
+        late = [each for each, until_ms in self._waiting.items() if until_ms <= now_ms]
+        for connection in late:
+            self._close(connection, f"no authentication within {self._deadline_ms} ms")
+        self._set_timer()
+
+    def _close(self, connection: Connection, reason: str) -> None:
+        del self._waiting[connection]
+        self._complaints.about(
+            connection.peer_address, "connection closed", reason, level=logging.INFO
+        )
+        connection.abort()

@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
-_LIFE = timedelta(days=30)
+_LIFE = timedelta(days=60)  # brokers warn of the last thirty
 _SKEW = timedelta(hours=1)
 
 _ATTRIBUTES = {

@@ -195,7 +195,7 @@ class Server:
         from barnabas.broker.security.server_tls import ServerTls
 
         is_inter_broker = listener.name == inter_broker_listener(config)[0]
-        return ServerTls(listener, config, is_inter_broker=is_inter_broker)
+        return ServerTls(listener, config, self.clock, is_inter_broker=is_inter_broker)
 
     async def _bind_metrics(self) -> None:
         port = self.config.int("barnabas.metrics.port")
@@ -212,7 +212,8 @@ class Server:
         parts = self.parts
         fetchers = None if parts.partitions.others is None else parts.partitions.others.fetchers
         ip_quotas = parts.network.connections.ip_quotas
-        return page(parts.network.node, parts.partitions.proposals, fetchers, ip_quotas)
+        tls = parts.network.tls
+        return page(parts.network.node, parts.partitions.proposals, fetchers, ip_quotas, tls)
 
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:

@@ -38,6 +38,7 @@ _COMMANDS = {
     "configs": "Show and change the configs of topics and brokers.",
     "acls": "Add, list, remove and explain the rules of access control.",
     "users": "Add, list and delete the users that log in, and change passwords.",
+    "certificates": "Show, renew and issue the certificates of brokers and clients.",
     "metadata": "Read, protect or import the metadata tree.",
     "dump": "Print or check the files of a log directory.",
     "table": "Merge and remove files of Delta tables.",

@@ -106,6 +106,7 @@ class Described(NamedTuple):
 
     ends_at: datetime
     names: frozenset[str]
+    subject: str
 
 
 def described(certificate: bytes) -> Described:
@@ -120,7 +121,7 @@ def described(certificate: bytes) -> Described:
         hosts = alternatives.get_values_for_type(x509.DNSName)
         addresses = alternatives.get_values_for_type(x509.IPAddress)
         names = frozenset({*hosts, *map(str, addresses)})
-    return Described(parsed.not_valid_after_utc, names)
+    return Described(parsed.not_valid_after_utc, names, parsed.subject.rfc4514_string())
 
 
 def _builder(

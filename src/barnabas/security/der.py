@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 SEQUENCE, SET, OID, OCTETS = 0x30, 0x31, 0x06, 0x04
 _EXPLICIT_VERSION, _EXPLICIT_EXTENSIONS = 0xA0, 0xA3
 _ALTERNATIVE_NAMES = "2.5.29.17"
+_UTC_TIME = 0x17
+_VALIDITY = 3
 _SUBJECT = 4  # behind serial number, algorithm, issuer and validity
 
 
@@ -25,6 +28,27 @@ def subject_element(certificate: bytes) -> Element:
     if len(fields) <= _SUBJECT or fields[_SUBJECT].tag != SEQUENCE:
         raise ValueError("the certificate has no subject")
     return fields[_SUBJECT]
+
+
+class End(NamedTuple):
+    """The end of a certificate."""
+
+    at_s: int  # seconds since 1970
+    text: str  # 2027-11-26 14:50 UTC
+
+
+def end_of(certificate: bytes) -> End:
+    """When a certificate ends. Raises ValueError."""
+    fields = _fields(certificate)
+    if len(fields) <= _VALIDITY or fields[_VALIDITY].tag != SEQUENCE:
+        raise ValueError("the certificate has no time of validity")
+    *_, end = elements(fields[_VALIDITY].content)
+    # RFC 5280: years of two digits until 2049, which strptime would end at 2068.
+    text = end.content.decode("ascii", "replace")
+    if end.tag == _UTC_TIME:
+        text = f"{'19' if text[:2] >= '50' else '20'}{text}"
+    end_at = datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+    return End(int(end_at.timestamp()), f"{end_at:%Y-%m-%d %H:%M} UTC")
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:

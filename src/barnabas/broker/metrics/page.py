@@ -17,7 +17,7 @@ quotas are there once there is a quota: see `quota_families`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.quotas.ip_quotas import IpQuotas
     from barnabas.broker.replication.fetchers import Fetchers
+    from barnabas.broker.security.server_tls import ServerTls
 
 _REPLICAS = "kafka.server:type=ReplicaManager,name="
 _CONTROLLER = "kafka.controller:type=KafkaController,name="
@@ -47,9 +48,13 @@ def page(
     proposals: AlterPartitionQueue,
     fetchers: Fetchers | None,
     ip_quotas: IpQuotas | None = None,
+    tls: Sequence[ServerTls] = (),
 ) -> bytes:
-    """All metrics of a broker, at this moment; `fetchers` is None on a broker without peers."""
+    """All metrics of a broker, at this moment; `fetchers` is None on a broker without peers, `tls`
+    are its listeners that have a certificate."""
     families = _families(node, proposals, fetchers)
+    if tls:
+        families = chain(families, [_of_certificates(tls)])
     if ip_quotas is not None and (node.quotas.is_active or ip_quotas.is_active):
         from barnabas.broker.metrics.quota_families import quota_families  # few brokers need it
 
@@ -143,6 +148,19 @@ def _of_fetchers(fetchers: Fetchers | None) -> Family:
             )
             for leader_id, number, name, lag in fetchers.lags()
         ]
+    )
+
+
+# --- certificates --------------------------------------------------------------------------------
+
+
+def _of_certificates(tls: Sequence[ServerTls]) -> Family:
+    """Kafka has no such metric, so its name is ours."""
+    return Family(
+        "barnabas_certificate_days_left",
+        "gauge",
+        "Days until a listener's certificate ends, negative once it has",
+        [Sample(each.days_left, (("listener", each.listener_name),)) for each in tls],
     )
 
 

@@ -1,7 +1,7 @@
 """What `--secure` makes: an authority, a server certificate, two users and their settings.
 
     ca.pem              the authority's certificate: clients need it, and it is no secret
-    ca.key              its key; who has it can pose as this cluster
+    ca.key              its key; who has it can pose as this cluster. Needed to issue, not to run
     server.pem          the brokers' certificate and key
     users.json          the passwords of `admin` and of the brokers
     zookeeper.properties    how brokers own their tree, where it is in a ZooKeeper
@@ -19,7 +19,6 @@ import json
 import secrets
 import ssl
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -33,9 +32,6 @@ BROKER: Final = "broker"
 MECHANISM: Final = "SCRAM-SHA-512"
 PROTOCOL: Final = "SASL_SSL"
 
-_AUTHORITY_LIFE = timedelta(days=3650)
-_SERVER_LIFE = timedelta(days=397)  # what clients accept of a server at most
-_RENEW_BEFORE = timedelta(days=30)
 _PASSWORD_BYTES = 24
 _MAX_REAUTH_MS = "3600000"  # how long who was deleted, or has a new password, stays at most
 _SECRETS: Final = (
@@ -165,34 +161,14 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
     is missing or what is there cannot be used, and OSError.
     """
     try:
-        from barnabas.security.authority import Authority, Issued, described
+        from barnabas.broker.security.own_authority import ensure_certificates
     except ImportError:
         raise ConfigError(
             'certificates are made with a library: pip install "barnabas[security]"'
         ) from None
     own_directory(directory)
     check_secrets(directory / name for name in _SECRETS)
-    key_file, certificate_file = directory / "ca.key", directory / "ca.pem"
-    if certificate_file.exists():
-        try:
-            authority = Authority.load(Issued(key_file.read_bytes(), certificate_file.read_bytes()))
-        except ValueError as error:
-            raise ConfigError(f"{key_file}, {certificate_file}: {error}") from error
-    else:
-        authority = Authority.new("Barnabas CA", _AUTHORITY_LIFE)
-        write_secret(key_file, authority.key)
-        certificate_file.write_bytes(authority.certificate)
-    server_file = directory / "server.pem"
-    wanted = frozenset(names)
-    if server_file.exists():
-        known = described(server_file.read_bytes())
-        is_good = wanted <= known.names and known.ends_at > datetime.now(UTC) + _RENEW_BEFORE
-        wanted |= known.names
-    else:
-        is_good = False
-    if not is_good:
-        issued = authority.issue("barnabas", _SERVER_LIFE, sorted(wanted))
-        write_secret(server_file, issued.key + issued.certificate)
+    ensure_certificates(directory, names)
     return SecureSetup(directory, _passwords(directory / "users.json"))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import ssl
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +20,7 @@ from barnabas.errors import ConfigError
 from barnabas.net.tls_failures import TlsFailure
 from barnabas.net.tls_transport import TlsTransport
 from barnabas.net.turns import Turns
-from barnabas.security.der import alternative_names
+from barnabas.security.der import End, alternative_names, end_of
 from barnabas.security.distinguished_name import subject_of
 from barnabas.security.file_stamps import Stamps, stamps_of
 from barnabas.security.key_stores import load_key_store
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import socket
 
     from barnabas.broker.network.listeners import Listener
+    from barnabas.clock import Clock
     from barnabas.config import BrokerConfig
     from barnabas.net.connection import Connection
 
@@ -40,6 +42,8 @@ _log = logging.getLogger(__name__)
 _HANDSHAKE_MS = 10_000  # the longest, whatever connections.max.idle.ms says
 _LOOK_EVERY_S = 2.0
 _NEWEST = "TLSv1.3"
+_DAY_S = 86_400
+_WARN_DAYS = 30
 
 
 class _State(NamedTuple):
@@ -51,6 +55,7 @@ class _State(NamedTuple):
     suites: frozenset[str]
     subject: str
     hosts: frozenset[bytes]
+    end: End  # of the certificate, or of an authority that comes with it
     stamps: Stamps
 
 
@@ -58,6 +63,7 @@ class ServerTls:
     """`start` and `close` enclose the time in which its files are watched."""
 
     __slots__ = (
+        "_clock",
         "_config",
         "_handshake_ms",
         "_is_inter_broker",
@@ -66,13 +72,21 @@ class ServerTls:
         "_state",
         "_timer",
         "_turns",
+        "_warned_of",
     )
 
     def __init__(
-        self, listener: Listener, config: BrokerConfig, *, is_inter_broker: bool = False
+        self,
+        listener: Listener,
+        config: BrokerConfig,
+        clock: Clock,
+        *,
+        is_inter_broker: bool = False,
     ) -> None:
         """Raises ConfigError. A certificate between brokers has to be trusted by themselves."""
         self._listener = listener
+        self._clock = clock
+        self._warned_of: tuple[End, int] | None = None
         self._is_inter_broker = is_inter_broker
         self._turns = Turns()
         self._timer: asyncio.TimerHandle | None = None
@@ -82,6 +96,15 @@ class ServerTls:
     def context(self) -> ssl.SSLContext:
         """The context of connections that begin now."""
         return self._state.context
+
+    @property
+    def listener_name(self) -> str:
+        return self._listener.name
+
+    @property
+    def days_left(self) -> float:
+        """How long its certificate serves; negative once it has ended."""
+        return (self._state.end.at_s - self._clock.wall_ms() / 1000) / _DAY_S
 
     # ---- its settings ----
 
@@ -105,7 +128,8 @@ class ServerTls:
             self._replace(self._config)
 
     def start(self) -> None:
-        """Look after the files from now on."""
+        """Look after the files, and after the certificate's end, from now on."""
+        self._warn_of_end()
         self._look_later()
 
     def close(self) -> None:
@@ -117,7 +141,26 @@ class ServerTls:
 
     def _look(self) -> None:
         self.reload()
+        self._warn_of_end()
         self._look_later()
+
+    def _warn_of_end(self) -> None:
+        """Warn once a day, from a month before the certificate ends."""
+        days = math.floor(self.days_left)
+        end = self._state.end
+        warning = (end, days)
+        if days >= _WARN_DAYS or warning == self._warned_of:
+            return
+        self._warned_of = warning
+        name = self._listener.name
+        if days < 0:
+            _log.error(
+                "listener %s: its certificate ended at %s: clients refuse it", name, end.text
+            )
+        else:
+            _log.warning(
+                "listener %s: its certificate ends in %d days, at %s", name, days, end.text
+            )
 
     def _replace(self, config: BrokerConfig) -> None:
         try:
@@ -150,13 +193,16 @@ class ServerTls:
             context = server_context(settings)
             store = load_key_store(settings)
             assert store is not None
-            own = der_of(pem_blocks(store.chain)[0])
+            chain = [der_of(block) for block in pem_blocks(store.chain)]
+            own = chain[0]
             rules = config.for_listener(self._listener.name, "ssl.principal.mapping.rules")
             names = PrincipalNames(str(rules))
             subject, hosts = subject_of(own), alternative_names(own)
+            end = min(map(end_of, chain))
         except (ConfigError, ValueError) as error:
             raise ConfigError(f"listener {self._listener.name}: {error}") from None
-        state = _State(settings, context, names, allowed_suites(settings), subject, hosts, stamps)
+        suites = allowed_suites(settings)
+        state = _State(settings, context, names, suites, subject, hosts, end, stamps)
         if self._is_inter_broker:
             self._check_trust(state)
         return state

@@ -91,7 +91,7 @@ def test_a_new_name_and_an_end_that_is_near_renew_the_server_certificate_alone(
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("ca.key", b"nonsense", r"ca\.key"),
+        ("server.pem", b"nonsense", r"server\.pem has no certificate"),
         ("users.json", b"{}", r"users\.json does not have the passwords"),
         ("users.json", b"[", r"users\.json does not have the passwords"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
@@ -12,14 +13,19 @@ from typing import Any
 import pytest
 
 from barnabas import Broker
+from barnabas.broker.metrics.page import page
+from barnabas.broker.network.listeners import Listener
 from barnabas.broker.security.authorization import Needs
+from barnabas.broker.security.server_tls import ServerTls
 from barnabas.client import SyncAdmin
 from barnabas.client.admin.configs import BROKER, ConfigResource
+from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError, CorruptData, InvalidRequest
 from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.security.acl import Principal
 from barnabas.security.pem import der_of, pem_blocks
+from barnabas.security.protocol import SecurityProtocol
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.broker.loops import inside
 from tests.kit.broker.tls_broker import (
@@ -30,7 +36,10 @@ from tests.kit.broker.tls_broker import (
     tls_address,
 )
 from tests.kit.certificates import Authority, PemFiles
+from tests.kit.clocks import SteppedClock
 from tests.kit.waiting import wait_until
+
+DAY_MS = 86_400_000
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +195,44 @@ def test_se_2_a_broker_with_a_wrong_store_does_not_start(authority: Authority) -
     ):
         with pytest.raises(ConfigError, match=says):
             Broker(config=settings).start()
+
+
+def test_se_2_the_end_of_a_certificate_is_warned_of_once_a_day(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = SteppedClock()
+    config = BrokerConfig({"log.dir": "/data", **authority.server().settings()})
+    tls = ServerTls(Listener("SSL", "127.0.0.1", 0, SecurityProtocol.SSL), config, clock)
+
+    async def look() -> str:
+        caplog.clear()
+        for _ in range(2):
+            tls.start()
+            tls.close()
+        return " ".join(caplog.messages)
+
+    assert 59 < tls.days_left < 60
+    assert asyncio.run(look()) == ""
+    clock.step(30 * DAY_MS)
+    assert asyncio.run(look()).count("listener SSL: its certificate ends in 29 days, at ") == 1
+    clock.step(DAY_MS)
+    assert asyncio.run(look()).count("ends in 28 days") == 1
+    clock.step(29 * DAY_MS)
+    assert asyncio.run(look()).count("its certificate ended at") == 1
+    assert -1 < tls.days_left < 0
+
+
+def test_se_2_a_metric_has_the_days_left(broker: Broker) -> None:
+    server = broker.server
+    assert server is not None
+    parts = server.parts
+    text = inside(
+        broker,
+        lambda: page(server.node, parts.partitions.proposals, None, None, parts.network.tls),
+    ).decode()
+    (line,) = [each for each in text.splitlines() if each.startswith("barnabas_certificate_")]
+    name, _, days = line.rpartition(" ")
+    assert name == 'barnabas_certificate_days_left{listener="SSL"}' and 59 < float(days) < 60
 
 
 def test_se_2_brokers_have_to_trust_themselves(authority: Authority, tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""The certificates of a directory of `--secure`: its authority's, the brokers', and others issued.
+
+    ca.pem, ca.key    the authority; its key is needed to issue, not to run
+    server.pem        the brokers' key and certificate
+
+So the key may be kept elsewhere: a broker without it runs until its certificate ends, and warns.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from barnabas.errors import ConfigError
+from barnabas.security.authority import Authority, Described, Issued, described
+from barnabas.security.secret_file import write_secret
+
+_log = logging.getLogger(__name__)
+
+AUTHORITY: Final = "ca.pem"
+AUTHORITY_KEY: Final = "ca.key"
+SERVER: Final = "server.pem"
+LIFE_DAYS: Final = 397  # what clients accept of a server at most
+RENEW_BEFORE: Final = timedelta(days=30)
+
+_AUTHORITY_LIFE = timedelta(days=3650)
+_COMMAND = "barnabas certificates renew"
+
+
+def ensure_certificates(directory: Path, names: Collection[str]) -> None:
+    """Make what is missing; issue the brokers' certificate again if it ends soon or lacks a name.
+
+    Without the authority's key a certificate that still serves is kept, with a warning. Raises
+    ConfigError, OSError.
+    """
+    if not (directory / AUTHORITY).exists():
+        authority = Authority.new("Barnabas CA", _AUTHORITY_LIFE)
+        write_secret(directory / AUTHORITY_KEY, authority.key)
+        (directory / AUTHORITY).write_bytes(authority.certificate)
+    path = directory / SERVER
+    known = certificate_in(path) if path.exists() else None
+    now = datetime.now(UTC)
+    missing = sorted(set(names) - known.names) if known is not None else []
+    if known is not None and not missing and known.ends_at > now + RENEW_BEFORE:
+        return
+    if (directory / AUTHORITY_KEY).exists():
+        renew(directory, names)
+        return
+    again = f"run `{_COMMAND} --secure-dir DIR` where {AUTHORITY_KEY} is, and copy {SERVER} to here"
+    if known is None:
+        raise ConfigError(f"{path} is missing, and {AUTHORITY_KEY}, which issues it: {again}")
+    if known.ends_at <= now:
+        raise ConfigError(f"{path} ended on {known.ends_at:%Y-%m-%d}: {again}")
+    lacks = f", and lacks {', '.join(missing)}" if missing else ""
+    _log.warning("%s ends on %s%s: %s", path, f"{known.ends_at:%Y-%m-%d}", lacks, again)
+
+
+def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -> Described:
+    """Issue the brokers' certificate again, with the names that it had and these.
+
+    Raises ConfigError, OSError.
+    """
+    path = directory / SERVER
+    known = certificate_in(path).names if path.exists() else frozenset()
+    wanted = sorted(known | set(names))
+    if not wanted:
+        raise ConfigError(f"{path} is missing: say which hosts it is for")
+    issued = load_authority(directory).issue("barnabas", timedelta(days=days), wanted)
+    write_secret(path, issued.key + issued.certificate)
+    return described(issued.certificate)
+
+
+def issue(
+    directory: Path, file: Path, common_name: str, names: Collection[str], days: int
+) -> Described:
+    """Write a new key with its certificate to a file. Raises ConfigError, OSError."""
+    if file.exists():
+        raise ConfigError(f"{file} exists: name another file, or remove it")
+    issued = load_authority(directory).issue(common_name, timedelta(days=days), sorted(names))
+    write_secret(file, issued.key + issued.certificate)
+    return described(issued.certificate)
+
+
+def load_authority(directory: Path) -> Authority:
+    """The authority with its key. Raises ConfigError."""
+    key, certificate = directory / AUTHORITY_KEY, directory / AUTHORITY
+    try:
+        return Authority.load(Issued(key.read_bytes(), certificate.read_bytes()))
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename} cannot be read ({error.strerror}): certificates are issued where "
+            "the authority's key is"
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f"{key}, {certificate}: {error}") from error
+
+
+def certificate_in(path: Path) -> Described:
+    """The first certificate of a PEM file. Raises ConfigError."""
+    try:
+        return described(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError:
+        raise ConfigError(f"{path} has no certificate in PEM, or a damaged one") from None

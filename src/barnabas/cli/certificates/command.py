@@ -1,0 +1,175 @@
+"""`barnabas certificates`: those of a directory that `--secure` has made."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from barnabas.cli.complaint import warn
+from barnabas.cli.options import as_json
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from barnabas.security.authority import Described
+
+_LIFE_DAYS: Final = 397
+_WARN_DAYS: Final = 30
+
+_secure_dir = click.option(
+    "--secure-dir",
+    "directory",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="The directory of `server start --secure`.",
+)
+_names = click.option(
+    "--name", "names", multiple=True, metavar="HOST", help="A host or an address; may be repeated."
+)
+_days = click.option(
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=_LIFE_DAYS,
+    show_default=True,
+    help="How long it serves.",
+)
+
+
+@click.group()
+def certificates() -> None:
+    """Show, renew and issue the certificates of brokers and clients.
+
+    \b
+    Examples:
+      barnabas certificates show --secure-dir ~/barnabas-secure
+      barnabas certificates renew --secure-dir ~/barnabas-secure
+      barnabas certificates issue --secure-dir ~/barnabas-secure --user alice --file alice.pem
+    """
+
+
+@certificates.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--secure-dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="The directory of `server start --secure`.",
+)
+@as_json
+def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None:
+    """Show whom certificates name and when they end; warn of those that end within 30 days.
+
+    FILES are in PEM.
+
+    \b
+    Examples:
+      barnabas certificates show --secure-dir ~/barnabas-secure
+      barnabas certificates show broker.pem --json
+    """
+    own = _own_authority()
+    paths = list(files)
+    if directory is not None:
+        paths += [directory / own.AUTHORITY, directory / own.SERVER]
+    if not paths:
+        raise click.UsageError("name files, or a directory: --secure-dir DIR")
+    found = {path: own.certificate_in(path) for path in paths}
+    left = {path: _days_left(each) for path, each in found.items()}
+    if as_json:
+        rows = [_as_json(path, found[path], left[path]) for path in paths]
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        for path, each in found.items():
+            names = ", ".join(sorted(each.names)) or "-"
+            click.echo(
+                f"{path}\t{each.subject}\t{names}\tends {_end(each)}, days left: {left[path]}"
+            )
+    for path, days in left.items():
+        if days < 0:
+            warn("barnabas certificates", f"{path} has ended: renew it")
+        elif days < _WARN_DAYS:
+            warn("barnabas certificates", f"{path} ends in {days} days: renew it")
+
+
+@certificates.command()
+@_secure_dir
+@_names
+@_days
+def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
+    """Issue the brokers' certificate again, with the names that it has and those given here.
+
+    Brokers that run take it within seconds; on other machines they need a copy of server.pem. The
+    authority's key, ca.key, must be in the directory.
+
+    \b
+    Examples:
+      barnabas certificates renew --secure-dir ~/barnabas-secure
+      barnabas certificates renew --secure-dir ~/barnabas-secure --name kafka.example.org
+    """
+    own = _own_authority()
+    made: Described = own.renew(directory, names, days)
+    click.echo(
+        f"Renewed {directory / own.SERVER}, for {', '.join(sorted(made.names))}; it ends on "
+        f"{_end(made)}."
+    )
+
+
+@certificates.command()
+@_secure_dir
+@click.option("--user", metavar="NAME", help="A client's certificate, of CN=NAME.")
+@_names
+@_days
+@click.option(
+    "--file",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write key and certificate to this file, readable for you alone.",
+)
+def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, file: Path) -> None:
+    """Issue a certificate: for a client by --user, or for a host by --name.
+
+    \b
+    Examples:
+      barnabas certificates issue --secure-dir ~/barnabas-secure --user alice --file alice.pem
+      barnabas certificates issue --secure-dir ~/barnabas-secure --name b2.example.org --file b2.pem
+    """
+    if (user is None) == (not names):
+        raise click.UsageError("name a user or hosts: --user NAME, or --name HOST")
+    made: Described = _own_authority().issue(directory, file, user or "barnabas", names, days)
+    click.echo(f"Wrote {file}, of {made.subject}; it ends on {_end(made)}.")
+
+
+def _own_authority() -> ModuleType:
+    """What makes certificates. Raises ConfigError without its library."""
+    try:
+        from barnabas.broker.security import own_authority
+    except ImportError:
+        raise ConfigError(
+            'certificates are made and read by a library: pip install "barnabas[security]"'
+        ) from None
+    return own_authority
+
+
+def _days_left(certificate: Described) -> int:
+    return (certificate.ends_at - datetime.now(UTC)).days
+
+
+def _end(certificate: Described) -> str:
+    return f"{certificate.ends_at:%Y-%m-%d}"
+
+
+def _as_json(path: Path, certificate: Described, days: int) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "subject": certificate.subject,
+        "names": sorted(certificate.names),
+        "ends": certificate.ends_at.isoformat(),
+        "days_left": days,
+    }

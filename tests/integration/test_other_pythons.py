@@ -12,8 +12,6 @@ import pytest
 from tests.kit.foreign import CHECKOUT
 from tests.kit.packaging import source_tree, succeed
 
-pytestmark = pytest.mark.slow
-
 NEEDS = (
     "aiokafka", "anyio", "confluent-kafka", "hypothesis", "kafka-python", "numpy", "pandas",
     "psutil", "pyarrow", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "scramp",
@@ -46,7 +44,14 @@ def interpreter(version: str) -> str:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+@pytest.mark.parametrize(
+    "version",
+    [
+        pytest.param("3.12", marks=pytest.mark.soak),
+        pytest.param("3.13", marks=pytest.mark.slow),
+        pytest.param("3.14", marks=pytest.mark.slow),
+    ],
+)
 def test_it_runs_on_python(version: str, tmp_path: Path) -> None:
     python = interpreter(version)
     succeed(tmp_path, python, "-m", "venv", tmp_path / "venv")

@@ -45,11 +45,12 @@ class Shell:
         }
 
     def start(self, *words: str, **options: object) -> subprocess.Popen[bytes]:
+        """Without buffers: `communicate` drops what a `readline` before it has read ahead."""
         return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
             [COMMAND, *with_settings(words)],
             env=self._environment,
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
-               **options},
+               "bufsize": 0, **options},
         )  # fmt: skip
 
     def run(self, *words: str, text: bytes = b"", code: int = 0) -> tuple[bytes, str]:

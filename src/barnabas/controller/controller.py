@@ -308,7 +308,7 @@ class Controller:
                 targets = None if replicas is None else tuple(replicas)
                 reassignment.reassign(draft, name, targets)
             except KafkaError as error:
-                outcomes[name] = error
+                outcomes[name] = error.with_traceback(None)
             else:
                 outcomes[name] = None
         for topic in dict.fromkeys(name.topic for name, error in outcomes.items() if not error):

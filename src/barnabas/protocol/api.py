@@ -126,10 +126,10 @@ HEARTBEAT: Final = Api(12, "Heartbeat", (0, 4), 4)
 LEAVE_GROUP: Final = Api(13, "LeaveGroup", (0, 5), 4)
 SYNC_GROUP: Final = Api(14, "SyncGroup", (0, 5), 4, max_entries=10 * _FEW)
 DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", (0, 5), 5)
-LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3, max_entries=_FEW)
+LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3, max_entries=100)  # kinds of groups
 SASL_HANDSHAKE: Final = Api(17, "SaslHandshake", (0, 1), NEVER)
 API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
-CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5)
+CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5, max_entries=50 * _FEW)
 DELETE_TOPICS: Final = Api(20, "DeleteTopics", (0, 6), 4)
 DELETE_RECORDS: Final = Api(21, "DeleteRecords", (0, 2), 2)
 INIT_PRODUCER_ID: Final = Api(22, "InitProducerId", (0, 5), 2)
@@ -164,7 +164,7 @@ DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
     50, "DescribeUserScramCredentials", (0, 0), 0, max_entries=2 * _FEW
 )
 ALTER_USER_SCRAM_CREDENTIALS: Final = Api(
-    51, "AlterUserScramCredentials", (0, 0), 0, max_entries=2 * _FEW
+    51, "AlterUserScramCredentials", (0, 0), 0, max_entries=_FEW
 )
 ALTER_PARTITION: Final = Api(56, "AlterPartition", (0, 3), 0)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", (0, 1), 0)

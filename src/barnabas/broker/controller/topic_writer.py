@@ -88,7 +88,7 @@ class TopicWriter:
                 check_collision(topic.name, names)
                 check_config(topic.configs)
             except KafkaError as error:
-                outcomes.append(error)
+                outcomes.append(error.with_traceback(None))  # not with the frames of all of them
             else:
                 outcomes.append(assignment)
                 names.add(topic.name)

@@ -41,7 +41,7 @@ async def _alter(
         try:
             await context.node.dynamic_config.alter_user(user, change.edit)
         except KafkaError as error:
-            outcomes[user] = error
+            outcomes[user] = error.with_traceback(None)
     return _answer(outcomes)
 
 

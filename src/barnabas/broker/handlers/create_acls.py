@@ -42,7 +42,7 @@ async def _create(acls: AclStore, request: CreateAclsRequest) -> CreateAclsRespo
         try:
             bindings.append(binding_of(creation))
         except KafkaError as error:
-            bindings.append(error)
+            bindings.append(error.with_traceback(None))
     valid = [each for each in bindings if isinstance(each, AclBinding)]
     outcomes = iter(await acls.create(valid))
     errors = [next(outcomes) if isinstance(each, AclBinding) else each for each in bindings]

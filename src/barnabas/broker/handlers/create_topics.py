@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 
@@ -13,12 +14,14 @@ from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
 from barnabas.broker.runtime.slices import paced
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
-from barnabas.controller.topics import NewTopic
+from barnabas.controller.topics import MAX_NEW_PARTITIONS, NewTopic
 from barnabas.errors import (
     InvalidConfig,
+    InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidRequest,
     KafkaError,
+    PolicyViolation,
     RequestTimedOut,
     TopicAlreadyExists,
     TopicAuthorizationFailed,
@@ -35,13 +38,27 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 _log = logging.getLogger(__name__)
 
 _BROKER_DEFAULT = -1
+_TOPICS_AT_ONCE = 200
 _TELLS_CONFIGS = 5  # KIP-525
 _STRICT_QUOTA = 6  # KIP-599
 _KRAFTS_OWN = "__cluster_metadata"
 
 
 def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
+    if len(request.topics) > MAX_NEW_PARTITIONS:
+        return _refuse_all(context, request)
     return _create_all(context, request)
+
+
+async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """As Kafka's controller does with more than so many partitions."""
+    count = len(request.topics)
+    error = PolicyViolation(
+        f"{count} topics at once: at most {MAX_NEW_PARTITIONS} are allowed, create more in several "
+        "steps"
+    )
+    results = [_result(context, topic, error) async for topic in paced(request.topics)]
+    return CreateTopicsResponse(topics=results)
 
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -56,7 +73,8 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
                 raise TopicAuthorizationFailed("Authorization failed.")
             outcomes.append(_wanted(context, topic))
         except KafkaError as error:
-            outcomes.append(error)
+            # Its frames lead back here: all would stay until the collector runs, for long.
+            outcomes.append(error.with_traceback(None))
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
     if quota.is_limited and not request.validate_only:
         outcomes = await _within_quota(context, quota, outcomes)
@@ -89,7 +107,7 @@ async def _within_quota(
                     raise found
                 quota.take(len(found.partitions))
             except KafkaError as error:
-                outcome = error
+                outcome = error.with_traceback(None)
         judged.append(outcome)
     return judged
 
@@ -97,7 +115,7 @@ async def _within_quota(
 async def _create(
     context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
 ) -> list[TopicImage | KafkaError]:
-    work = context.node.controller.create_topics(wanted, validate_only=request.validate_only)
+    work = _create_in_parts(context, request, wanted)
     if request.validate_only:
         return await work
     try:
@@ -113,6 +131,18 @@ async def _create(
     # Kafka does not wait then, and so does not know: librdkafka counts on this very answer.
     started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
     return [each if isinstance(each, KafkaError) else started for each in outcomes]
+
+
+async def _create_in_parts(
+    context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
+) -> list[TopicImage | KafkaError]:
+    """A controller decides on what it is asked for in one go."""
+    create, outcomes = context.node.controller.create_topics, []
+    for first in range(0, len(wanted), _TOPICS_AT_ONCE):
+        part = wanted[first : first + _TOPICS_AT_ONCE]
+        outcomes += await create(part, validate_only=request.validate_only)
+        await asyncio.sleep(0)
+    return outcomes
 
 
 def _wanted(context: Context, topic: CreatableTopic) -> NewTopic:
@@ -140,6 +170,10 @@ def _or_default(given: int, default: int) -> int:
 def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
     if not topic.assignments:
         return None
+    if len(topic.assignments) > MAX_NEW_PARTITIONS:
+        raise InvalidPartitions(
+            f"{len(topic.assignments)} partitions at once: at most {MAX_NEW_PARTITIONS} are allowed"
+        )
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
             "Both numPartitions or replicationFactor and replicasAssignments were set. "

@@ -106,7 +106,7 @@ def _exceeded(quota: MutationQuota, partitions: int) -> KafkaError | None:
     try:
         quota.take(partitions)
     except ThrottlingQuotaExceeded as error:
-        return error
+        return error.with_traceback(None)  # it would keep the request until the collector runs
     return None
 
 

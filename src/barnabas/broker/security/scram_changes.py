@@ -69,13 +69,13 @@ def changes_of(
         try:
             note(deletion.name, _mechanism(deletion.name, deletion.mechanism), None)
         except KafkaError as error:
-            errors[deletion.name] = error
+            errors[deletion.name] = error.with_traceback(None)
     for upsertion in request.upsertions:
         try:
             mechanism = _mechanism(upsertion.name, upsertion.mechanism)
             note(upsertion.name, mechanism, _text(mechanism, upsertion))
         except KafkaError as error:
-            errors[upsertion.name] = error
+            errors[upsertion.name] = error.with_traceback(None)
     errors = {**duplicates, **errors}
     return {user: ScramChange(wanted[user]) for user in wanted if user not in errors}, errors
 

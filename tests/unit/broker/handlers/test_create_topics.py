@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from barnabas import Broker
@@ -211,3 +213,26 @@ def test_a_setting_without_effect_is_warned_about(
     assert create(client, "not-preallocated", configs=[config]).error_code == 0
     said = [record.getMessage() for record in caplog.records]
     assert any("not-preallocated" in line and "preallocate" in line for line in said), said
+
+
+def test_too_many_topics_are_refused_and_nothing_is_left_of_them(client: RawClient) -> None:
+    """A refused request goes with its last reference, not when the collector runs, for long."""
+    topics = [CreatableTopic(name=f"n{number}") for number in range(10_001)]
+    answer = client.call(CREATE_TOPICS, 7, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    assert {topic.error_code for topic in answer.topics} == {PolicyViolation.code}
+    assert len(answer.topics) == 10_001
+    gc.collect()
+    gc.disable()
+    try:
+        wrong = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(name=f"a/{number}", num_partitions=1, replication_factor=1)
+                for number in range(500)
+            ],
+            timeout_ms=1000,
+        )
+        answer = client.call(CREATE_TOPICS, 7, wrong)
+        assert {topic.error_code for topic in answer.topics} == {InvalidTopic.code}
+        assert sum(isinstance(each, InvalidTopic) for each in gc.get_objects()) < 100
+    finally:
+        gc.enable()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 import time
@@ -199,6 +200,10 @@ async def _serve(
     await stopping.wait()
     if companion is not None:
         companion.close()
+    if server.is_hung:
+        sys.stderr.write(f"barnabas: {server.failure.result()}\n")
+        sys.stderr.flush()
+        os._exit(1)  # a stop waits for the disk, and so do the threads of the pools
     _log.info("stopping broker=%d", server.broker_id)
     await server.stop()
     if server.failure.done():

@@ -48,7 +48,9 @@ from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics.listener import MetricsListener
+    from barnabas.broker.runtime.disk_pulse import DiskPulse
     from barnabas.broker.security.server_tls import ServerTls
+    from barnabas.cluster.zookeeper import ZooKeeperStore
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +98,9 @@ class Server:
         self._parts: Parts | None = None
         self._is_dynamic = False  # the tree's settings are in force, and followed
         self._whole: asyncio.Task[None] | None = None
+        self._pulse: DiskPulse | None = None
+        self.is_hung = False
+        """A log directory's disk hangs, and a stop would do so, too."""
         self.failure: asyncio.Future[str] | None = None
         """Set by `start`; done, with the reason, when this broker cannot go on."""
 
@@ -219,10 +224,40 @@ class Server:
         if not self._view.has_peers:
             return await self._open_embedded_store()
         # Only here, so that a broker which is alone loads nothing of ZooKeeper's client.
+        from barnabas.broker.runtime.disk_pulse import DiskPulse
         from barnabas.cluster.zookeeper import ZooKeeperStore
         from barnabas.cluster.zookeeper_settings import settings_from
 
-        return await ZooKeeperStore.open(settings_from(self.config))
+        store = await ZooKeeperStore.open(settings_from(self.config))
+        self._pulse = DiskPulse(
+            self._seams.files,
+            lambda: self._logs.online_directories,
+            self.config.int("log.dir.failure.timeout.ms"),
+            partial(self._disk_hangs, store, asyncio.get_running_loop()),
+        )
+        self._pulse.start()
+        return store
+
+    def _disk_hangs(
+        self, store: ZooKeeperStore, loop: asyncio.AbstractEventLoop, directory: Path
+    ) -> None:
+        """Called in another thread: the loop itself may wait for that disk, and a log may lie on
+        it, so the session comes first."""
+        self.is_hung = True
+        store.give_up()
+        timeout_ms = self.config.int("log.dir.failure.timeout.ms")
+        reason = (
+            f"log directory {directory} has not completed a write within {timeout_ms} ms "
+            "(log.dir.failure.timeout.ms): this broker has given up its session, so that others "
+            "lead; repair the disk and start again"
+        )
+        _log.critical("%s", reason)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(self._failed, reason)
+
+    def _failed(self, reason: str) -> None:
+        if self.failure is not None and not self.failure.done():
+            self.failure.set_result(reason)
 
     async def _open_embedded_store(self) -> EmbeddedStore:
         """A copy of it is in each log directory that can be used."""
@@ -389,6 +424,8 @@ class Server:
         await self._close_store()
 
     async def _close_store(self) -> None:
+        if self._pulse is not None:  # not every start has come as far as to leave a cluster
+            self._pulse.stop()
         if self._authorizer.acls is not None:
             await self._authorizer.acls.close()
         if self._store is not None:
@@ -408,6 +445,8 @@ class Server:
             router.close()
 
     async def _leave_cluster(self, parts: Parts) -> None:
+        if self._pulse is not None:
+            self._pulse.stop()
         if self._is_dynamic:
             await parts.network.dynamic_config.stop()
         parts.partitions.coordinators.close()

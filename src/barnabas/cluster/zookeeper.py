@@ -82,6 +82,7 @@ class ZooKeeperStore(RemoteStore):
         self._connection = Connection(settings, self._on_state)
         self._can_read_many = True
         self._patience: asyncio.Task[None] | None = None
+        self._is_given_up = False
 
     @classmethod
     async def open(cls, settings: Settings, *, makes_chroot: bool = True) -> ZooKeeperStore:
@@ -157,6 +158,12 @@ class ZooKeeperStore(RemoteStore):
             self._patience.cancel()
         self._end()
         await self._connection.stop()
+
+    def give_up(self) -> None:
+        """End the session, and begin no other one. For any thread: the loop may be held up, and
+        what is ephemeral has to go all the same."""
+        self._is_given_up = True
+        self._connection.end_session()
 
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
         while True:
@@ -260,6 +267,8 @@ class ZooKeeperStore(RemoteStore):
         while self._state is not SessionState.CONNECTED:
             await asyncio.sleep(_LOOK_EVERY_S)
             seconds += _LOOK_EVERY_S
+            if self._is_given_up:
+                return
             if self._connection.has_given_up:
                 await self._connection.restart()
             if seconds % _COMPLAIN_EVERY_S == 0:

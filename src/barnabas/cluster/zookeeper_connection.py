@@ -268,6 +268,10 @@ class Connection:
         self.give_up_waiting()
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
+    def end_session(self) -> None:
+        """End the session now; from any thread, whatever the loop does meanwhile."""
+        self._stop()
+
     def give_up_waiting(self) -> None:
         """Fail all requests that wait for an answer as if the connection were lost."""
         for future in list(self._waiting):

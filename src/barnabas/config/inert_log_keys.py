@@ -10,8 +10,6 @@ _COMPACTION = (
 )  # fmt: skip
 
 _WRITING = (
-    ("log.dir.failure.timeout.ms", "long", 30000, "[1,...]",
-     "How long a failed directory may go unreported before the broker stops."),
     ("log.flush.start.offset.checkpoint.interval.ms", "int", 60000, "[0,...]",
      "How often the start offsets of logs are checkpointed."),
     ("log.initial.task.delay.ms", "long", 30000, "[0,...]",

@@ -10,6 +10,8 @@ _LOG = (
      "Directory of the data if log.dirs is not set."),
     ("log.dirs", "string", None, "",
      "Directories of the data, separated by commas."),
+    ("log.dir.failure.timeout.ms", "long", 30000, "[1,...]",
+     "How long a write to a log directory may hang before a broker of a cluster gives up leading."),
     ("num.recovery.threads.per.data.dir", "int", 1, "[1,...]",
      "Processes per directory that recover its logs after a crash, one per core at most."),
     ("log.segment.bytes", "int", 1073741824, "[14,...]",

@@ -8,6 +8,7 @@
     recovery-point-offset-checkpoint    up to where each partition is on disk for sure
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where each partition begins, if not with its first segment
+    .barnabas_pulse                     written now and then in a cluster, to notice a hung disk
     .barnabas_topic_ids                 the topic ids of the newest partitions
     .barnabas_moves                     the partitions that are being moved here
     cleaner-offset-checkpoint           up to where each compacted partition is clean

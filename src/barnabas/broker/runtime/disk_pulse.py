@@ -1,0 +1,82 @@
+"""Notices a log directory whose disk hangs: a write that neither ends nor fails.
+
+An error takes a directory offline (ST-10). A hang does not: the call waits in the kernel, perhaps
+the loop with it, while the client of the metadata store keeps the session alive from a thread of
+its own, and nobody else may lead. So a small file is written and synced in each directory now and
+then, and if that has not ended within `log.dir.failure.timeout.ms` the session is given up.
+
+    writer     a thread that may wait for the disk as long as it likes
+    watcher    a thread that never touches it; it counts its own ticks while a write is under way,
+               so that a machine which stood still for a while does not count as a disk that hangs
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from barnabas.storage.files import Files
+
+FILE_NAME = ".barnabas_pulse"
+
+_TICKS = 4  # in the time that a write may take
+_SHORTEST_TICK_MS = 10
+
+
+class DiskPulse:
+    """Beats from `start` to `stop`."""
+
+    def __init__(
+        self,
+        files: Files,
+        directories: Callable[[], Sequence[Path]],
+        timeout_ms: int,
+        on_hang: Callable[[Path], None],
+        tick_ms: int = 0,
+    ) -> None:
+        """`directories`: those that are online. `on_hang` is called once, with the one that hangs,
+        in the watcher's thread. `tick_ms`: between two writes; by default a quarter of what one may
+        take."""
+        self._files = files
+        self._directories = directories
+        self._timeout_ms = timeout_ms
+        self._tick_ms = tick_ms or max(timeout_ms // _TICKS, _SHORTEST_TICK_MS)
+        self._on_hang = on_hang
+        self._stopped = threading.Event()
+        self._writes = 0  # begun; each thread writes only its own of these
+        self._ended = 0
+        self._path = Path()
+
+    def start(self) -> None:
+        """Begin to beat."""
+        for name, run in (("barnabas-pulse", self._beat), ("barnabas-watch", self._watch)):
+            threading.Thread(target=run, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Write nothing more, but for what is under way; waits for nothing."""
+        self._stopped.set()
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(self._tick_ms / 1000):
+            for path in self._directories():
+                if self._stopped.is_set():
+                    return
+                self._path = path
+                self._writes += 1
+                with suppress(OSError):  # an error is no hang, and others meet it
+                    self._files.write(path / FILE_NAME, b"%d\n" % self._writes, sync=True)
+                self._ended = self._writes
+
+    def _watch(self) -> None:
+        seen = ticks = 0
+        while not self._stopped.wait(self._tick_ms / 1000):
+            writes = self._writes
+            if writes == self._ended or writes != seen:
+                seen, ticks = writes, 0
+                continue
+            ticks += 1
+            if ticks * self._tick_ms >= self._timeout_ms:
+                self._on_hang(self._path)
+                return

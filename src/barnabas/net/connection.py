@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Protocol, cast
 
 from barnabas.errors import CorruptData, is_out_of_descriptors
+from barnabas.net.foreign_bytes import protocol_of
 from barnabas.net.memory import MemoryPool
 from barnabas.types import FileSlice, Part
 
@@ -33,7 +34,6 @@ _TURN_S = 0.003  # ... or for how long, whichever is over first
 _FRAMES_PER_LOOK = 8  # at the time: each is at most a slice of two milliseconds
 _HELD_BYTES = 64 * 1024  # received while frames are held back; then the socket is read no further
 _READ_AHEAD_BYTES = 64 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
-_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 Address = tuple[str, int]
@@ -127,8 +127,10 @@ class Connection(asyncio.BufferedProtocol):
             self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if exc is None and self._holds_tls() and not self._closing:
-            exc = CorruptData("the other side speaks TLS, and this connection does not")
+        if exc is None and not self._closing and self._foreign():
+            exc = CorruptData(
+                f"the other side speaks {self._foreign()}, and this connection does not"
+            )
         self._closing = True
         self._stop_watching()
         if self._file_socket is not None:
@@ -373,20 +375,27 @@ class Connection(asyncio.BufferedProtocol):
             size, self._reserved_bytes = self._reserved_bytes, 0
             self._memory.release(size)
 
-    def _holds_tls(self) -> bool:
-        """Whether what was received begins as a TLS record, where a length was expected."""
-        buffer, at = self._buffer, self._start
-        return buffer is not None and self._end - at >= 3 and buffer[at : at + 2] in _TLS_RECORDS
+    def _foreign(self) -> str:
+        """The other protocol that what was received begins with; empty if there is none."""
+        if self._buffer is None:
+            return ""
+        return protocol_of(bytes(self._buffer[self._start : min(self._end, self._start + 4)]))
 
     def _refuse(self, size: int) -> None:
         reason = (
             f"it announced a frame of {size} bytes; at most {self.max_frame_bytes} are accepted "
             "(socket.request.max.bytes): not a Kafka client, or a request too large"
         )
-        if self._holds_tls():
+        foreign = self._foreign()
+        if foreign == "TLS":
             reason = (
                 "it speaks TLS to a listener without it: connect to the TLS listener, or set "
                 "security.protocol=PLAINTEXT at the client"
+            )
+        elif foreign:
+            reason = (
+                f"it speaks {foreign} to a port that speaks Kafka's protocol: connect a Kafka "
+                "client to it; metrics have a port of their own (barnabas.metrics.port)"
             )
         error = CorruptData(reason)
         self._buffer = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 
-_HTTP = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"CONN", b"DELE")
+from barnabas.net.foreign_bytes import is_http
 
 # X509_V_ERR_* of OpenSSL, as `verify_code` has them.
 _NOT_YET_VALID = 9
@@ -40,7 +40,7 @@ class TlsFailure(OSError):
     @classmethod
     def plain_text(cls, received: bytes) -> TlsFailure:
         """For a connection that begins with something else than TLS."""
-        kind = "an HTTP request" if received[:4] in _HTTP else "plain text"
+        kind = "an HTTP request" if is_http(received) else "plain text"
         return cls(
             f"it sent {kind} to a TLS listener: set security.protocol=SSL at the client, or "
             "connect to a listener without TLS"

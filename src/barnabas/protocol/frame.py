@@ -60,6 +60,11 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
         if api is not None and version >= api.flexible_from:
             position = _after_tagged_fields(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
+        if not frame:
+            raise CorruptData(
+                "it sent an empty frame, a length of 0: no Kafka client, or one that has lost its "
+                "place between two requests"
+            ) from None
         raise CorruptData(f"request header: {error}") from error
     return RequestHeader(key, version, correlation_id, client_id, frame[position:])
 

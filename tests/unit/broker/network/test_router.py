@@ -106,6 +106,31 @@ def test_a_bad_frame_closes_its_connection_and_no_other(node: Broker, data: byte
         assert good.call(METADATA, 9, MetadataRequest(topics=[])).brokers
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (framed(b""), "it sent an empty frame, a length of 0"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "it speaks HTTP to a port that speaks Kafka's"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "it speaks HTTP to a port that speaks Kafka's"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "it speaks TLS to a listener without it"),
+    ],
+    ids=["empty", "http", "http-2", "tls"],
+)
+def test_what_is_no_request_is_named_once(
+    data: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """UX-4: the log says what came instead, and does not fill when it comes again and again."""
+    with Broker() as broker:
+        for _ in range(5):
+            with RawClient(broker.bootstrap_servers) as bad:
+                bad.send_bytes(data)
+                assert bad.is_closed_by_peer()
+        wait_until(lambda: reason in caplog.text)
+    lines = [each.getMessage() for each in caplog.records if reason in each.getMessage()]
+    assert len(lines) == 1
+    assert lines[0].startswith("connection closed from 127.0.0.1:")
+
+
 def test_bytes_behind_a_request_are_ignored(client: RawClient) -> None:
     """As Kafka does; librdkafka's Metadata request has three bytes too many."""
     client.send_bytes(framed(header(3, 1) + b"\xff\xff\xff\xff" + b"abc"))

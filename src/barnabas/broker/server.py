@@ -209,7 +209,8 @@ class Server:
             from barnabas.broker.metrics.listener import MetricsListener
 
             self._metrics = MetricsListener(self._metrics_page)
-            await self._metrics.bind(self.listeners[0].host, port)
+            host = self.config.str("barnabas.metrics.host") or self.listeners[0].host
+            await self._metrics.bind(host, port)
 
     def _metrics_page(self) -> bytes:
         from barnabas.broker.metrics.page import page

@@ -52,6 +52,8 @@ _NODE = (
      "Lowest level of the messages that the broker logs; TRACE means DEBUG. Barnabas's own."),
     ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
      "Port of GET /metrics for Prometheus, at the first listener's host; 0: none. Barnabas's own."),
+    ("barnabas.metrics.host", "string", "", "",
+     "Host at which metrics are served; empty: that of the first listener. Barnabas's own."),
     ("barnabas.verify.all.records", "boolean", None, "",
      "Whether every record of a batch is validated before the append; unset: where there is an "
      "authorizer. Barnabas's own."),

@@ -79,7 +79,11 @@ class SecureSetup(NamedTuple):
 
     def defaults(self) -> dict[str, str]:
         """Configs of each broker that it may be given otherwise."""
-        return {"connections.max.reauth.ms": _MAX_REAUTH_MS}
+        return {
+            "connections.max.reauth.ms": _MAX_REAUTH_MS,
+            # Its page asks nobody who they are, and names topics and users.
+            "barnabas.metrics.host": "localhost",
+        }
 
     def zookeeper_settings(self) -> dict[str, str]:
         """The configs of each broker with a ZooKeeper; none in a directory that was made before

@@ -11,7 +11,8 @@
 JSON both ways, with the arguments of `faults.add`, `disk` and `clock`; what is wrong is answered
 with a status of 400 or more and `{"error": "..."}`. It listens on 127.0.0.1 alone and knows no
 users: any client that can connect may break the broker. A page in a browser may not: a body has to
-be of type application/json, for which a browser would ask first.
+be of type application/json, for which a browser would ask first, and Host and Origin, if they are
+there, have to name this machine.
 """
 
 from __future__ import annotations

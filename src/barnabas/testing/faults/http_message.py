@@ -17,6 +17,7 @@ LONGEST_S: Final = 10.0
 
 _REQUEST_LINE = re.compile(r"([A-Z]+) ([!-~]+) HTTP/1\.[01]")
 _JSON = "application/json"
+_HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Request(NamedTuple):
@@ -67,9 +68,28 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
     if found is None:
         raise Refused(400, "not an HTTP request: its first line is not 'METHOD /path HTTP/1.1'")
     fields = {name.strip().lower(): value.strip() for name, _, value in map(_divided, rest)}
+    _check_origin(fields)
     target = urlsplit(found[2])
     path = tuple(part for part in target.path.split("/") if part)
     return Request(found[1], path, dict(parse_qsl(target.query)), await _body(reader, fields))
+
+
+def _check_origin(fields: Mapping[str, str]) -> None:
+    """Refuse what a page in a browser has asked for, whatever name its server has taken on: a name
+    that means this machine by now (DNS rebinding) makes the browser believe that it is the same
+    server still. Raises Refused."""
+    host = fields.get("host")
+    if host is not None and _name(host) not in _HERE:
+        raise Refused(403, f"Host: {host[:80]!r} is not this machine: use 127.0.0.1 or localhost")
+    origin = fields.get("origin")
+    if origin is not None and _name(origin.partition("://")[2]) not in _HERE:
+        raise Refused(403, f"Origin: {origin[:80]!r}: a page of another server may not break this")
+
+
+def _name(host: str) -> str:
+    """Without the port, in small letters."""
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdecimal() else host).lower()
 
 
 def _divided(line: str) -> tuple[str, str, str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.quotas.client_quotas import ClientQuotas
     from barnabas.broker.runtime.watched_clock import WatchedClock
     from barnabas.broker.security.authorization import Authorizer
+    from barnabas.broker.security.known_tokens import KnownTokens
     from barnabas.clock import Random
     from barnabas.cluster.image import ClusterImage
     from barnabas.cluster.store import MetadataStore
@@ -58,6 +59,7 @@ class Node(NamedTuple):
     controller: ControllerRunner
     dynamic_config: DynamicConfig
     quotas: ClientQuotas
+    known_tokens: KnownTokens
 
     @property
     def broker_id(self) -> int:

@@ -75,6 +75,7 @@ from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams
 from barnabas.broker.security.authorization import Authorizer
+from barnabas.broker.security.known_tokens import KnownTokens
 from barnabas.clock import Random
 from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.store import MetadataStore
@@ -372,6 +373,7 @@ def _make_node(
         controller=control.controller,
         dynamic_config=dynamic_config,
         quotas=quotas,
+        known_tokens=KnownTokens(),
     )
 
 

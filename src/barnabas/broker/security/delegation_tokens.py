@@ -2,9 +2,9 @@
 
     HMAC-SHA-512(delegation.token.secret.key, token id)  = the secret, a password for SCRAM
 
-Nothing is kept: a token is read from the metadata tree whenever it is needed, so that one that was
-made, renewed or ended at any broker counts at every broker at once. Expired tokens prove nothing;
-they are removed when the next one is made.
+A token is read from the metadata tree whenever it is needed, so that one that was made, renewed or
+ended at any broker counts at every broker at once. Expired tokens prove nothing; they are removed
+when the next one is made, which reads only those that the broker does not know yet.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from hmac import compare_digest
 from hmac import digest as hmac_digest
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.runtime.slices import paced
+from barnabas.broker.security.known_tokens import KnownTokens
 from barnabas.cluster.loading import children
 from barnabas.cluster.store import (
     BadVersion,
@@ -46,6 +48,7 @@ from barnabas.errors import (
     DelegationTokenExpired,
     DelegationTokenNotFound,
     DelegationTokenOwnerMismatch,
+    PolicyViolation,
     UnknownServerError,
 )
 from barnabas.security.acl import Principal
@@ -73,7 +76,15 @@ def token_key(config: BrokerConfig) -> bytes | None:
 class DelegationTokens:
     """Those of a cluster, as one broker uses them; made for each request."""
 
-    def __init__(self, store: MetadataStore, config: BrokerConfig, clock: WatchedClock) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        config: BrokerConfig,
+        clock: WatchedClock,
+        known: KnownTokens | None = None,
+    ) -> None:
+        """`known`: what the broker has read before; None: nothing."""
+        self._known = KnownTokens() if known is None else known
         self._store = store
         self._config = config
         self._clock = clock
@@ -125,7 +136,7 @@ class DelegationTokens:
     ) -> TokenNode:
         """Make one. `lifetime_ms`: at most; not positive: as long as the configuration allows.
 
-        Raises DelegationTokenAuthDisabled.
+        Raises DelegationTokenAuthDisabled, and PolicyViolation if the owner has too many.
         """
         self.check_enabled()
         now_ms = self._clock.wall_ms()
@@ -142,11 +153,22 @@ class DelegationTokens:
         )
         try:
             await self._make_base()
+            await self._known.refresh(self._store)
             await self._remove_expired()
+            self._check_count(str(owner))
             await self._commit(Create(token_path(token.token_id), encode_token(token)), token)
+            self._known.learn(token.token_id, token)
         except MetadataError as error:
             raise _no_answer(error) from error
         return token
+
+    def _check_count(self, owner: str) -> None:
+        most = self._config.int("barnabas.delegation.tokens.per.user")
+        if self._known.count(owner) >= most:
+            raise PolicyViolation(
+                f"{owner} has {most} delegation tokens: expire some, or raise "
+                "barnabas.delegation.tokens.per.user"
+            )
 
     async def renew(self, who: Principal, secret: bytes, period_ms: int) -> int:
         """Let a token live longer; returns when it expires then. Raises as `_changed`."""
@@ -185,14 +207,9 @@ class DelegationTokens:
         raise UnknownServerError("the token is being changed by others all the time")
 
     async def _try_change(self, who: Principal, secret: bytes, period_ms: int | None) -> int:
-        matching = [
-            token
-            for token in await self._load()
-            if compare_digest(self.secret(token.token_id), secret)
-        ]
-        if not matching:
+        token = await self._with_secret(secret)
+        if token is None:
             raise DelegationTokenNotFound
-        (token,) = matching
         if not is_owner_or_renewer(token, who):
             raise DelegationTokenOwnerMismatch
         if self._has_ended(token):
@@ -208,6 +225,24 @@ class DelegationTokens:
             raise DelegationTokenNotFound
         await self._commit(Set(path, encode_token(changed), node.version), token)
         return expires_at_ms
+
+    async def _with_secret(self, secret: bytes) -> TokenNode | None:
+        """The token with this secret. Only its own node is read."""
+        async for token_id in paced(await children(self._store, TOKENS)):
+            if compare_digest(self.secret(token_id), secret):
+                return await self._read(token_id)
+        return None
+
+    async def _read(self, token_id: str) -> TokenNode | None:
+        path = token_path(token_id)
+        node = await self._store.read(path)
+        if node is None:
+            return None
+        try:
+            return decode_token(path, node.data)
+        except CorruptData as error:
+            _log.error("a delegation token is left out: %s", error)
+            return None
 
     def _has_ended(self, token: TokenNode) -> bool:
         now_ms = self._clock.wall_ms()
@@ -245,10 +280,14 @@ class DelegationTokens:
                     await self._store.commit([Create(path)])
 
     async def _remove_expired(self) -> None:
-        for token in await self._load():
-            if self._has_ended(token):
-                with suppress(NoNode):
-                    await self._commit(Delete(token_path(token.token_id)), token)
+        for ended in self._known.ended_before(self._clock.wall_ms()):
+            token = await self._read(ended.token_id)
+            if token is not None and not self._has_ended(token):
+                self._known.learn(token.token_id, token)  # it was renewed
+                continue
+            with suppress(NoNode):
+                await self._commit(Delete(token_path(ended.token_id)), ended)
+            self._known.forget(ended.token_id)
 
 
 def principal(text: str) -> Principal:

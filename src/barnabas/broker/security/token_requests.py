@@ -21,4 +21,4 @@ def tokens_for(context: Context) -> DelegationTokens:
     if client.by_token or client.principal == ANONYMOUS:
         raise DelegationTokenRequestNotAllowed
     node = context.node
-    return DelegationTokens(node.store, node.config, node.clock)
+    return DelegationTokens(node.store, node.config, node.clock, node.known_tokens)

@@ -1,0 +1,80 @@
+"""KnownTokens: what a broker has read of the cluster's delegation tokens, each of them once.
+
+Whom a token belongs to never changes; when it expires does, so nothing is proved by what is known
+here: it says how many tokens a user has, and which ones to look at again, for they may have ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from barnabas.cluster.loading import children
+from barnabas.cluster.token_nodes import TOKENS, TokenNode, decode_token, token_path
+from barnabas.errors import CorruptData
+
+if TYPE_CHECKING:
+    from barnabas.cluster.store import MetadataStore
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 500  # nodes in one request
+
+
+class KnownTokens:
+    """Of one broker."""
+
+    __slots__ = ("_owned", "_tokens")
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, TokenNode | None] = {}  # by id; None: its node cannot be read
+        self._owned: Counter[str] = Counter()
+
+    def count(self, owner: str) -> int:
+        """How many tokens a user has, expired ones included."""
+        return self._owned[owner]
+
+    def ended_before(self, now_ms: int) -> list[TokenNode]:
+        """Those that have ended, unless they were renewed since they were read."""
+        return [
+            token
+            for token in self._tokens.values()
+            if token is not None and min(token.ends_at_ms, token.expires_at_ms) < now_ms
+        ]
+
+    def learn(self, token_id: str, token: TokenNode | None) -> None:
+        """A token's node has been read, or written."""
+        self.forget(token_id)
+        self._tokens[token_id] = token
+        if token is not None:
+            self._owned[token.owner] += 1
+
+    def forget(self, token_id: str) -> None:
+        """A token is not there any more."""
+        token = self._tokens.pop(token_id, None)
+        if token is not None:
+            self._owned[token.owner] -= 1
+            if not self._owned[token.owner]:
+                del self._owned[token.owner]
+
+    async def refresh(self, store: MetadataStore) -> None:
+        """Read the tokens that have come since, and forget those that have gone. MetadataError."""
+        names = await children(store, TOKENS)
+        for token_id in self._tokens.keys() - set(names):
+            self.forget(token_id)
+        missing = [name for name in names if name not in self._tokens]
+        for start in range(0, len(missing), _AT_ONCE):
+            some = missing[start : start + _AT_ONCE]
+            nodes = await store.read_many([token_path(name) for name in some])
+            for name, node in zip(some, nodes, strict=True):
+                if node is not None:
+                    self.learn(name, _decoded(name, node.data))
+
+
+def _decoded(token_id: str, data: bytes | None) -> TokenNode | None:
+    try:
+        return decode_token(token_path(token_id), data)
+    except CorruptData as error:
+        _log.error("a delegation token is left out: %s", error)
+        return None

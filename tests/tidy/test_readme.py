@@ -20,6 +20,7 @@ from typing import NamedTuple
 import pytest
 
 import barnabas
+from barnabas.pipeline.java import provide_java
 from tests.kit.foreign import CHECKOUT, require_java
 
 README = CHECKOUT / "README.md"
@@ -78,11 +79,16 @@ def done() -> set[int]:
 
 @pytest.mark.parametrize("block", cases())
 def test_example_runs_as_printed(
-    block: Block, broker: barnabas.Broker, directory: Path, done: set[int]
+    block: Block,
+    broker: barnabas.Broker,
+    directory: Path,
+    done: set[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """UX-1, UX-2"""
     if block.needs_spark:
         require_java()
+        monkeypatch.setenv("JAVA_HOME", str(provide_java(dict(os.environ))))
     # A block goes on where those above it have ended.
     for each in blocks():
         is_needed = each == block or (each.line < block.line and not each.needs_spark)

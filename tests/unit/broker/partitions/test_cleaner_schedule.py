@@ -261,7 +261,7 @@ def test_what_goes_wrong_in_one_look_does_not_end_the_cleaning(
     """It is said with all that is known of it, and looked again."""
     chatty = tmp_path / "site" / "sitecustomize.py"
     chatty.parent.mkdir()
-    chatty.write_text("print('hello')\n")
+    chatty.write_text("print('hello', flush=True)\n")
     monkeypatch.setenv("PYTHONPATH", str(chatty.parent))
     cleaned.create("t")
     cleaned.fill("t")

@@ -111,4 +111,4 @@ def test_se_2_a_list_says_how_long_it_holds(authority: Authority) -> None:
     (block,) = pem_blocks(authority.revoke().read_text())
     end = next_update(der_of(block))
     assert end is not None
-    assert timedelta(days=29) < end - datetime.now(UTC) < timedelta(days=31)
+    assert timedelta(days=59) < end - datetime.now(UTC) < timedelta(days=61)

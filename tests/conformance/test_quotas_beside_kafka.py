@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 
 RATE = 100_000.0
 BATCH_BYTES = 10_000
+ATTEMPTS = 5  # of ten seconds, in which other work may hold up one broker more than the other
 SECONDS = 9.0  # ten, with the burst
 _numbers = itertools.count()
 
@@ -97,7 +98,7 @@ def test_se_5_rates_and_throttle_times_are_kafkas(
             set_quotas(client, {"client-id": name}, **nothing)
         return seen
 
-    for attempt in (1, 2):
+    for _ in range(ATTEMPTS):
         with ThreadPoolExecutor(2) as pool:
             ours, theirs = pool.map(seen_at, (servers, kafka))
         print(f"ours {ours}, Kafka's {theirs}")
@@ -105,7 +106,7 @@ def test_se_5_rates_and_throttle_times_are_kafkas(
             ours.throttle_ms == pytest.approx(theirs.throttle_ms, rel=0.1)
             and abs(ours.served - theirs.served) <= 2
         )
-        if is_close or attempt == 2:
+        if is_close:
             break
     assert is_close, (ours, theirs)
 

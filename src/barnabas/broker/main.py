@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("barnabas.broker")
 
 _YOUNG_OBJECTS = 5_000
-LOG_FILE_BYTES = 10 * 1024 * 1024
+_LOG_FILE_BYTES = 10 * 1024 * 1024
 _OLD_LOG_FILES = 9
 
 
@@ -68,14 +68,14 @@ class LineFormatter(logging.Formatter):
         return "\n".join(map(printable, super().formatException(ei).split("\n")))
 
 
-def log_handler(log_file: str | None) -> logging.Handler:
-    """Standard error, or files that are replaced before they are large. Raises OSError."""
+def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logging.Handler:
+    """Standard error, or files that are replaced before they have `most_bytes`. Raises OSError."""
     if log_file is None:
         return logging.StreamHandler(sys.stderr)
     from logging.handlers import RotatingFileHandler  # few brokers need it
 
     return RotatingFileHandler(
-        log_file, maxBytes=LOG_FILE_BYTES, backupCount=_OLD_LOG_FILES, encoding="utf-8"
+        log_file, maxBytes=most_bytes, backupCount=_OLD_LOG_FILES, encoding="utf-8"
     )
 
 

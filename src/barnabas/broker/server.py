@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
 from barnabas.broker.configs.inter_broker_version import writes_isrs
-from barnabas.broker.configs.listener_names import inter_broker_listener
 from barnabas.broker.controller.registration import ensure_base
+from barnabas.broker.listener_names import inter_broker_listener
 from barnabas.broker.network.listeners import (
     Listener,
     configured_listeners,

@@ -108,14 +108,21 @@ class Opening:
         if self._start.is_clean or self._processes < 2:
             return set()
         # Only here, so that most starts load nothing for it.
-        from barnabas.storage.recovery_children import Unscanned, recover_all, unscanned_bytes
+        from barnabas.storage.recovery_children import (
+            Unscanned,
+            are_worth_it,
+            recover_all,
+            unscanned_bytes,
+        )
 
         logs = []
         for name in names:
             path, start = self._directory.path_of(name), self._known(name)
             size_bytes = unscanned_bytes(self._files, path, start.recovery_point)
             logs.append(Unscanned(name, path.absolute(), start, size_bytes))
-        return recover_all(self._processes, self._files, self._config, logs, self._start.loading)
+        if not are_worth_it(self._processes, self._files, logs):
+            return set()
+        return recover_all(self._processes, self._config, logs, self._start.loading)
 
     def _topic_id(self, name: TopicPartition, start: Start) -> bytes | None:
         with suppress(CorruptData):

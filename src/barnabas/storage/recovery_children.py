@@ -48,22 +48,18 @@ class Unscanned(NamedTuple):
     """From the recovery point on, about."""
 
 
-def recover_all(
-    processes: int,
-    files: Files,
-    config: LogConfig,
-    logs: Sequence[Unscanned],
-    loading: Loading | None,
-    least_bytes: int = LEAST_BYTES,
-) -> set[TopicPartition]:
-    """Recover these logs by so many processes, if that is worth it; returns those that are.
-
-    LoadingStopped. Only the machine's own disk can be reached from another process.
-    """
+def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
+    """Whether other processes can recover these logs, and sooner than this one alone: only the
+    machine's own disk can be reached from there."""
     if processes < 2 or type(files) is not OsFiles:
-        return set()
-    if sum(each.size_bytes for each in logs) < least_bytes:
-        return set()
+        return False
+    return sum(each.size_bytes for each in logs) >= LEAST_BYTES
+
+
+def recover_all(
+    processes: int, config: LogConfig, logs: Sequence[Unscanned], loading: Loading | None
+) -> set[TopicPartition]:
+    """Recover these logs by so many processes; returns those that are. LoadingStopped."""
     children: list[_Child] = []
     try:
         for share in _shares(logs, min(processes, max(2, os.cpu_count() or 1))):

@@ -83,6 +83,22 @@ def test_a_bit_reads_wrong_in_an_old_segment_until_it_reads_right_again() -> Non
     assert files.flip(D, Random(1)) is None
 
 
+def test_the_snapshots_of_the_log_read_wrong_with_its_segment() -> None:
+    files = SimFiles(SetClock(), [D])
+    for directory, name in (("t-0", "0.log"), ("t-0", "5.log"), ("t-1", "0.log")):
+        files.make_directory(D / directory)
+        files.write(D / directory / name, bytes(batch(3)), sync=True)
+        files.write(D / directory / "5.snapshot", b"whole", sync=True)
+    write_offsets(files, D / RECOVERY_POINTS, {TopicPartition("t", 0): 8})
+    undo = files.flip(D, Random(1), with_snapshots=True)
+    assert undo is not None
+    assert files.read(D / "t-0" / "5.snapshot") != b"whole"
+    assert files.read(D / "t-1" / "5.snapshot") == b"whole", "of another log"
+    files.remove(D / "t-0" / "5.snapshot")  # as a broker does
+    undo()
+    assert files.read(D / "t-0" / "0.log") == bytes(batch(3))
+
+
 def test_no_bit_is_turned_behind_a_length_that_reads_wrong() -> None:
     files = SimFiles(SetClock(), [D])
     files.make_directory(D / "t-0")

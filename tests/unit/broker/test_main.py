@@ -30,10 +30,9 @@ def test_a_traceback_has_lines_but_commands_no_terminal(line: logging.LogRecord)
 
 
 def test_log_files_are_replaced_before_they_are_large(
-    tmp_path: Path, line: logging.LogRecord, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, line: logging.LogRecord
 ) -> None:
-    monkeypatch.setattr(main, "LOG_FILE_BYTES", 100)
-    handler = main.log_handler(str(tmp_path / "data.log"))
+    handler = main.log_handler(str(tmp_path / "data.log"), most_bytes=100)
     try:
         for _ in range(200):
             handler.emit(line)

@@ -7,22 +7,15 @@ import os
 import socket
 import struct
 import time
-import tracemalloc
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from barnabas.errors import CorruptData
 from barnabas.net.connection import Connection
-from barnabas.net.loop import new_event_loop
 from barnabas.net.memory import MemoryPool
 from barnabas.types import FileSlice
-
-FrameHandler = Callable[[Connection, memoryview], None]
-
-PATIENCE_S = 60.0  # bounds a hang
+from tests.kit.connected_sockets import PATIENCE_S, frame, receive, served
 
 
 class OpenFile:
@@ -47,77 +40,6 @@ class OpenFile:
 
     def close(self) -> None:
         os.close(self._fd)
-
-
-class Peer:
-    """The server's end of one test: what it got, and how it ended."""
-
-    def __init__(
-        self, on_frame: FrameHandler, max_frame_bytes: int, memory: MemoryPool | None
-    ) -> None:
-        self.connection = Connection(
-            self, max_frame_bytes=max_frame_bytes, memory=memory, pause_when_blocked=True
-        )
-        self.frame_received = on_frame
-        self.wakes = 0
-        self.closed: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-
-    def connection_opened(self, connection: Connection) -> None:
-        assert connection.peer_address[1] > 0, "the addresses are known"
-
-    def wake_ended(self, connection: Connection) -> None:
-        self.wakes += 1
-
-    def connection_closed(self, connection: Connection, error: Exception | None) -> None:
-        assert not self.closed.done(), "a connection closes once"
-        self.closed.set_result(error)
-
-
-@asynccontextmanager
-async def served(
-    on_frame: FrameHandler, max_frame_bytes: int = 1 << 20, memory: MemoryPool | None = None
-) -> AsyncIterator[tuple[socket.socket, Peer]]:
-    """A connected pair: a plain blocking-free client socket and our end."""
-    loop = asyncio.get_running_loop()
-    peer = Peer(on_frame, max_frame_bytes, memory)
-    server = await loop.create_server(lambda: peer.connection, "127.0.0.1", 0)
-    client = socket.socket()
-    client.setblocking(False)
-    try:
-        await loop.sock_connect(client, server.sockets[0].getsockname())
-        yield client, peer
-    finally:
-        client.close()
-        server.close()
-        peer.connection.abort()
-        await asyncio.wait_for(peer.closed, PATIENCE_S)
-
-
-async def receive(client: socket.socket, size: int) -> bytes:
-    loop = asyncio.get_running_loop()
-    got = bytearray()
-    while len(got) < size:
-        more = await asyncio.wait_for(loop.sock_recv(client, 1 << 20), PATIENCE_S)
-        if not more:
-            break
-        got += more
-    return bytes(got)
-
-
-def frame(payload: bytes) -> bytes:
-    return struct.pack(">i", len(payload)) + payload
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[..., object]:
-    """Runs a coroutine on each kind of loop."""
-    factory = asyncio.new_event_loop if request.param == "asyncio" else new_event_loop
-
-    def runner(coroutine):  # type: ignore[no-untyped-def]
-        with asyncio.Runner(loop_factory=factory) as loop_runner:
-            return loop_runner.run(asyncio.wait_for(coroutine, 2 * PATIENCE_S))
-
-    return runner
 
 
 def test_frames_cut_anywhere_arrive_whole_and_in_order(run) -> None:
@@ -516,97 +438,3 @@ def test_close_sends_what_was_written_first(run, tmp_path: Path) -> None:
     assert run(scenario()) == b"header" + b"y" * 2_000_000
     assert file.holders == 0
     file.close()
-
-
-def test_large_frames_wait_for_memory_and_all_arrive(run) -> None:
-    """`queued.max.request.bytes`: one frame at a time here, none starves, none is lost."""
-    pool = MemoryPool(400_000)
-    payload = bytes(600_000)
-    got: list[int] = []
-
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        async with (
-            served(lambda _, view: got.append(len(view)), memory=pool) as (one, first),
-            served(lambda _, view: got.append(len(view)), memory=pool) as (two, second),
-            served(lambda _, view: got.append(len(view)), memory=pool) as (three, third),
-        ):
-            await loop.sock_sendall(one, frame(payload)[:400_000])
-            while not first.connection._reserved_bytes:
-                await asyncio.sleep(0.001)
-            sending = [
-                loop.create_task(loop.sock_sendall(two, frame(payload))),
-                loop.create_task(loop.sock_sendall(three, frame(payload)[:300_000])),
-            ]
-            await asyncio.sleep(0.05)
-            assert got == [], "the pool is taken: no other connection reads on"
-            assert second.connection._end <= 300_000
-            third.connection.abort()  # gives up while it waits: gives back only what it had
-            await loop.sock_sendall(one, frame(payload)[400_000:])
-            while len(got) < 2:
-                await asyncio.sleep(0.001)
-            for task in sending:
-                task.cancel()
-        assert pool.reserve(1, lambda: None), "everything was given back"
-
-    run(scenario())
-    assert got == [600_000, 600_000]
-
-
-def test_connections_that_all_end_at_once_cost_one_buffer(run) -> None:
-    """Ten thousand members whose network is cut must not take 2.6 GB to say goodbye."""
-
-    async def scenario() -> int:
-        memory = MemoryPool()
-        async with AsyncExitStack() as stack:
-            pairs = [
-                await stack.enter_async_context(served(lambda *_: None, memory=memory))
-                for _ in range(100)
-            ]
-            await asyncio.sleep(0)
-            tracemalloc.start()
-            for client, _ in pairs:
-                client.close()
-            for _, peer in pairs:
-                await asyncio.wait_for(peer.closed, PATIENCE_S)
-            peak_bytes = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            return peak_bytes
-
-    assert run(scenario()) < 4 * 1024 * 1024
-
-
-@pytest.mark.parametrize("sent", [b"", frame(b"a whole one")], ids=["first", "behind-a-frame"])
-def test_a_few_bytes_of_a_frame_hold_a_few_bytes(run, sent: bytes) -> None:
-    """UX-4: eight hundred connections that send five bytes and fall silent are not 200 MB."""
-
-    async def scenario() -> int:
-        memory = MemoryPool()
-        got: list[bytes] = []
-        async with AsyncExitStack() as stack:
-            pairs = [
-                await stack.enter_async_context(
-                    served(lambda _, frame: got.append(bytes(frame)), memory=memory)
-                )
-                for _ in range(100)
-            ]
-            await asyncio.sleep(0)
-            loop = asyncio.get_running_loop()
-            tracemalloc.start()
-            for client, _ in pairs:
-                await loop.sock_sendall(client, sent + frame(b"later")[:5])
-            while len(got) < (len(pairs) if sent else 0) or not all(
-                peer.connection.held_bytes >= 5 for _, peer in pairs
-            ):
-                await asyncio.sleep(0.001)
-            held_bytes = tracemalloc.get_traced_memory()[0]
-            tracemalloc.stop()
-            got.clear()
-            for client, _ in pairs:
-                await loop.sock_sendall(client, frame(b"later")[5:])
-            while len(got) < len(pairs):
-                await asyncio.sleep(0.001)
-            assert set(got) == {b"later"}
-            return held_bytes
-
-    assert run(scenario()) < 4 * 1024 * 1024

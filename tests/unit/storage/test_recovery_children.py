@@ -17,7 +17,13 @@ from barnabas.storage.log import Log
 from barnabas.storage.python_child import start_child
 from barnabas.storage.recovery import Start, open_log
 from barnabas.storage.recovery_child import job_line
-from barnabas.storage.recovery_children import Unscanned, recover_all, unscanned_bytes
+from barnabas.storage.recovery_children import (
+    LEAST_BYTES,
+    Unscanned,
+    are_worth_it,
+    recover_all,
+    unscanned_bytes,
+)
 from barnabas.types import TopicPartition
 from tests.kit.storage.disk import CRASHED, QuickFiles, append, batch
 
@@ -64,7 +70,7 @@ def test_st_8_what_others_have_recovered_is_as_recovered_here(tmp_path: Path) ->
     logs = [_crashed(tmp_path / "one", number) for number in range(3)]
     shutil.copytree(tmp_path / "one", tmp_path / "other")
     loading = Loading(SystemClock())
-    done = recover_all(PROCESSES, OsFiles(), CONFIG, logs, loading, least_bytes=0)
+    done = recover_all(PROCESSES, CONFIG, logs, loading)
     assert done == set(NAMES)
     for name, path, start, _ in logs:
         start = start._replace(is_scanned=True)
@@ -79,28 +85,33 @@ def test_a_damaged_log_is_left_to_the_broker(tmp_path: Path) -> None:
     logs = [_crashed(tmp_path, number) for number in range(3)]
     (logs[1].path / "partition.metadata").write_text("version: x\n")
     logs[1] = logs[1]._replace(start=logs[1].start._replace(topic_id=None))
-    assert recover_all(PROCESSES, OsFiles(), CONFIG, logs, None, least_bytes=0) == {
+    assert recover_all(PROCESSES, CONFIG, logs, None) == {
         NAMES[0],
         NAMES[2],
     }
 
 
 @pytest.mark.parametrize(
-    ("processes", "files", "least_bytes"),
-    [(1, OsFiles(), 0), (2, QuickFiles(), 0), (2, OsFiles(), 1 << 30)],
+    ("processes", "files", "size_bytes", "are_worth"),
+    [
+        (2, OsFiles(), LEAST_BYTES, True),
+        (1, OsFiles(), LEAST_BYTES, False),
+        (2, QuickFiles(), LEAST_BYTES, False),
+        (2, OsFiles(), LEAST_BYTES - 1, False),
+    ],
 )
-def test_no_process_starts_where_none_is_of_use(
-    tmp_path: Path, processes: int, files: Files, least_bytes: int
+def test_processes_start_where_they_are_of_use(
+    processes: int, files: Files, size_bytes: int, are_worth: bool
 ) -> None:
-    log = _crashed(tmp_path, 0)
-    assert recover_all(processes, files, CONFIG, [log], None, least_bytes) == set()
+    log = Unscanned(NAMES[0], Path("t-0"), CRASHED, size_bytes)
+    assert are_worth_it(processes, files, [log]) is are_worth
 
 
 def test_a_stop_ends_the_processes(tmp_path: Path) -> None:
     loading = Loading(SystemClock())
     loading.is_stopped = True
     with pytest.raises(LoadingStopped):
-        recover_all(PROCESSES, OsFiles(), CONFIG, [_crashed(tmp_path, 0)], loading, least_bytes=0)
+        recover_all(PROCESSES, CONFIG, [_crashed(tmp_path, 0)], loading)
 
 
 def test_a_child_ends_with_its_broker(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.coordinator.transaction_answers import add_failed, add_result, partitions_of
 from barnabas.errors import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.broker.security.acl_requests import binding_of, check_creations
 from barnabas.broker.security.acl_store import AclStore
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError, SecurityDisabled

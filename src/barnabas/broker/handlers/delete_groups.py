@@ -8,7 +8,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome, joined
 from barnabas.broker.coordination.shard import Shard
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.coordinator.groups import Groups
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message

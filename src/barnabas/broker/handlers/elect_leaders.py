@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.errors import GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 

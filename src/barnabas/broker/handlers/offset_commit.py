@@ -13,7 +13,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.coordinator.offset_answers import commit_answer
 from barnabas.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
 from barnabas.protocol.message import Message

@@ -8,7 +8,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import joined
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.errors import NONE, GroupAuthorizationFailed, InvalidGroupId, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_delete import (

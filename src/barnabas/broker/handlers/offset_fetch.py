@@ -15,7 +15,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
 from barnabas.errors import (
     GroupAuthorizationFailed,

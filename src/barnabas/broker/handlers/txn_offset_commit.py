@@ -13,7 +13,7 @@ from barnabas.broker.coordination.offset_topics import Refused, add_refused, scr
 from barnabas.broker.coordination.pending_reply import ShardOutcome, as_coordinator, joined, settled
 from barnabas.broker.coordination.verifier import Unverified
 from barnabas.broker.outcome import Hold, Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.coordinator.offset_answers import transactional_answer

@@ -11,7 +11,7 @@ from contextlib import suppress
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.marker_append import Ending, PlacedMarker
 from barnabas.broker.outcome import Later, Outcome, Staged
-from barnabas.broker.runtime.pieces import Lists, in_pieces
+from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     KafkaError,

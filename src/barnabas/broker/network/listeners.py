@@ -9,7 +9,7 @@ import errno
 import socket
 from typing import NamedTuple
 
-from barnabas.broker.configs.listener_names import (
+from barnabas.broker.listener_names import (
     control_plane_listener,
     inter_broker_listener,
     security_protocols,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.configs.listener_names import (
+from barnabas.broker.listener_names import (
     control_plane_listener,
     inter_broker_listener,
 )

@@ -195,69 +195,60 @@ def parse(words: Sequence[str]) -> StartArguments:
     """Arguments in any order, `--option VALUE` or `--option=VALUE`. Raises UsageError."""
     file: str | None = None
     settings: dict[str, str] = {}
-    as_daemon = False
-    profile: str | None = None
-    test_control_port: int | None = None
-    is_secure = False
-    secure_dir: str | None = None
-    log_file: str | None = None
-    host: str | None = None
-    port: int | None = None
+    flags: set[str] = set()
+    given: dict[str, str] = {}  # of an option that is given twice the last value counts
     left = list(words)
     while left:
         word = left.pop(0)
         if word in ("--help", "-h"):
             return StartArguments(None, {}, True)
-        if word == _DAEMON:
-            as_daemon = True
-            continue
-        if word == _SECURE:
-            is_secure = True
-            continue
-        if not word.startswith("-"):
-            if file is not None:
-                raise UsageError(f"two properties files, {file} and {word}")
-            file = word
-            continue
-        option, equals, value = word.partition("=")
-        if option not in _WITH_VALUE:
-            raise UsageError(f"no such option: {word}")
-        if not equals:
-            if not left:
-                raise UsageError(f"{option} needs a value")
-            value = left.pop(0)
-        if option == "--profile":
-            profile = value
-        elif option == _HOST:
-            host = value.strip("[]")
-        elif option == _PORT:
-            port = _port(option, value)
-        elif option == _TEST_CONTROL:
-            test_control_port = _port(option, value)
-        elif option == _SECURE_DIR:
-            is_secure, secure_dir = True, value
-        elif option == _LOG_FILE:
-            log_file = value
+        if word in (_DAEMON, _SECURE):
+            flags.add(word)
+        elif word.startswith("-"):
+            option, value = _option(word, left)
+            if option in _SETTINGS:
+                settings.update([_setting(option, value)])
+            else:
+                given[option] = value
+        elif file is not None:
+            raise UsageError(f"two properties files, {file} and {word}")
         else:
-            settings.update([_setting(option, value)])
+            file = word
+    host, port = given.get(_HOST), given.get(_PORT)
     if host is not None or port is not None:
         if "listeners" in settings:
             raise UsageError("listeners say where to listen, so without --host and --port")
         if file is not None and port is None:
             raise UsageError("--host beside a properties file needs --port as well")
+    test_control_port = given.get(_TEST_CONTROL)
     return StartArguments(
         file,
         settings,
         wants_help=False,
-        as_daemon=as_daemon,
-        profile=profile,
-        test_control_port=test_control_port,
-        is_secure=is_secure,
-        secure_dir=secure_dir,
-        log_file=log_file,
-        host=host,
-        port=port,
+        as_daemon=_DAEMON in flags,
+        profile=given.get("--profile"),
+        test_control_port=None
+        if test_control_port is None
+        else _port(_TEST_CONTROL, test_control_port),
+        is_secure=_SECURE in flags or _SECURE_DIR in given,
+        secure_dir=given.get(_SECURE_DIR),
+        log_file=given.get(_LOG_FILE),
+        host=None if host is None else host.strip("[]"),
+        port=None if port is None else _port(_PORT, port),
     )
+
+
+def _option(word: str, left: list[str]) -> tuple[str, str]:
+    """An option and its value, which is taken from the words that are left if it is not in this
+    one. Raises UsageError."""
+    option, equals, value = word.partition("=")
+    if option not in _WITH_VALUE:
+        raise UsageError(f"no such option: {word}")
+    if equals:
+        return option, value
+    if not left:
+        raise UsageError(f"{option} needs a value")
+    return option, left.pop(0)
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Hold, Outcome
-from barnabas.broker.runtime.pieces import Lists, in_pieces, pieces_of
+from barnabas.broker.pieces import Lists, in_pieces, pieces_of
 from barnabas.protocol.messages.offset_delete import (
     OffsetDeletePartition,
     OffsetDeletePartitionResponse,

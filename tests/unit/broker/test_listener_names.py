@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from barnabas.broker.configs.listener_names import (
+from barnabas.broker.listener_names import (
     control_plane_listener,
     inter_broker_listener,
     security_protocols,

@@ -101,6 +101,8 @@ class SimBroker:
         self.life: Life | None = None
         self.server: Server | None = None
         self.session: SimSession | None = None
+        self.finds_ahead_ms = 0
+        """How far the calendar that its next start finds is in front of true time."""
         self.unfounded: list[str] = []
         """Why its broker could not go on, though nothing was wrong with its disk."""
         self._network.host(self.host)
@@ -122,7 +124,7 @@ class SimBroker:
         it is killed before."""
         assert not self.is_running, f"{self.host} runs already"
         self.starts += 1
-        self.set_calendar(0)  # no broker can tell that the one which it finds is wrong
+        self.set_calendar(self.finds_ahead_ms)
         self._is_started = False
         self._paused_until_us = 0
         if not self._network.host(self.host).is_up:

@@ -56,6 +56,10 @@ DELETE_RECORDS, ADD_PARTITIONS, TOPIC_CONFIG = OPERATIONS = (
 )
 """What operators do to a topic that forgets."""
 
+CLOCK_AT_BOOT, UNREAD, PIPELINED = GUESTS = ("clock at boot", "unread", "pipelined")
+"""A broker that is killed and finds another calendar at its start; clients that do not read their
+answers, or do not wait for them."""
+
 MOVE_LOG_DIR = "move log dir"
 """What operators do to a replica on a broker with two log directories."""
 
@@ -63,6 +67,8 @@ _ALWAYS = ("kill", "power", "pause", "isolate")
 _BEGIN_MS = 1500
 _HAVE_TWO_LOG_DIRS = 0.3
 _HAVE_FLIPS = 0.5
+_HAVE_GUESTS = 0.3
+_FIRST_WITH_GUESTS = 1_000
 _SMALL_SEGMENT_BYTES = 8192
 
 
@@ -134,7 +140,23 @@ def draw(seed: int) -> Plan:
     plan = _with_strikes(plan, Random(f"strikes {seed}"))
     plan = _widened(plan, Random(f"wider {seed}"))
     plan = _with_log_dirs(plan, Random(f"log dirs {seed}"))
-    return _with_flips(plan, Random(f"flips {seed}"))
+    plan = _with_flips(plan, Random(f"flips {seed}"))
+    return _with_guests(plan, Random(f"guests {seed}"))
+
+
+def _with_guests(plan: Plan, random: Random) -> Plan:
+    """By dice of their own, and not in the first seeds: tests have found what they find."""
+    if plan.seed < _FIRST_WITH_GUESTS:
+        return plan
+    faults = list(plan.faults)
+    for kind in GUESTS:
+        if random.random() < _HAVE_GUESTS:
+            for _ in range(random.choice((1, 2, 4))):
+                at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms)
+                first, second = random.sample(range(1, plan.brokers + 1), 2)
+                for_ms = int(random.choice((1000, 2500, 5000)) * (0.5 + random.random()))
+                faults.append(Fault(at_ms, kind, first, second, for_ms))
+    return plan._replace(faults=tuple(sorted(faults)))
 
 
 def _with_strikes(plan: Plan, random: Random) -> Plan:

@@ -21,20 +21,24 @@ from barnabas.types import TopicPartition
 from simulation.options import Fault
 from simulation.whole.brokers import DATA, Brokers, MachineRoom, SimBroker
 from simulation.whole.costs import BUSY_TURN_US, SLOW_SYNC_US
+from simulation.whole.guests import Guests
 from simulation.whole.lives import LifeOver
 from simulation.whole.operators import Operators
 from simulation.whole.plan import (
     AT_A_DELETION,
     BUSY,
     CLOCK,
+    CLOCK_AT_BOOT,
     DESCRIPTORS,
     DISK_SLOW,
     FLIP_AT_A_CRASH,
     MACHINE_FAULTS,
     MOVE_LOG_DIR,
     OPERATIONS,
+    PIPELINED,
     POWER_IN_A_TURN,
     STRIKES,
+    UNREAD,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +68,7 @@ class Trouble:
         self._plan = plan
         self._history = around.history
         self._operators = Operators(room, brokers, plan, around)
+        self._guests = Guests(room, brokers, around.history)
         self._supervised: dict[int, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._down_until_us: dict[int, int] = {}
@@ -118,6 +123,12 @@ class Trouble:
             self._disturb_session(fault)
         elif kind in ("disk full", "disk broken"):
             self._spoil_disk(fault)
+        elif kind == CLOCK_AT_BOOT:
+            self._boot_at_another_time(fault, self._brokers[fault.first])
+        elif kind in (UNREAD, PIPELINED):
+            self._tell(fault, f"broker {fault.first}")
+            is_unread = kind == UNREAD
+            self._start((self._guests.do_not_read if is_unread else self._guests.pipeline)(fault))
         elif kind in MACHINE_FAULTS:
             self._befall(fault, self._brokers[fault.first])
         elif kind in ("preferred", "reassign", MOVE_LOG_DIR, *OPERATIONS):
@@ -148,7 +159,9 @@ class Trouble:
             if not broker.is_running:
                 continue
             self._tell(fault, f"broker {broker.broker_id}")
-            after_ms = _BOUNCE_MS if kind == "bounce" else fault.for_ms + 200 * number
+            after_ms = (
+                _BOUNCE_MS if kind in ("bounce", CLOCK_AT_BOOT) else fault.for_ms + 200 * number
+            )
             self._down_until_us[broker.broker_id] = self._loop.now_us + 1000 * after_ms
             if kind == "stop" and broker.is_serving:
                 self._start(self._stop(broker))
@@ -306,6 +319,16 @@ class Trouble:
 
     def _dice_of(self, fault: Fault) -> Random:
         return Random(f"flip {self._plan.seed} {fault.at_ms}")
+
+    def _boot_at_another_time(self, fault: Fault, broker: SimBroker) -> None:
+        if broker.is_running:
+            broker.finds_ahead_ms = _STEPS_MS[fault.for_ms % len(_STEPS_MS)]
+            self._end(fault)
+            self._later(_BOUNCE_MS + fault.for_ms, self._right_again, broker)
+
+    def _right_again(self, broker: SimBroker) -> None:
+        broker.finds_ahead_ms = 0
+        broker.set_calendar(0)
 
     # ---- disks ----
 

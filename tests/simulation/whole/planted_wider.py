@@ -149,8 +149,14 @@ def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Tasks, "_ended", lambda self, name, task: task.cancelled() or task.exception())
 
 
+def _start_that_believes_the_clock(patch: pytest.MonkeyPatch) -> None:
+    """A broker that finds a wrong calendar deletes what is young (ST-6)."""
+    patch.setattr(ClockJumps, "begin", lambda self, now_ms, wall_ms, seen_ms: None)
+
+
 WIDER: Mapping[str, Plant] = MappingProxyType(
     {
+        "boot": _start_that_believes_the_clock,
         "directory": _directory_that_falls_with_any_log,
         "queue": _housekeeping_that_is_one_queue,
         "cut": _cut_that_waits_for_the_disk,
@@ -165,6 +171,7 @@ WIDER: Mapping[str, Plant] = MappingProxyType(
 
 FOUND_BY: Mapping[str, int] = MappingProxyType(
     {
+        "boot": 9_100_051,
         "calendar": 9,
         "cleaner": 1,
         "cut": 0,

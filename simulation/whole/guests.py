@@ -1,0 +1,165 @@
+"""Clients of other kinds than ours, on raw connections: one does not read what it is answered, one
+sends requests behind each other without waiting for an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import NONE, NotController, TopicAlreadyExists, UnknownTopicOrPartition
+from barnabas.protocol.api import CREATE_TOPICS, DELETE_TOPICS, METADATA, Api
+from barnabas.protocol.frame import decode_response, encode_request
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+from simulation.options import Fault
+from simulation.whole.brokers import PORT
+
+if TYPE_CHECKING:
+    from simulation.whole.brokers import Brokers, MachineRoom
+    from simulation.whole.history import History
+
+_UNREAD = 200  # requests for metadata
+_METADATA, _CREATE, _DELETE = 4, 2, 3  # versions without tagged fields
+_TIMEOUT_MS = 4_000
+_PATIENCE_S = 20.0
+
+_BUFFER_BYTES = 64 * 1024
+
+
+class Guests:
+    """They share a process on a machine of its own, and connect to one broker each."""
+
+    def __init__(self, room: MachineRoom, brokers: Brokers, history: History) -> None:
+        self._loop = room.loop
+        self._brokers = brokers
+        self._history = history
+        self._life = room.network.process("guest")
+        self._numbers = count()
+
+    async def do_not_read(self, fault: Fault) -> None:
+        """Ask for metadata many times, read nothing, and go after a while."""
+        await self._life.call(self._do_not_read(fault))
+
+    async def pipeline(self, fault: Fault) -> None:
+        """Create a topic, delete it and create it again in one breath, and look at the answers."""
+        await self._life.call(self._pipeline(fault))
+
+    async def _do_not_read(self, fault: Fault) -> None:
+        line = await self._connect(fault.first)
+        if line is None:
+            return
+        line.transport.pause_reading()
+        for _ in range(_UNREAD):
+            line.send(METADATA, _METADATA, MetadataRequest(topics=None))
+        await asyncio.sleep(fault.for_ms / 1000)
+        line.transport.abort()
+
+    async def _pipeline(self, fault: Fault) -> None:
+        brokers = [fault.first, *(each for each in self._brokers.by_id if each != fault.first)]
+        for broker_id in brokers:
+            codes = await self._in_one_breath(broker_id)
+            if codes and codes[0] != NotController.code:
+                break
+
+    async def _in_one_breath(self, broker_id: int) -> list[int]:
+        line = await self._connect(broker_id)
+        if line is None:
+            return []
+        name = f"guest-{next(self._numbers)}"
+        topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=2)]
+        create = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
+        delete = DeleteTopicsRequest(topic_names=[name], timeout_ms=_TIMEOUT_MS)
+        for api, version, request in (
+            (CREATE_TOPICS, _CREATE, create),
+            (DELETE_TOPICS, _DELETE, delete),
+            (CREATE_TOPICS, _CREATE, create),
+            (DELETE_TOPICS, _DELETE, delete),
+        ):
+            line.send(api, version, request)
+        codes = await line.codes(4)
+        line.transport.abort()
+        self._history.tell("a guest on broker {} is answered {}", broker_id, codes)
+        created, deleted, again = (*codes, -1, -1, -1)[:3]
+        if created == NONE:
+            assert deleted != UnknownTopicOrPartition.code, f"{name}: {codes}"
+        if deleted == NONE:
+            assert again != TopicAlreadyExists.code, f"{name}: {codes}"
+        return codes
+
+    async def _connect(self, broker_id: int) -> _Line | None:
+        line = _Line()
+        try:
+            await self._loop.create_connection(lambda: line, self._brokers[broker_id].host, PORT)
+        except OSError:
+            return None
+        return line
+
+
+class _Line(asyncio.BufferedProtocol):
+    """A connection: requests go out at once, and answers are taken in their order."""
+
+    def __init__(self) -> None:
+        self.transport: Any = None
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._data = bytearray()
+        self._sent: list[tuple[Api, int]] = []
+        self._taken = 0
+        self._news = asyncio.Event()
+        self._is_over = False
+
+    def send(self, api: Api, version: int, request: Message) -> None:
+        self._sent.append((api, version))
+        parts = encode_request(api, version, len(self._sent), "guest", request)
+        self.transport.writelines(parts)
+
+    async def codes(self, most: int) -> list[int]:
+        """The error code of each answer's first topic; fewer if the connection ends, or in time."""
+        found: list[int] = []
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while len(found) < most and not self._is_over:
+                    await self._news.wait()
+                    self._news.clear()
+                    found += self._answers()
+        except TimeoutError:
+            pass
+        return found
+
+    def _answers(self) -> list[int]:
+        found = []
+        while len(self._data) >= 4:
+            size = int.from_bytes(self._data[:4], "big")
+            if len(self._data) < 4 + size:
+                break
+            frame = bytes(self._data[4 : 4 + size])
+            del self._data[: 4 + size]
+            api, version = self._sent[self._taken]
+            self._taken += 1
+            number, answer = decode_response(api, version, memoryview(frame))
+            assert number == self._taken, f"answer {number} came as {self._taken}"
+            topics: Any = getattr(answer, "topics", None) or getattr(answer, "responses", ())
+            found.append(int(topics[0].error_code))
+        return found
+
+    # --- what the transport calls ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._data += self._buffer[:nbytes]
+        self._news.set()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_over = True
+        self._news.set()

@@ -34,7 +34,7 @@ def test_large_frames_wait_for_memory_and_all_arrive(run) -> None:
             ]
             await asyncio.sleep(0.05)
             assert got == [], "the pool is taken: no other connection reads on"
-            assert second.connection._end <= 300_000
+            assert second.connection.held_bytes <= 300_000
             third.connection.abort()  # gives up while it waits: gives back only what it had
             await loop.sock_sendall(one, frame(payload)[400_000:])
             while len(got) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ from tests.kit.raw_client import NO_TIDYING  # noqa: E402
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker
 
+
+LONG_S = 10
 
 # A machine that does other things as well is slow now and then; that is no failure of the code.
 settings.register_profile(
@@ -125,3 +128,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("counted")
         for line in dict.fromkeys(counted):  # a report has what those before it had
             terminalreporter.write_line(line)
+    _show_long_files(terminalreporter)
+
+
+def _show_long_files(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the files that took longest, as `tests/long_files.txt` should have them."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    long = [(name, took) for name, took in seconds.most_common() if took >= LONG_S]
+    if long:
+        terminalreporter.section(f"files that took {LONG_S} seconds")
+        for name, took in long:
+            terminalreporter.write_line(f"{took:7.1f} {name}")

@@ -34,7 +34,7 @@ _TIMEOUTS = partial(
 _UNREPLICATED = partial(
     Mutation,
     "coordinator/unreplicated.py",
-    tests=("property/test_offsets_machine.py",),
+    tests=("unit/coordinator/test_unreplicated.py",),
 )
 _ANSWERS = ("unit/broker/coordination/test_unreplicated_answers.py",)
 _MARKERS = partial(

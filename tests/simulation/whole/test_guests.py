@@ -1,4 +1,4 @@
-"""A broker that finds a wrong calendar at its start, and clients that do not read or do not wait."""
+"""A wrong calendar at a start of a broker, and clients that do not read or do not wait."""
 
 from __future__ import annotations
 

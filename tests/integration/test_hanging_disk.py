@@ -56,7 +56,8 @@ class InAThread:
         self.loop = asyncio.new_event_loop()
         self.serves = threading.Event()
         self.reason = ""
-        self.thread = threading.Thread(target=self.loop.run_until_complete, args=(self._run(),))
+        run = self.loop.run_until_complete
+        self.thread = threading.Thread(target=run, args=(self._run(),), daemon=True)
 
     async def _run(self) -> None:
         await self.server.start()

@@ -17,6 +17,7 @@ SECURITY = re.compile(
 )
 
 HONOURED = """
+    barnabas.delegation.tokens.per.user
     delegation.token.expiry.time.ms delegation.token.master.key delegation.token.max.lifetime.ms
     delegation.token.secret.key
     allow.everyone.if.no.acl.found authorizer.class.name super.users

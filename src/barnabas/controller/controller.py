@@ -145,9 +145,26 @@ class Controller:
         The image keeps the topics, without leaders, for as long as their names are taken.
         """
         names = list(names)
-        topics = [topic for topic in map(self.image.topics.get, names) if topic is not None]
+        topics = [topic for topic in map(self.with_departing, names) if topic is not None]
         self._deleting.update(names)
         return deletion.abandon(self._draft(), topics)
+
+    def with_departing(self, name: str) -> TopicImage | None:
+        """A topic whose deletion takes the logs of brokers that are about to delete theirs, too."""
+        topic = self.image.topics.get(name)
+        if topic is None or not self._departing:
+            return topic
+        partitions = {
+            number: each._replace(
+                replicas=tuple(
+                    dict.fromkeys(
+                        (*each.replicas, *self._departing.get(TopicPartition(name, number), ()))
+                    )
+                )
+            )
+            for number, each in topic.partitions.items()
+        }
+        return topic._replace(partitions=partitions)
 
     def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
         """Second half: the nodes go. `paths`: all of them, children first, the request last."""

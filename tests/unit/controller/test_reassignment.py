@@ -178,6 +178,7 @@ def test_a_broker_that_is_gone_deletes_nothing_and_is_not_waited_for() -> None:
     _reassign(stage, (2, 3))
     _reassign(stage, None)
     stage.carry_out(stage.controller.deletions_requested(["t"]))
+    assert (T0, True) in stage.stopped(3), "its log goes with the topic"
     stage.carry_out(stage.controller.replicas_deleted(["t"], []))
     assert not stage.controller.awaits(3, T0), "a namesake has nothing to do with it"
 

@@ -453,7 +453,7 @@ class ControllerTerm:
         ]
         if requested:
             for name in requested:
-                self._deletions.begin(name, self.image.topics.get(name))
+                self._deletions.begin(name, self._machine.with_departing(name))
             await self._carry_out(lambda machine: machine.deletions_requested(requested))
 
     async def _complete_deletions(self) -> None:

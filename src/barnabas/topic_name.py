@@ -1,4 +1,4 @@
-"""What a topic may be called. Its name is part of the names of directories, too: it is checked
+"""Checks the names of topics. A name is part of the names of directories, too, so it is checked
 where a topic is created, and again where a directory is made for it."""
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def check_topic_name(name: str) -> None:
 
 
 def check_directory_name(name: TopicPartition) -> None:
-    """Raises InvalidTopic unless a directory may be called after this partition, whoever says that
-    there is one: with a slash in it, it would lie elsewhere."""
+    """Raises InvalidTopic unless a directory may be named after this partition, wherever the name
+    comes from: one with a slash in it would lie elsewhere."""
     check_topic_name(name.topic)
     if name.partition < 0:
         raise InvalidTopic(f"topic {name.topic} has no partition {name.partition}")

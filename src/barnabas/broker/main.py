@@ -190,7 +190,7 @@ async def _serve(
     # every twenty requests, and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
     introduction = "" if setup is None else _introduction(setup, server)
-    # In one write: whoever waits for the first line may close the pipe behind it.
+    # In one write: a reader that waits for the first line may close the pipe behind it.
     sys.stdout.write(
         _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
     )

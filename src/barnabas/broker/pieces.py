@@ -38,9 +38,10 @@ def in_pieces(
     handle: Callable[[Context, M], Outcome],
     most_entries: int = SLICE_ENTRIES,
 ) -> Outcome:
-    """What `handle` makes of the request, which it gets in pieces of so many entries.
+    """Handle the request in pieces of at most so many entries, and join the answers.
 
-    An error of the whole, in the answer to a piece, is the answer, and what follows is not done.
+    If a piece is answered with an error of the whole request, that answer is sent, and the pieces
+    after it are not handled.
     """
     if _size(request, lists.asked, most_entries) <= most_entries:
         return handle(context, request)
@@ -143,5 +144,5 @@ def _join(whole: Message, more: Message, path: tuple[str, ...]) -> None:
 
 
 def _key(entry: Message) -> object:
-    """What an answer's entry is about, which it names first."""
+    """Return what an answer's entry is about: its first field names it."""
     return getattr(entry, entry.fields[0].name)

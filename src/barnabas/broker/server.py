@@ -472,7 +472,7 @@ class Server:
         self._logs.close()
 
     def _warn_of_readers(self) -> None:
-        """What lies in a log directory are users' records, and the hashes of passwords."""
+        """Warn of log directories that others may read: they hold records and password hashes."""
         for directory in self._logs.online_directories:
             bits = 0
             with suppress(OSError):  # a disk that fails shows that elsewhere

@@ -1,7 +1,7 @@
 """Text that others chose (names of groups, records), on standard output.
 
-A terminal obeys control characters: it shows what is not there, changes its title, or types for its
-user. So they are written out where a terminal reads; a pipe gets each byte as it is.
+Control characters make a terminal show what is not there, change its title, or type for its user.
+So they are escaped where a terminal reads; a pipe gets each byte as it is.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from barnabas.printable import printable
 
 
 def for_terminal(text: str) -> str:
-    """Lines as a terminal may show them; unchanged if standard output is none."""
+    """Escape lines for a terminal; return them unchanged if standard output is not one."""
     return printable_lines(text) if sys.stdout.isatty() else text
 
 
 def printable_lines(text: str) -> str:
-    """The text without control characters but the ends of lines and tabs."""
+    """Escape all control characters of the text but the ends of lines and tabs."""
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 def printable_bytes(data: bytes) -> bytes:
-    """As `printable_lines`; bytes that are no UTF-8 are written out, too."""
+    """Escape bytes as `printable_lines` does text; bytes that are not UTF-8 are escaped, too."""
     return printable_lines(data.decode("utf-8", "backslashreplace")).encode()

@@ -51,7 +51,7 @@ class Journal:
         """
         self._files: list[JournalFile] = []
         self.kept: list[Path] = []
-        """Where damaged files were copied to."""
+        """Lists the copies that were kept of damaged files."""
         try:
             self._open(directories)
             # No copy is written meanwhile: all of them are locked.
@@ -82,8 +82,8 @@ class Journal:
         self._each(lambda file: file.append(whole))
 
     def syncs(self) -> list[tuple[Callable[[], None], Callable[[OSError], None]]]:
-        """What forces each copy to disk, and what to call if that fails; the first ones suit
-        threads, at the same time."""
+        """Return for each copy what forces it to disk, and what to call if that fails. The first
+        ones may run in threads, at the same time."""
         return [(each.sync, self._failure_of(each)) for each in self._files]
 
     def sync(self) -> None:
@@ -115,7 +115,7 @@ class Journal:
                     (directory / f"{SNAPSHOT_NAME}.tmp").unlink()
             except OSError as error:
                 failure = error
-                _log.error("no metadata are kept in %s: %s", directory, error)
+                _log.error("the metadata is not kept in %s: %s", directory, error)
         if not self._files:
             assert failure is not None, "no directory is named"
             raise failure
@@ -187,7 +187,7 @@ class Journal:
             self._files.remove(file)
             with suppress(OSError):
                 file.close()
-            _log.error("no metadata are kept in %s any more: %s", file.directory, error)
+            _log.error("the metadata is no longer kept in %s: %s", file.directory, error)
 
     def _close(self) -> None:
         for file in self._files:

@@ -6,7 +6,7 @@
 Each log directory has both. Of the snapshots the newest counts, and from there on each commit that
 any copy has: so what is damaged in one copy is taken from another. The first commit that none has
 is the end. What a crash may have kept of later ones was never acknowledged, and is cut; but if some
-frame proves that a missing commit was on disk, it was destroyed, and nobody but the operator may
+frame proves that a missing commit was on disk, it was destroyed, and only the operator may
 accept that.
 
 It reads files and changes none.
@@ -26,7 +26,7 @@ SNAPSHOT_NAME = "barnabas-metadata.snapshot"
 
 
 def accept_loss(directories: Iterable[Path]) -> str:
-    """The command by which an operator goes on without what was destroyed."""
+    """Return the command by which an operator continues without what was destroyed."""
     return " ".join(
         ["barnabas metadata repair --accept-loss", *(f"--dir {d}" for d in directories)]
     )
@@ -48,7 +48,7 @@ class Copy(NamedTuple):
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with this copy by itself, apart from commits that it lacks."""
+        """Return what is wrong with this copy by itself, apart from commits that it lacks."""
         if self.snapshot is not None and self.tree is None:
             return f"{self.directory / SNAPSHOT_NAME} is damaged"
         if self.snapshot is None and self.frames.begins_late:
@@ -69,7 +69,7 @@ class Copy(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """What all copies hold together."""
+    """Holds the tree and the commits that all copies have together."""
 
     snapshot: bytes | None
     snapshot_zxid: int
@@ -78,7 +78,7 @@ class Merged(NamedTuple):
     proven_zxid: int
     """Every commit up to this one was on disk."""
     loss: str | None
-    """Where something was destroyed, if no copy has it."""
+    """Says where something was destroyed, if no copy has it."""
 
     @property
     def end_zxid(self) -> int:
@@ -187,7 +187,7 @@ def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
 
 
 def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
-    """Where something was destroyed that no copy has."""
+    """Return where something was destroyed that no copy has, or None."""
     faults = [each.fault for each in copies if each.fault is not None]
     if found.proven_zxid > found.end_zxid:
         places = faults or [

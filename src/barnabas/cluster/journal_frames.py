@@ -51,7 +51,7 @@ class Frame(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """What can be read of a file."""
+    """Holds the frames that can be read of a file."""
 
     whole: tuple[Frame, ...]
     damaged_at: int | None
@@ -82,7 +82,7 @@ def frame(payload: bytes, unsynced: int = 0) -> bytes:
 
 
 def seal(zxid: int) -> bytes:
-    """A frame by which a crash and damage in the frame before it are told apart."""
+    """Return a frame that distinguishes a crash from damage in the frame before it."""
     return frame(_ZXID.pack(zxid))
 
 

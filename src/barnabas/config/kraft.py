@@ -84,13 +84,13 @@ def check_kraft(config: BrokerConfig) -> list[str]:
             f"brokers, each with writes that the others never see. {_WAYS_OUT}"
         )
     return [
-        f"{text} runs as a single node without a KRaft quorum: its metadata are kept in log.dirs, "
+        f"{text} runs as a single node without a KRaft quorum: its metadata is kept in log.dirs, "
         "and no other node can join it"
     ]
 
 
 def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
-    """Why the node cannot be all of its cluster, or None."""
+    """Return why the node cannot be all of its cluster, or None."""
     if "controller" not in roles:
         return "its controllers are other nodes"
     if not config.is_set("node.id"):

@@ -34,7 +34,7 @@ class Decision(NamedTuple):
     unclean_elections: int = 0
     notes: tuple[str, ...] = ()
     departing: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
-    """Of the partitions for which it changes: the brokers that have yet to delete their logs."""
+    """Names the brokers that have yet to delete their logs, by partition, where that changes."""
 
 
 def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:

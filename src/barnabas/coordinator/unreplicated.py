@@ -35,7 +35,7 @@ class _Record(NamedTuple):
 
 
 class Unreplicated:
-    """Of one shard."""
+    """Tracks the commits of one shard that are above its high watermark."""
 
     __slots__ = ("_before", "_newest", "_records")
 

@@ -112,8 +112,10 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
 
 
 def stated_bytes(codec: int, data: memoryview) -> int:
-    """What compressed data unpacks to by its framing: at most, but for gzip; CorruptData if the
-    framing is not one. Nothing is unpacked."""
+    """Return the size that compressed data unpacks to by its framing: at most, but for gzip.
+
+    Nothing is unpacked. Raises CorruptData if the framing is wrong.
+    """
     if codec == LZ4:
         return lz4_bytes(data)
     if codec == ZSTD:

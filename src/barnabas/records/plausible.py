@@ -28,7 +28,7 @@ AHEAD_MS = 3_600_000
 """How far a batch may be ahead of the broker's clock before its records are checked."""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""What a compressed batch may unpack to before its records are checked."""
+"""Bounds what a compressed batch may unpack to before its records are checked."""
 
 _FIELDS = Struct(">hiqq14xi")
 """Attributes, last offset delta, base and max timestamp, count."""

@@ -38,7 +38,7 @@ class End(NamedTuple):
 
 
 def end_of(certificate: bytes) -> End:
-    """When a certificate ends. Raises ValueError."""
+    """Return when a certificate expires. Raises ValueError."""
     fields = _fields(certificate)
     if len(fields) <= _VALIDITY or fields[_VALIDITY].tag != SEQUENCE:
         raise ValueError("the certificate has no time of validity")

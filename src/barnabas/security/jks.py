@@ -54,7 +54,7 @@ class JksKey(NamedTuple):
 
 
 class JksStore(NamedTuple):
-    """What a store holds: its keys and its trusted certificates in DER, in their order."""
+    """Holds a store's keys and its trusted certificates in DER, in their order."""
 
     keys: list[JksKey]
     trusted: list[bytes]

@@ -40,7 +40,7 @@ class DamagedLog(NamedTuple):
 
 
 class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
-    """Those of a broker, by partition."""
+    """Maps the partitions of a broker to their damaged logs."""
 
     __slots__ = ("_logs",)
 

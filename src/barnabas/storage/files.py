@@ -110,7 +110,7 @@ class Files(Protocol):
         ...
 
     def permissions(self, path: Path) -> int:
-        """Who may read, write and search it, as the nine bits of the system."""
+        """Return the nine permission bits of the system: who may read, write and search it."""
         ...
 
     def space(self, path: Path) -> Space:

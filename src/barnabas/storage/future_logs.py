@@ -200,7 +200,7 @@ class FutureLogs:
     # --- a move ----------------------------------------------------------------------------------
 
     def place(self, log: Log, directory: LogDirectory, unique: bytes) -> NewFuture:
-        """Where the future replica of a log will be; `lay_out` may run in any thread then.
+        """Return where the future replica of a log will be; `lay_out` may run in any thread then.
 
         Raises InvalidTopic for a name that no directory may have.
         """

@@ -41,7 +41,7 @@ class Opened(NamedTuple):
 
 
 class Opening:
-    """What a directory's files know of its logs, read before any of them is opened."""
+    """Reads what a directory's files know of its logs before any of them is opened."""
 
     __slots__ = ("_config", "_directory", "_files", "_offsets", "_processes", "_start", "topic_ids")
 
@@ -67,7 +67,7 @@ class Opening:
         self.topic_ids = directory.topic_ids.read()
 
     def start_of(self, name: TopicPartition) -> Start:
-        """What is known of one log, which is opened next."""
+        """Return what is known of one log, which is opened next."""
         loading: Loading | None = self._start.loading
         if loading is not None:
             loading.opening(name)
@@ -104,7 +104,7 @@ class Opening:
             )
 
     def _recovered(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
-        """Those that other processes have recovered, where that is worth it."""
+        """Return the logs that other processes have recovered, where that is worth it."""
         if self._start.is_clean or self._processes < 2:
             return set()
         # Only here, so that most starts load nothing for it.

@@ -32,7 +32,7 @@ from barnabas.records.control_records import Marker
 from barnabas.storage.transaction_index import Ended, OpenTransactions
 
 KEPT_BATCHES = 5
-"""Of each producer; earlier ones leave no trace."""
+"""Bounds the batches kept of each producer; earlier ones are forgotten."""
 _EXPIRED_AT_ONCE = 2000
 _SEQUENCES = 2**31  # after 2^31-1 comes 0
 

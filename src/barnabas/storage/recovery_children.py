@@ -75,7 +75,7 @@ def recover_all(
 
 
 def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
-    """How much of a log a scan has to read, about. OSError."""
+    """Return about how much of a log a scan has to read. Raises OSError."""
     found = sorted(
         (int(base), entry.size_bytes)
         for entry in files.list(path)

@@ -127,7 +127,7 @@ class Scan:
 
 
 class _Found:
-    """What was found in one segment up to a position."""
+    """Collects what was found in one segment up to a position."""
 
     __slots__ = (
         "_last_indexed",

@@ -67,7 +67,7 @@ class DamagedBatch(CorruptData):
     def __init__(self, path: Path, position: int, cause: CorruptData) -> None:
         super().__init__(f"{path}, byte {position}: {cause}")
         self.position = position
-        """Where the batch begins."""
+        """Is the position where the batch begins."""
 
 
 class Segment:

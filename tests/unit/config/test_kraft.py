@@ -41,7 +41,7 @@ def test_the_sample_file_of_one_node_starts_and_says_what_it_is(sample: dict[str
     warnings = [each for each in config.warnings if "no other node can join" in each]
     assert warnings == [
         "process.roles=broker,controller runs as a single node without a KRaft quorum: its "
-        "metadata are kept in log.dirs, and no other node can join it"
+        "metadata is kept in log.dirs, and no other node can join it"
     ]
     again = config.with_dynamic({}, {})
     assert again.properties == config.properties

@@ -411,7 +411,7 @@ class ControllerTerm:
         await isr_notifications.remove(store, found.paths, self.elected.version)
 
     async def _process_deleted_logs(self) -> None:
-        """As in Kafka, an error code is an answer, too: such a log is a stray."""
+        """Confirm deleted logs. As in Kafka, an error code counts, too: such a log is a stray."""
         deleted, self.events.deleted_logs = self.events.deleted_logs, {}
         for broker_id, names in deleted.items():
             await self._carry_out(

@@ -70,7 +70,7 @@ class ControllerRunner:
         `latest_epoch_of`: the latest leader epoch in this broker's log of a partition, which the
         store may have lost. `peers`: connects to the other brokers; None where there can be none.
         `registered` gets each broker epoch, after `view` and before anything else happens.
-        `strays`: the logs here over which no topic is created automatically.
+        `strays`: this broker's logs over which no topic is created automatically.
         """
         self._store = store
         self._random = random
@@ -189,9 +189,9 @@ class ControllerRunner:
         return await self._topics.create(topics, validate_only=validate_only)
 
     async def auto_create_topics(self, topics: Sequence[NewTopic]) -> list[TopicImage | KafkaError]:
-        """As `create_topics`, on any broker: returns once this broker knows the topics.
+        """Create topics as `create_topics` does, on any broker; return once this broker knows them.
 
-        KafkaStorageError for one over whose logs it would be created.
+        A topic that would be created over logs of its name has KafkaStorageError as its outcome.
         """
         refused = {each.name: self._strays.refusal(each.name) for each in topics}
         free = [each for each in topics if refused[each.name] is None]

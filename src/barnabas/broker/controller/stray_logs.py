@@ -1,8 +1,8 @@
-"""Logs that lie here and that the metadata do not know: no topic is created over one by itself.
+"""Stray logs, which the metadata does not know: no topic is created automatically over one.
 
 Metadata may be lost or restored from an old backup. If the next client that asks had the topic
-created, its records would be under another topic's id and the old log out of its way: whoever
-restores the metadata afterwards finds the name taken. An administrator may create the topic all the
+created, its records would be under another topic's id and the old log set aside, so that metadata
+restored afterwards would find the name taken. An administrator may create the topic all the
 same: then the log is set aside, and kept.
 """
 
@@ -18,29 +18,29 @@ _log = logging.getLogger(__name__)
 
 
 class StrayLogs:
-    """Those of one broker that is alone; in a cluster, the metadata are not this broker's."""
+    """Tracks the stray logs of a broker without a cluster; in a cluster, the metadata is shared."""
 
     __slots__ = ("_logged", "_logs", "_names")
 
     def __init__(self, logs: Mapping[TopicPartition, object]) -> None:
-        """`logs`: what lies here at any time; what is set aside is no longer among them."""
+        """`logs` holds the broker's logs at any time; a log that is set aside leaves it."""
         self._logs = logs
         self._names: dict[str, list[TopicPartition]] = {}
         self._logged: set[str] = set()
 
     def found(self, names: Iterable[TopicPartition]) -> None:
-        """These were unknown at the start."""
+        """Remember partitions that the metadata did not know at the start."""
         for name in names:
             self._names.setdefault(name.topic, []).append(name)
 
     def refusal(self, topic: str) -> KafkaStorageError | None:
-        """Why the topic is not created automatically; logged once."""
+        """Return why the topic is not created automatically, or None; the reason is logged once."""
         partitions = [each for each in self._names.get(topic, ()) if each in self._logs]
         if not partitions:
             return None
         text = (
-            f"topic {topic} is not created automatically: the metadata do not know it, but there "
-            f"are logs of it here ({', '.join(map(str, partitions[:3]))}"
+            f"topic {topic} is not created automatically: the metadata does not know it, but "
+            f"its logs are on this broker ({', '.join(map(str, partitions[:3]))}"
             f"{' ...' if len(partitions) > 3 else ''}). Restore the metadata that they belong to; "
             "or, if they are not needed, move them elsewhere while the broker is stopped, or "
             "create the topic with `barnabas topics create`, which sets them aside"

@@ -52,7 +52,7 @@ class WaitingMarker(NamedTuple):
     partitions: Sequence[TopicPartition]
     answered: Answered
     size_bytes: int
-    """In a request, about."""
+    """Is about what it takes in a request."""
 
 
 class MarkerChannels:
@@ -153,7 +153,7 @@ def split(
 
 
 def fitting(queue: Sequence[WaitingMarker]) -> int:
-    """How many of the next markers go into one request; at least one."""
+    """Return how many of the next markers go into one request; at least one."""
     size_bytes = partitions = 0
     for count, waiting in enumerate(queue):
         size_bytes += waiting.size_bytes

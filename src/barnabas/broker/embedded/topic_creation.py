@@ -91,7 +91,7 @@ def wait_for_topic(
 
 
 async def _logs(admin: Admin, name: str) -> int:
-    """How many replicas of a topic the brokers have made so far, as far as that is known."""
+    """Count the replicas of a topic that the brokers have made so far, as far as is known."""
     try:
         described = await admin.describe_log_dirs()
     except (KafkaError, Unreachable):

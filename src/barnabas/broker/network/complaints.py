@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LINES_PER_ADDRESS: Final = 10
 LINES: Final = 300
-"""In a minute, of all addresses together."""
+"""Limits the lines of all addresses together in a minute."""
 
 _MINUTE_MS = 60_000
 

@@ -33,7 +33,7 @@ class Listener(NamedTuple):
 
     @property
     def address_here(self) -> str:
-        """Where a client on this machine connects."""
+        """Return the address to which a client on this machine connects."""
         return _address("localhost" if self.host in _EVERY_ADDRESS else self.host, self.port)
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.frame import RequestHeader
 
 _MOST_BYTES = 32 * 1024 * 1024  # of all that are kept, with their keys; then all are dropped
-_LONG_ANSWER = 2_000  # partitions; longer ones are encoded in a thread, which gives way
+_LONG_ANSWER = 2_000  # partitions; longer ones are encoded in a thread, so as not to block the loop
 
 _AGAIN: Final = b""  # in place of a body: its client went
 
@@ -42,7 +42,7 @@ Key = tuple[object, ...]
 
 
 class MetadataAnswers:
-    """Of one listener's connections."""
+    """Builds and keeps the answers for one listener's connections."""
 
     __slots__ = ("_building", "_grants", "_image", "_kept", "_most_bytes", "_node", "kept_bytes")
 
@@ -80,7 +80,7 @@ class MetadataAnswers:
                 body = await shielded(building)
             elif body is None:
                 return await self._build(context, key, correlation_id, build)
-        if body is None:  # it told of an error
+        if body is None:  # the answer contained an error
             return await self._build(context, key, correlation_id, build)
         return _framed(context, correlation_id, body)
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from barnabas.net.connection import Connection
 
 BUFFER_BYTES: Final = 16 * 1024
-"""Of each, for what was received: longer than any message of an exchange but some tokens."""
+"""Bounds each one's receive buffer, which holds any message of an exchange but some tokens."""
 
 MOST: Final = 2_000
 MEMORY_BYTES: Final = 32 * 1024 * 1024
-"""Of all of them, for longer messages; as much again is the most that their buffers take."""
+"""Bounds what all of them take for longer messages; their buffers take at most as much again."""
 
 
 class Strangers:

@@ -68,8 +68,8 @@ class ClockJumps:
         return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def earliest_ms(self, now_ms: int, wall_ms: int) -> int:
-        """As `latest_ms`, the earlier one: what is removed because it is older than this allows is
-        too old, whichever is right."""
+        """Return the earlier of the two times of `latest_ms`: what is removed because it is older
+        than this allows is too old, whichever is right."""
         return wall_ms if self.are_over else min(wall_ms, now_ms + self._trusted_ahead_ms)
 
     def begin(self, now_ms: int, wall_ms: int, seen_ms: int) -> Finding | None:

@@ -2,8 +2,8 @@
 
 An error takes a directory offline (ST-10). A hang does not: the call waits in the kernel, perhaps
 the loop with it, while the client of the metadata store keeps the session alive from a thread of
-its own, and nobody else may lead. So a small file is written and synced in each directory now and
-then, and if that has not ended within `log.dir.failure.timeout.ms` the session is given up.
+its own, and no other broker may lead. So a small file is written and synced in each directory now
+and then, and if that has not ended within `log.dir.failure.timeout.ms` the session is given up.
 
     writer     a thread that may wait for the disk as long as it likes
     watcher    a thread that never touches it; it counts its own ticks while a write is under way,

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
 
 LINES: Final = 20
-"""Of one kind within a second."""
+"""Limits the lines of one kind within a second."""
 
 _SECOND_MS = 1000
 _MOST_KINDS = 1000
 
 
 class AuditTrail:
-    """Of one authorizer."""
+    """Logs the decisions of one authorizer, with a limit for each kind."""
 
     __slots__ = ("_clock", "_kinds", "_log")
 
@@ -67,7 +67,7 @@ class AuditTrail:
 
 
 class _Kind:
-    """What was decided of one kind since some time."""
+    """Counts the decisions of one kind since `began_at_ms`."""
 
     __slots__ = ("began_at_ms", "lines", "rest")
 

@@ -23,7 +23,7 @@ _AT_ONCE: Final = 500  # nodes in one request
 
 
 class KnownTokens:
-    """Of one broker."""
+    """Holds the delegation tokens that one broker has read, and counts them by owner."""
 
     __slots__ = ("_owned", "_tokens")
 
@@ -32,11 +32,11 @@ class KnownTokens:
         self._owned: Counter[str] = Counter()
 
     def count(self, owner: str) -> int:
-        """How many tokens a user has, expired ones included."""
+        """Return how many tokens a user has, expired ones included."""
         return self._owned[owner]
 
     def ended_before(self, now_ms: int) -> list[TokenNode]:
-        """Those that have ended, unless they were renewed since they were read."""
+        """Return the tokens that have ended, unless they were renewed since they were read."""
         return [
             token
             for token in self._tokens.values()

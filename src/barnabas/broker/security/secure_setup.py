@@ -81,7 +81,7 @@ class SecureSetup(NamedTuple):
         """Configs of each broker that it may be given otherwise."""
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
-            # Its page asks nobody who they are, and names topics and users.
+            # Its page needs no authentication, and names topics and users.
             "barnabas.metrics.host": "localhost",
         }
 

@@ -103,7 +103,7 @@ class ServerTls:
 
     @property
     def days_left(self) -> float:
-        """How long its certificate serves; negative once it has ended."""
+        """Return how long its certificate is valid; negative once it has expired."""
         return (self._state.end.at_s - self._clock.wall_ms() / 1000) / _DAY_S
 
     # ---- its settings ----

@@ -147,7 +147,7 @@ def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, 
 
 
 def _own_authority() -> ModuleType:
-    """What makes certificates. Raises ConfigError without its library."""
+    """Import the module that makes certificates. Raises ConfigError if its library is missing."""
     try:
         from barnabas.broker.security import own_authority
     except ImportError:

@@ -117,7 +117,7 @@ def _show_events(events: Iterable[RebalanceEvent], console: Console) -> None:
 
 
 def _text(outside: str, style: str = "") -> Text:
-    """What a client has chosen, a member's name perhaps: it must not command the terminal."""
+    """Escape text that a client has chosen, such as a member's name, for the terminal."""
     return Text(printable(outside), style=style)
 
 

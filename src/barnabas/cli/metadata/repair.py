@@ -80,7 +80,7 @@ async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
 
 
 async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> None:
-    """Where nothing is left, the broker shall start all the same: the logs' cluster is known."""
+    """Write the logs' cluster id into an empty store, so that the broker can start again."""
     found = {each for directory in directories if (each := cluster_of(directory)) is not None}
     if len(found) > 1:
         raise ConfigError(f"the log directories belong to different clusters, {', '.join(found)}")

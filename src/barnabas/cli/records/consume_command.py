@@ -173,7 +173,7 @@ def _never_was_a_member(group: str, reason: str) -> int:
 
 
 class Printer:
-    """Writes records to standard output, where a terminal obeys none of them, and counts them."""
+    """Writes records to standard output, escaped for a terminal, and counts them."""
 
     def __init__(self, output: BinaryIO, layout: Layout) -> None:
         self._output = output

@@ -19,7 +19,7 @@ _COMMAND = (sys.executable, "-m", "barnabas.cli.main", "server", "start")
 
 
 def log_file_of(directory: Path) -> Path:
-    """Where the log of a broker with this first log directory lies, unless that is set."""
+    """Return the default log file of a broker with this first log directory."""
     return directory.absolute().with_name(f"{directory.absolute().name}.log")
 
 

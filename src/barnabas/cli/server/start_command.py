@@ -163,7 +163,7 @@ def properties_of(arguments: StartArguments) -> dict[str, str]:
 
 
 def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
-    """What --host and --port say, as `listeners`."""
+    """Return the value of `listeners` that --host and --port ask for."""
     host = arguments.host
     if host is None:
         host = _THIS_MACHINE if is_for_this_machine else ""

@@ -198,14 +198,14 @@ def delete(user: str, revoke: bool, servers: str) -> None:
 
 
 class Left(NamedTuple):
-    """What there is of a user whose passwords are deleted; None: it could not be read."""
+    """Holds what is left of a user whose passwords are deleted; None: it could not be read."""
 
     removed: list[AclBinding]
     rules: list[AclBinding] | None
     max_reauth_ms: int | None
 
     def lines(self, user: str) -> Iterator[str]:
-        """What an administrator should know of it."""
+        """Yield the lines that explain this to an administrator."""
         if self.removed:
             yield f"Removed {counted(len(self.removed), 'rule')}:"
             yield from (f"  {rule_text(rule)}" for rule in self.removed)
@@ -275,7 +275,7 @@ async def _delete(servers: str, user: str, *, revokes: bool) -> Left:
 
 
 async def _max_reauth_ms(admin: Admin) -> int | None:
-    """After how long an open connection has to log in again; None if that is not known."""
+    """Return after how long an open connection must authenticate again; None: not known."""
     try:
         broker = (await admin.describe_cluster()).brokers[0]
         resource = ConfigResource(BROKER, str(broker.broker_id))

@@ -87,7 +87,7 @@ def _check_origin(fields: Mapping[str, str]) -> None:
 
 
 def _name(host: str) -> str:
-    """Without the port, in small letters."""
+    """Return the host without its port, in lower case."""
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdecimal() else host).lower()
 

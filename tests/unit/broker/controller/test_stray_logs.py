@@ -1,4 +1,4 @@
-"""No topic is created automatically over a log that the metadata do not know (TP-6)."""
+"""No topic is created automatically over a log that the metadata does not know (TP-6)."""
 
 from __future__ import annotations
 

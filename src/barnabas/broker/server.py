@@ -318,7 +318,7 @@ class Server:
         await view.until(self._is_registered_in)
         unknown = self._logs.unknown_to(parts.control.controller.known_partitions)
         if not view.has_peers:
-            parts.control.strays.found(unknown)
+            parts.control.strays.add(unknown)
         if parts.partitions.replicas.offline:
             await parts.control.controller.replicas_offline(
                 sorted(parts.partitions.replicas.offline)

@@ -24,11 +24,11 @@ from barnabas.cluster.journal_copies import (
     SNAPSHOT_NAME,
     Copy,
     Merged,
-    checked,
     copy_of,
     is_behind,
     is_damaged,
-    merged,
+    merge,
+    merge_without_loss,
     read_copies,
 )
 from barnabas.cluster.journal_file import JournalFile, sync_directory
@@ -56,7 +56,7 @@ class Journal:
             self._open(directories)
             # No copy is written meanwhile: all of them are locked.
             copies = [copy_of(each.directory, each.read()) for each in self._files]
-            found = merged(copies) if accepts_loss else checked(copies)
+            found = merge(copies) if accepts_loss else merge_without_loss(copies)
             self._repair(copies, found)
         except BaseException:
             self._close()
@@ -207,5 +207,5 @@ def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
             f"{places} has no {JOURNAL_NAME}: it is no log directory of a broker with an embedded "
             "metadata store"
         )
-    found = checked(copies)
+    found = merge_without_loss(copies)
     return found.snapshot, [each.payload for each in found.frames]

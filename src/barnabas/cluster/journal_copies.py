@@ -110,8 +110,8 @@ def copy_of(directory: Path, journal: bytes | None) -> Copy:
     return Copy(directory, journal, snapshot, read_frames(journal or b""), tree)
 
 
-def merged(copies: Sequence[Copy]) -> Merged:
-    """The commits of all copies together; ConfigError if they are of two histories."""
+def merge(copies: Sequence[Copy]) -> Merged:
+    """Merge the commits of all copies. Raises ConfigError if they are of two histories."""
     trees = [each.tree for each in copies if each.tree is not None]
     tree = max(trees, key=lambda each: each.zxid, default=None)
     snapshot_zxid = 0 if tree is None else tree.zxid
@@ -132,9 +132,9 @@ def merged(copies: Sequence[Copy]) -> Merged:
     return found._replace(loss=_loss(copies, found))
 
 
-def checked(copies: Sequence[Copy]) -> Merged:
-    """`merged`, or CorruptData if a commit was destroyed in every copy that had it."""
-    found = merged(copies)
+def merge_without_loss(copies: Sequence[Copy]) -> Merged:
+    """Merge the copies; raise CorruptData if a commit was destroyed in every copy that had it."""
+    found = merge(copies)
     if found.loss is not None:
         command = accept_loss([each.directory for each in copies])
         raise CorruptData(

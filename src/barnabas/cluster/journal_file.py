@@ -32,7 +32,7 @@ class JournalFile:
         self.directory = directory
         self.size_bytes = 0
         self._is_sealed = False
-        self._fd = _locked(directory / JOURNAL_NAME, directory)
+        self._fd = _open_locked(directory / JOURNAL_NAME, directory)
 
     @property
     def path(self) -> Path:
@@ -67,7 +67,7 @@ class JournalFile:
         """Have this snapshot and these commits, and nothing else; atomic, and durable."""
         temporary = self.path.with_name(self.path.name + _TEMPORARY)
         temporary.unlink(missing_ok=True)
-        fd = _locked(temporary, self.directory)
+        fd = _open_locked(temporary, self.directory)
         try:
             content = b"".join(frame(each.payload, each.unsynced) for each in frames)
             _pwrite_all(fd, content, 0)
@@ -137,8 +137,8 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def _locked(path: Path, directory: Path) -> int:
-    """A descriptor whose lock is per open file: it excludes a second store in one process, too."""
+def _open_locked(path: Path, directory: Path) -> int:
+    """Open a file and lock it, per open file: that excludes a second store in one process, too."""
     import fcntl  # not on Windows
 
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ONLY)

@@ -196,7 +196,7 @@ class Controller:
             if broker.may_have_lost and broker_id in live and not live[broker_id].may_have_lost
         }
         draft = self._draft(live)
-        draft.departed(gone, list(self._departing))
+        draft.on_departed(gone, list(self._departing))
         failure.brokers_changed(draft, gone, come, trusted)
         names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
         leaving = [self.image.topics[each] for each in names]
@@ -218,7 +218,7 @@ class Controller:
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
         """A broker has deleted its logs of these partitions, which have moved: the move is over."""
         draft = self._draft()
-        draft.departed((broker_id,), names)
+        draft.on_departed((broker_id,), names)
         return draft.forgotten(())
 
     def replicas_offline(

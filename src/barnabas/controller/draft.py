@@ -272,8 +272,8 @@ class Draft:
             self.stop(broker_id, name, delete=True)
             self._departing[name] = (*dict.fromkeys((*self.departing(name), broker_id)),)
 
-    def departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
-        """These brokers have deleted their logs of the partitions, or are gone."""
+    def on_departed(self, brokers: Container[int], names: Iterable[TopicPartition]) -> None:
+        """Note that these brokers have deleted their logs of the partitions, or are gone."""
         topics: dict[str, None] = {}
         for name in names:
             before = self.departing(name)

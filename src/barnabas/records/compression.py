@@ -99,9 +99,9 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
         elif codec == SNAPPY:
             plain = _unsnappy(memoryview(data), limit_bytes)
         elif codec == LZ4:
-            plain = _unpacked(cramjam.lz4, data, lz4_bytes(data), limit_bytes)
+            plain = _unpack(cramjam.lz4, data, lz4_bytes(data), limit_bytes)
         elif codec == ZSTD:
-            plain = _unpacked(cramjam.zstd, data, zstd_bytes(data), limit_bytes)
+            plain = _unpack(cramjam.zstd, data, zstd_bytes(data), limit_bytes)
         else:
             raise CorruptData(f"unknown codec {codec}")
     except (cramjam.DecompressionError, zlib.error) as cause:
@@ -168,7 +168,7 @@ class _Codec(Protocol):
     def decompress_into(self, data: Buffer, output: bytearray, /) -> int: ...
 
 
-def _unpacked(codec: _Codec, data: Buffer, bound: int, limit_bytes: int) -> bytes:
+def _unpack(codec: _Codec, data: Buffer, bound: int, limit_bytes: int) -> bytes:
     """Decompress what cannot exceed `bound` by its framing, nor `limit_bytes`."""
     plain = bytearray(min(bound, limit_bytes))
     try:

@@ -77,7 +77,7 @@ def read_jks(content: bytes, password: str) -> JksStore:
         reader.text()  # the alias
         reader.skip(8)  # the time
         if kind == _KEY:
-            protected = reader.sized()
+            protected = reader.octets()
             chain = [reader.certificate(version) for _ in range(reader.number())]
             store.keys.append(JksKey(protected, chain))
         elif kind == _TRUSTED:
@@ -100,7 +100,7 @@ class _Reader:
     def text(self) -> bytes:
         return self._take(int.from_bytes(self._take(2), "big"))
 
-    def sized(self) -> bytes:
+    def octets(self) -> bytes:
         return self._take(self.number())
 
     def skip(self, size: int) -> None:
@@ -109,7 +109,7 @@ class _Reader:
     def certificate(self, version: int) -> bytes:
         if version > 1:
             self.text()  # its type, X.509 always
-        return self.sized()
+        return self.octets()
 
     def _take(self, size: int) -> bytes:
         end = self._position + size

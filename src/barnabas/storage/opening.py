@@ -71,9 +71,9 @@ class Opening:
         loading: Loading | None = self._start.loading
         if loading is not None:
             loading.opening(name)
-        return self._known(name)
+        return self._known_start(name)
 
-    def _known(self, name: TopicPartition) -> Start:
+    def _known_start(self, name: TopicPartition) -> Start:
         return self._start._replace(
             recovery_point=self._offsets[RECOVERY_POINTS].get(name, 0),
             log_start_offset=self._offsets[LOG_STARTS].get(name, 0),
@@ -82,7 +82,7 @@ class Opening:
 
     def logs(self, names: Sequence[TopicPartition]) -> Iterator[Opened]:
         """Open these. OSError, LoadingStopped."""
-        scanned = self._recovered(names)
+        scanned = self._recover_in_children(names)
         for name in names:
             start = self.start_of(name)._replace(is_scanned=name in scanned)
             high_watermark = self._offsets[HIGH_WATERMARKS].get(name, 0)
@@ -103,8 +103,8 @@ class Opening:
                 is_cut=high_watermark > end_offset,
             )
 
-    def _recovered(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
-        """Return the logs that other processes have recovered, where that is worth it."""
+    def _recover_in_children(self, names: Sequence[TopicPartition]) -> set[TopicPartition]:
+        """Have other processes recover logs, where that is worth it; return those that are."""
         if self._start.is_clean or self._processes < 2:
             return set()
         # Only here, so that most starts load nothing for it.
@@ -117,7 +117,7 @@ class Opening:
 
         logs = []
         for name in names:
-            path, start = self._directory.path_of(name), self._known(name)
+            path, start = self._directory.path_of(name), self._known_start(name)
             size_bytes = unscanned_bytes(self._files, path, start.recovery_point)
             logs.append(Unscanned(name, path.absolute(), start, size_bytes))
         if not are_worth_it(self._processes, self._files, logs):

@@ -121,8 +121,8 @@ class Scan:
     def interval_bytes(self) -> int:
         return self._interval_bytes
 
-    def reached(self, offset: int) -> None:
-        """The log was scanned up to there."""
+    def advance_to(self, offset: int) -> None:
+        """Note that the log was scanned up to this offset."""
         self._scanned_to = offset
 
 
@@ -186,7 +186,7 @@ class _Found:
                 self._index(last_offset, begin + at)
                 index_at = at + self._scan.interval_bytes
             if epoch > latest:
-                self._reached(next_offset)
+                self._advance_scan(next_offset)
                 latest = self._scan.learn_epoch(epoch, offset)
             if producer_id >= 0:
                 recent = recent_of(producer_id)
@@ -213,7 +213,7 @@ class _Found:
                 self._newest, self._newest_at = header.max_timestamp, last_offset
             if position - self._last_indexed > self._scan.interval_bytes:
                 self._index(last_offset, position)
-            self._reached(self.next_offset)
+            self._advance_scan(self.next_offset)
             self._scan.learn_epoch(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 self._apply(header.producer_id, batch)
@@ -227,12 +227,12 @@ class _Found:
         self._apply_recent()
         self._segment.learn_max_timestamp(self._newest, self._newest_at)
         self._segment.index_time()
-        self._reached(self.next_offset)
+        self._advance_scan(self.next_offset)
 
-    def _reached(self, next_offset: int) -> None:
-        """An epoch may begin in a gap before the segment, as long as it has shown no batch."""
+    def _advance_scan(self, next_offset: int) -> None:
+        """Advance the scan, unless the segment has shown no batch: an epoch may begin before it."""
         if next_offset > self._segment.base_offset:
-            self._scan.reached(next_offset)
+            self._scan.advance_to(next_offset)
 
     def _index(self, last_offset: int, position: int) -> None:
         segment = self._segment

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.configs.broker_loggers import own_levels, set_levels
 from barnabas.broker.configs.config_edit import Edit
-from barnabas.broker.runtime.slices import paced
+from barnabas.broker.runtime.slices import in_slices
 from barnabas.config import TOPIC_KEYS, ConfigKey, key_of
 from barnabas.config.key import unknown_key
 from barnabas.errors import (
@@ -61,7 +61,7 @@ async def alter_all(
     """Alter one resource after the other; what is wrong with one does not stop the others."""
     times = Counter((each.kind, each.name) for each in alterations)
     outcomes = []
-    async for each in paced(alterations):
+    async for each in in_slices(alterations):
         code, message = NONE, None
         try:
             if times[each.kind, each.name] > 1:

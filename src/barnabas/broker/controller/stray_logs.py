@@ -28,7 +28,7 @@ class StrayLogs:
         self._names: dict[str, list[TopicPartition]] = {}
         self._logged: set[str] = set()
 
-    def found(self, names: Iterable[TopicPartition]) -> None:
+    def add(self, names: Iterable[TopicPartition]) -> None:
         """Remember partitions that the metadata did not know at the start."""
         for name in names:
             self._names.setdefault(name.topic, []).append(name)

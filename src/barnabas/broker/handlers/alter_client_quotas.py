@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.quota_alteration import Change, edit_of, path_of
-from barnabas.broker.runtime.slices import paced
+from barnabas.broker.runtime.slices import in_slices
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -25,7 +25,7 @@ async def _alter_all(
 ) -> AlterClientQuotasResponse:
     is_allowed = context.allowed(CLUSTER_NAME)
     entries = []
-    async for entry in paced(request.entries):
+    async for entry in in_slices(request.entries):
         answer = AlteredEntryData(error_message=None, entity=entry.entity)
         try:
             if not is_allowed:

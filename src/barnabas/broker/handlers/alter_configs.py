@@ -11,7 +11,7 @@ from barnabas.broker.configs.config_edit import replacement
 from barnabas.broker.configs.config_resource import Alteration, ResourceKind, alter_all
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import paced
+from barnabas.broker.runtime.slices import in_slices
 from barnabas.errors import InvalidRequest
 from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -26,7 +26,7 @@ def handle(context: Context, request: AlterConfigsRequest) -> Outcome:
 
 
 async def _alter(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    wanted = [_alteration(resource) async for resource in paced(request.resources)]
+    wanted = [_alteration(resource) async for resource in in_slices(request.resources)]
     outcomes = await alter_all(context, wanted, request.validate_only)
     return AlterConfigsResponse(
         responses=[
@@ -36,7 +36,7 @@ async def _alter(context: Context, request: AlterConfigsRequest) -> AlterConfigs
                 resource_type=each.kind,
                 resource_name=each.name,
             )
-            async for each in paced(outcomes)
+            async for each in in_slices(outcomes)
         ]
     )
 

@@ -8,7 +8,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
-from barnabas.broker.runtime.slices import paced
+from barnabas.broker.runtime.slices import in_slices
 from barnabas.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicAuthorizationFailed
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -29,12 +29,12 @@ async def _create_all(
 ) -> CreatePartitionsResponse:
     times: Counter[str] = Counter()
     wanted: dict[str, CreatePartitionsTopic] = {}
-    async for topic in paced(request.topics):
+    async for topic in in_slices(request.topics):
         times[topic.name] += 1
         wanted[topic.name] = topic
     quota = mutation_quota(context, strict_from=_STRICT_QUOTA)
     results = []
-    async for topic in paced(wanted.values()):
+    async for topic in in_slices(wanted.values()):
         result = CreatePartitionsTopicResult(name=topic.name)
         try:
             if times[topic.name] > 1:

@@ -11,7 +11,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
-from barnabas.broker.runtime.slices import paced
+from barnabas.broker.runtime.slices import in_slices
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
 from barnabas.controller.topics import MAX_NEW_PARTITIONS, NewTopic
@@ -57,15 +57,15 @@ async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateT
         f"{count} topics at once: at most {MAX_NEW_PARTITIONS} are allowed, create more in several "
         "steps"
     )
-    results = [_result(context, topic, error) async for topic in paced(request.topics)]
+    results = [_result(context, topic, error) async for topic in in_slices(request.topics)]
     return CreateTopicsResponse(topics=results)
 
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    times = Counter([topic.name async for topic in paced(request.topics)])
+    times = Counter([topic.name async for topic in in_slices(request.topics)])
     may_create_all = context.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     outcomes: list[TopicImage | NewTopic | KafkaError] = []
-    async for topic in paced(request.topics):
+    async for topic in in_slices(request.topics):
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest("Found multiple entries for this topic.")
@@ -86,7 +86,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
         throttle_time_ms=quota.throttle_ms,
         topics=[
             _result(context, topic, outcome)
-            async for topic, outcome in paced(zip(request.topics, outcomes, strict=True))
+            async for topic, outcome in in_slices(zip(request.topics, outcomes, strict=True))
         ],
     )
 

@@ -9,7 +9,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
-from barnabas.broker.runtime.slices import Pace, Slices, paced, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, in_slices, sliced
 from barnabas.errors import (
     InvalidRequest,
     KafkaError,
@@ -42,11 +42,11 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Outcome:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
     refusal = _refusal(context, wanted)
     if refusal is not None:
-        return sliced(_all_refused(wanted, refusal))
+        return sliced(_refuse_all(wanted, refusal))
     return _delete_all(context, wanted, request.timeout_ms)
 
 
-def _all_refused(
+def _refuse_all(
     wanted: list[DeleteTopicState], refusal: KafkaError
 ) -> Slices[DeleteTopicsResponse]:
     responses, pace = [], Pace()
@@ -79,7 +79,7 @@ async def _delete_all(
     image, quota = context.node.image, mutation_quota(context, strict_from=_STRICT_QUOTA)
     results = []
     deleted: dict[str, list[DeletableTopicResult]] = {}
-    async for each in paced(wanted):
+    async for each in in_slices(wanted):
         is_by_id = each.topic_id != _NO_TOPIC_ID
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
         refusal = _why_not(context, name, is_by_id=is_by_id)

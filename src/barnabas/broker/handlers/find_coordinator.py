@@ -37,14 +37,12 @@ _CREATION_MS = 5000
 def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
     topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in context.node.image.topics:
-        return sliced(_created_first(context, request, topic))
+        return sliced(_create_first(context, request, topic))
     return sliced(_answer(context, request))
 
 
-def _created_first(
-    context: Context, request: FindCoordinatorRequest, topic: str
-) -> Slices[Outcome]:
-    """For a client that may have a coordinator the topic is created; others learn nothing."""
+def _create_first(context: Context, request: FindCoordinatorRequest, topic: str) -> Slices[Outcome]:
+    """Create the topic for a client that may have a coordinator; show nothing to others."""
     keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
     kind, pace = _KINDS[request.key_type], Pace()
     for key in keys:

@@ -7,7 +7,7 @@ from barnabas.broker.configs.config_edit import Change, increments
 from barnabas.broker.configs.config_resource import Alteration, ResourceKind, alter_all
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import paced
+from barnabas.broker.runtime.slices import in_slices
 from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
@@ -23,7 +23,7 @@ def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Outcome
 async def _alter(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    wanted = [_alteration(resource) async for resource in paced(request.resources)]
+    wanted = [_alteration(resource) async for resource in in_slices(request.resources)]
     outcomes = await alter_all(context, wanted, request.validate_only)
     return IncrementalAlterConfigsResponse(
         responses=[
@@ -33,7 +33,7 @@ async def _alter(
                 resource_type=each.kind,
                 resource_name=each.name,
             )
-            async for each in paced(outcomes)
+            async for each in in_slices(outcomes)
         ]
     )
 

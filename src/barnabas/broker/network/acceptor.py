@@ -155,5 +155,5 @@ class Acceptor:
             if not connection.was_opened:  # so `connection_closed` will not count it
                 if self._tls is None:
                     accepted.close()
-                self._router.lost(connection)
+                self._router.on_open_failed(connection)
                 self._connections.closed(self._listener, address[0])

@@ -129,16 +129,16 @@ class Router:
             buffer_bytes=BUFFER_BYTES,
         )
         connection.peer_address = address
-        self._strangers.came(connection)
+        self._strangers.add(connection)
         return connection
 
-    def lost(self, connection: Connection) -> None:
-        """It never opened: its handshake failed."""
-        self._strangers.left(connection)
+    def on_open_failed(self, connection: Connection) -> None:
+        """Forget a connection that never opened."""
+        self._strangers.remove(connection)
 
     def _admit(self, connection: Connection) -> None:
-        """The client has authenticated."""
-        self._strangers.left(connection)
+        """Lift the limits of a connection whose client has authenticated."""
+        self._strangers.remove(connection)
         connection.admit(self._max_frame_bytes, self._memory)
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class Router:
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
         queue = self._queues.pop(connection)
-        self._strangers.left(connection)
+        self._strangers.remove(connection)
         self._connections.closed(self._listener.name, connection.peer_address[0])
         if queue is not None:
             self._repeated.pop(queue, None)

@@ -43,15 +43,15 @@ class Strangers:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def came(self, connection: Connection) -> None:
-        """It was accepted."""
+    def add(self, connection: Connection) -> None:
+        """Watch a connection that was accepted."""
         if len(self._waiting) >= MOST:
             self._close(next(iter(self._waiting)), f"{MOST} others have not authenticated either")
         self._waiting[connection] = self._clock.monotonic_ms() + self._deadline_ms
         self._set_timer()
 
-    def left(self, connection: Connection) -> None:
-        """Its client is known, or it is closed."""
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection whose client is known, or which is closed."""
         self._waiting.pop(connection, None)
 
     def close(self) -> None:

@@ -42,9 +42,11 @@ class Pace:
         return True
 
 
-async def paced(entries: Iterable[T]) -> AsyncIterator[T]:
-    """The entries one after the other, with turns for other connections in between: for handlers
-    that await each of them, or might."""
+async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
+    """Yield the entries one after the other, with turns for other connections in between.
+
+    It suits handlers that await each entry, or might.
+    """
     pace = Pace()
     for entry in entries:
         yield entry

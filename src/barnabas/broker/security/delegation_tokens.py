@@ -18,7 +18,7 @@ from hmac import compare_digest
 from hmac import digest as hmac_digest
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.runtime.slices import paced
+from barnabas.broker.runtime.slices import in_slices
 from barnabas.broker.security.known_tokens import KnownTokens
 from barnabas.cluster.loading import children
 from barnabas.cluster.store import (
@@ -228,7 +228,7 @@ class DelegationTokens:
 
     async def _with_secret(self, secret: bytes) -> TokenNode | None:
         """The token with this secret. Only its own node is read."""
-        async for token_id in paced(await children(self._store, TOKENS)):
+        async for token_id in in_slices(await children(self._store, TOKENS)):
             if compare_digest(self.secret(token_id), secret):
                 return await self._read(token_id)
         return None

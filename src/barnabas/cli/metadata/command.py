@@ -19,7 +19,7 @@ import click
 
 from barnabas.cli.counted import counted
 from barnabas.cli.dump.small_files import read_epochs
-from barnabas.cli.metadata.repair import cluster_of, locked, repair
+from barnabas.cli.metadata.repair import cluster_of, lock_directory, repair
 from barnabas.cli.metadata.secure import secure
 from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, reading, tree_source
 from barnabas.cluster import layout
@@ -151,7 +151,7 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
         _check_cluster(directory, tree)
     with ExitStack() as locks:
         for directory in directories:
-            locks.callback(locked(directory).release)
+            locks.callback(lock_directory(directory).release)
         summary = asyncio.run(_import(tree, directories, settings))
     into = ", ".join(map(str, directories)) if settings is None else settings.connect
     for line in _summary_lines(summary, file, into):

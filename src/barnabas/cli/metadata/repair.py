@@ -13,7 +13,7 @@ from barnabas.cli.counted import counted
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import Journal
-from barnabas.cluster.journal_copies import JOURNAL_NAME, checked, read_copies
+from barnabas.cluster.journal_copies import JOURNAL_NAME, merge_without_loss, read_copies
 from barnabas.cluster.store import Create
 from barnabas.config import parse_properties
 from barnabas.errors import ConfigError
@@ -58,13 +58,13 @@ def repair(directories: tuple[Path, ...], accepts_loss: bool) -> None:
     """
     with ExitStack() as locks:
         for directory in directories:
-            locks.callback(locked(directory).release)
+            locks.callback(lock_directory(directory).release)
         for line in asyncio.run(_repair(directories, accepts_loss)):
             click.echo(line)
 
 
 async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
-    if not accepts_loss and checked(read_copies(directories)).is_new:
+    if not accepts_loss and merge_without_loss(read_copies(directories)).is_new:
         raise ConfigError(
             f"there is no {JOURNAL_NAME} with content in {', '.join(map(str, directories))}: "
             "restore it from a backup, or begin without any topic by --accept-loss"
@@ -104,8 +104,8 @@ def _report(
         yield f"The damaged file is kept as {path}."
 
 
-def locked(directory: Path) -> Lock:
-    """A log directory that no broker uses meanwhile. Raises ConfigError if one does."""
+def lock_directory(directory: Path) -> Lock:
+    """Lock a log directory, so that no broker uses it meanwhile. Raises ConfigError if one does."""
     try:
         return OsFiles().lock(directory / _LOCK)
     except BlockingIOError as cause:

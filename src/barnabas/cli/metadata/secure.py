@@ -91,7 +91,7 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
     The root, in which every client could delete /controller else, is the chroot or has no nodes of
     other programs; where it has, it is left.
     """
-    async with _opened(settings) as store:
+    async with _open_store(settings) as store:
         paths = await _below(store, _TOPS)
         if not paths:
             raise ConfigError(f"{settings.connect} has no tree of a cluster; check the chroot")
@@ -111,7 +111,7 @@ async def close_server(settings: Settings) -> None:
     Does nothing where the root is closed: then it was closed before they created anything. Raises
     ConfigError, MetadataError.
     """
-    async with _opened(settings) as store:
+    async with _open_store(settings) as store:
         if await store.is_open_to_all("/"):
             paths = ["/", *await _below(store, (*_TOPS, _ZOOKEEPER))]
             await _set_each(
@@ -120,7 +120,7 @@ async def close_server(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
+async def _open_store(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
     from barnabas.cluster.zookeeper import ZooKeeperStore  # takes a while to import
 
     store = await ZooKeeperStore.open(settings, makes_chroot=False)

@@ -15,7 +15,7 @@ def test_only_what_was_unknown_at_the_start_is_refused_and_only_while_it_is_ther
 ) -> None:
     logs: dict[TopicPartition, object] = dict.fromkeys([*OLD, TopicPartition("known", 0)])
     strays = StrayLogs(logs)
-    strays.found(OLD)
+    strays.add(OLD)
     assert strays.refusal("known") is None and strays.refusal("new") is None
     for _ in range(3):
         refusal = strays.refusal("old")

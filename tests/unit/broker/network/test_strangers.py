@@ -89,11 +89,11 @@ def test_se_3_of_too_many_the_oldest_is_closed() -> None:
         some = strangers(SetClock())
         first, second = unopened(), unopened()
         for connection in (first, second, *(unopened() for _ in range(MOST - 1))):
-            some.came(connection)
+            some.add(connection)
         assert first.is_closing and not second.is_closing
         assert len(some) == MOST
-        some.left(second)
-        some.left(first)  # closed already
+        some.remove(second)
+        some.remove(first)  # closed already
         assert len(some) == MOST - 1
         some.close()
 

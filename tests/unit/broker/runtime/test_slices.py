@@ -11,7 +11,7 @@ import pytest
 from barnabas import Broker
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
-from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, paced, sliced
+from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, in_slices, sliced
 from barnabas.protocol.api import (
     API_VERSIONS,
     APIS,
@@ -142,7 +142,7 @@ def test_entries_that_may_be_awaited_give_way_as_well() -> None:
     async def work() -> int:
         nonlocal turns
         worked = 0
-        async for _ in paced(NUMBERS):
+        async for _ in in_slices(NUMBERS):
             worked += 1
         return worked
 

@@ -102,7 +102,7 @@ def test_users_are_added_changed_and_deleted(
     assert "uthentication failed" in run(capsys, f"topics list --command-config {old}", 1)
     assert run(capsys, f"users delete alice {option}") == (
         "Deleted user alice.\n"
-        "Connections of alice that are open end within 60 min (connections.max.reauth.ms).\n"
+        "Open connections of alice end within 60 min (connections.max.reauth.ms).\n"
     )
     assert "uthentication failed" in run(capsys, f"topics list --command-config {alice}", 1)
     assert "alice does not exist" in run(capsys, f"users rotate alice {option}", 1)

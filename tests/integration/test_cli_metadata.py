@@ -172,7 +172,7 @@ def test_another_clusters_directory_is_refused(tmp_path: Path, capfd: Capture) -
 def test_what_is_not_there_is_one_line(tmp_path: Path, capfd: Capture) -> None:
     """UX-4: no directory, no metadata in it, no such node, no path."""
     for words, code, problem in (
-        (["get", "/x", "--dir", str(tmp_path)], 1, "is no log directory of a broker"),
+        (["get", "/x", "--dir", str(tmp_path)], 1, "is not a log directory of a broker"),
         (["ls", "/", "--dir", str(tmp_path / "missing")], 1, "missing"),
         (["ls", "brokers", "--dir", str(tmp_path)], 2, "not the path of a node"),
         (["get", "/a//b", "--dir", str(tmp_path)], 2, "not the path of a node"),

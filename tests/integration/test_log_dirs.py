@@ -170,7 +170,7 @@ def test_st_10_a_flipped_bit_in_the_metadata_is_repaired_from_the_other_director
     broker.start()
     with RawClient(broker.bootstrap_servers) as client:
         assert _end_offsets(client)[0] == 1
-    assert f"{directories[0]}: the metadata were damaged" in caplog.text
+    assert f"{directories[0]}: the metadata was damaged" in caplog.text
     assert path.with_name(f"{path.name}.damaged").read_bytes() == content
 
 

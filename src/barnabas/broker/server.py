@@ -250,7 +250,7 @@ class Server:
         reason = (
             f"log directory {directory} has not completed a write within {timeout_ms} ms "
             "(log.dir.failure.timeout.ms): this broker has given up its session, so that others "
-            "lead; repair the disk and start again"
+            "lead; repair the disk and restart the broker"
         )
         _log.critical("%s", reason)
         with suppress(RuntimeError):  # the loop is closed
@@ -261,7 +261,7 @@ class Server:
             self.failure.set_result(reason)
 
     async def _open_embedded_store(self) -> EmbeddedStore:
-        """A copy of it is in each log directory that can be used."""
+        """Open the store, of which each log directory that can be used has a copy."""
         directories = self._logs.online_directories
         store = EmbeddedStore.open(*directories)
         cluster_id = self._logs.cluster_id
@@ -272,8 +272,8 @@ class Server:
             raise ConfigError(
                 f"the logs in {', '.join(map(str, directories))} belong to cluster {cluster_id}, "
                 f"but its metadata is gone: no log directory has a {JOURNAL_NAME} with content. "
-                "Restore it from a backup, or import it (`barnabas metadata import`); or, to go on "
-                f"without any topic, run `{accept_loss(directories)}`: the logs stay as they are"
+                "Restore it from a backup, or import it (`barnabas metadata import`); or, to "
+                f"continue without any topic, run `{accept_loss(directories)}`: the logs stay"
             )
         return store
 
@@ -479,14 +479,14 @@ class Server:
                 bits = self._seams.files.permissions(directory)
             if bits & 0o077:
                 _log.warning(
-                    "log directory %s may be read by others than its owner (mode %04o): chmod 700 "
-                    "it, unless that is meant",
+                    "log directory %s may be read by others than its owner (mode %04o): run chmod "
+                    "700 on it, unless that is intended",
                     directory,
                     bits,
                 )
 
     def _note_time(self) -> None:
-        """For the next start."""
+        """Write down the time that the next start compares its clock with."""
         wall_ms = self.clock.trusted_wall_ms()
         if wall_ms is not None:
             # A disk that fails shows that elsewhere.

@@ -136,7 +136,7 @@ class Journal:
                 kept = file.keep_damaged()
                 self.kept += kept
                 _log.error(
-                    "%s: the metadata were damaged, and are restored up to commit %d; the damaged "
+                    "%s: the metadata was damaged, and is restored up to commit %d; the damaged "
                     "files are kept as %s",
                     file.directory,
                     found.end_zxid,
@@ -144,7 +144,7 @@ class Journal:
                 )
             elif not found.is_new:
                 _log.warning(
-                    "%s: the metadata were %s, and are copied from another log directory",
+                    "%s: the metadata was %s, and is copied from another log directory",
                     file.directory,
                     "missing" if copy.is_absent else "out of date",
                 )
@@ -204,8 +204,8 @@ def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:
     if all(each.journal is None for each in copies):
         places = ", ".join(map(str, directories))
         raise ConfigError(
-            f"{places} has no {JOURNAL_NAME}: it is no log directory of a broker with an embedded "
-            "metadata store"
+            f"{places} has no {JOURNAL_NAME}: it is not a log directory of a broker with an "
+            "embedded metadata store"
         )
     found = merge_without_loss(copies)
     return found.snapshot, [each.payload for each in found.frames]

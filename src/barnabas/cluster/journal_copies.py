@@ -139,7 +139,7 @@ def merge_without_loss(copies: Sequence[Copy]) -> Merged:
         command = accept_loss([each.directory for each in copies])
         raise CorruptData(
             f"{found.loss}. Nothing was changed. Restore {JOURNAL_NAME} and {SNAPSHOT_NAME} from a "
-            "backup; or, to go on without the topics and settings that are lost, stop the broker "
+            "backup; or, to continue without the lost topics and settings, stop the broker "
             f"and run `{command}`, which keeps the damaged files"
         )
     return found
@@ -178,7 +178,7 @@ def _commits(copies: Sequence[Copy], snapshot_zxid: int) -> dict[int, Frame]:
             writer = writers.setdefault(each.zxid, copy.directory)
             if known.payload != each.payload:
                 raise ConfigError(
-                    f"the metadata in {writer} and {copy.directory} are of two histories: each was "
+                    f"the metadata in {writer} and {copy.directory} has two histories: each was "
                     f"written without the other from commit {each.zxid} on. Keep the one that you "
                     f"need, move {JOURNAL_NAME} and {SNAPSHOT_NAME} of the other away, and start "
                     "again: they are copied from the one that is kept"
@@ -203,7 +203,7 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
         ]
         return (
             f"{'; '.join(places)}: the metadata can be read up to commit {found.end_zxid}, but "
-            f"there were {found.proven_zxid} at least"
+            f"there were at least {found.proven_zxid}"
         )
     # Only a copy with a whole journal knows where the commits end.
     knows_end = any(

@@ -34,7 +34,7 @@ def decode_decoy_key(data: bytes | None) -> bytes | None:
     try:
         return b64decode(json.loads(data)["decoy_key"], validate=True)
     except (ValueError, KeyError, TypeError):
-        raise CorruptData(f"{USER_CONFIGS} has other data than a key of decoys") from None
+        raise CorruptData(f"{USER_CONFIGS} has data other than a decoy key") from None
 
 
 def encoded_user(name: str) -> str:

@@ -47,7 +47,7 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
             left = [entry for entry in entries if _name(entry) not in names]
             if entries and not left and key == "listeners":
                 raise ConfigError(
-                    f"listeners={kept[key]} has listeners of controllers only "
+                    f"listeners={kept[key]} has only listeners for controllers "
                     f"({_CLOSED}), and clients need one: add PLAINTEXT://:9092"
                 )
             kept[key] = ",".join(left)

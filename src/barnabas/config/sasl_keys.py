@@ -71,7 +71,7 @@ _TOKENS = (
     ("delegation.token.master.key", "password", None, "", "Older name of the token secret."),
     ("delegation.token.max.lifetime.ms", "long", 604800000, "[1,...]", "Longest life of a token."),
     ("barnabas.delegation.tokens.per.user", "int", 5_000, "[1,...]",
-     "Most delegation tokens of a user; beyond them none is made. Barnabas's own."),
+     "Most delegation tokens of a user; beyond that none is created. Barnabas's own."),
     ("delegation.token.secret.key", "password", None, "", "Secret from which tokens are made."),
 )  # fmt: skip
 

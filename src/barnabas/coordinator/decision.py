@@ -2,11 +2,10 @@
 
 The machine's driver appends the records in one batch (very many tombstones in several, the first of
 which may be in the log when the next is refused), applies them in order when they are in the log,
-and when the high watermark has passed them, sends the replies that tell of them (`Reply.after`) and
-starts the markers. If the append
-is refused nothing has happened, and every ticket among the replies gets the error instead. A
-request that its own decision does not answer stays parked in the machine: its ticket comes back in
-a later decision.
+and when the high watermark has passed them, sends the replies that depend on them (`Reply.after`)
+and starts the markers. If the append is refused nothing has happened, and every ticket among the
+replies gets the error instead. A request that its own decision does not answer stays parked in the
+machine: its ticket comes back in a later decision.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Api:
         self.is_cached = is_cached
         """Whether its encoded answers are kept, and sent again to those who ask the same."""
         self.max_entries = max_entries
-        """In all lists of a request together, below the broker's own limit
+        """Bounds all lists of a request together, below the broker's own limit
         (`barnabas.request.max.entries`): where they are handled in one go, or each for each."""
         self.oldest_served = oldest_served
         """Below this version the connection is closed, though the version is advertised."""

@@ -62,7 +62,7 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         if not frame:
             raise CorruptData(
-                "it sent an empty frame, a length of 0: no Kafka client, or one that has lost its "
+                "it sent an empty frame, a length of 0: not a Kafka client, or one that lost its "
                 "place between two requests"
             ) from None
         raise CorruptData(f"request header: {error}") from error

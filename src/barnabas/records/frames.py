@@ -28,7 +28,7 @@ from barnabas.records.crc32c import Buffer
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
 MAX_BLOCKS = 10_000
-"""In one batch: five milliseconds' work. Blocks have 32 KiB or more where a client fills them."""
+"""Bounds a batch to five milliseconds' work. Clients that fill their blocks send 32 KiB or more."""
 
 _INT32 = Struct(">i")
 _UINT32_LE = Struct("<I")

@@ -66,11 +66,11 @@ def read_jks(content: bytes, password: str) -> JksStore:
     reader.skip(len(MAGIC))
     version = reader.number()
     if version not in _VERSIONS:
-        raise ValueError(f"a JKS store of version {version} is not known; 1 and 2 are")
+        raise ValueError(f"a JKS store of version {version} is not supported; 1 and 2 are")
     if password:
         found = _digest(password.encode("utf-16-be"), _PHRASE + content[:-_DIGEST_BYTES])
         if not hmac.compare_digest(found, content[-_DIGEST_BYTES:]):
-            raise ValueError("the store's password is wrong, or it is damaged")
+            raise ValueError("the store's password is wrong, or the store is damaged")
     store = JksStore([], [])
     for _ in range(reader.number()):
         kind = reader.number()

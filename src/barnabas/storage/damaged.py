@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 
 
 class DamagedLog(NamedTuple):
-    """One of them."""
+    """Is one damaged log, as it was found."""
 
     directory: LogDirectory
     offsets: Mapping[str, int]
     """Its entries, by the checkpoint's file name."""
     topic_id: bytes | None
-    """As noted at its creation; None if that is not known."""
+    """Was noted at its creation; None if that is not known."""
     error: CorruptData
 
 
@@ -59,8 +59,8 @@ class DamagedLogs(Mapping[TopicPartition, DamagedLog]):
     def add(self, name: TopicPartition, log: DamagedLog) -> None:
         """Log and keep one that was found."""
         _log.error(
-            "%s is offline: %s; unless another broker has its records, restore the file and start "
-            "again, or delete the partition",
+            "%s is offline: %s; unless another broker has its records, restore the file and "
+            "restart the broker, or delete the partition",
             log.directory.path_of(name),
             log.error,
         )

@@ -28,12 +28,12 @@ from barnabas.types import TopicPartition
 
 
 class Opened(NamedTuple):
-    """One log of the directory."""
+    """Is one log of the directory, opened or damaged."""
 
     name: TopicPartition
     log: Log | DamagedLog
     high_watermark: int
-    """As checkpointed, but not beyond the log's end."""
+    """Is the checkpointed one, but not beyond the log's end."""
     is_back: bool
     """Whether its recovery point is below the checkpointed one."""
     is_cut: bool

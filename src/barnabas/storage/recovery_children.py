@@ -45,7 +45,7 @@ class Unscanned(NamedTuple):
     path: Path
     start: Start
     size_bytes: int
-    """From the recovery point on, about."""
+    """Is about what follows the recovery point."""
 
 
 def are_worth_it(processes: int, files: Files, logs: Sequence[Unscanned]) -> bool:
@@ -66,7 +66,9 @@ def recover_all(
             try:
                 children.append(_Child(share, config))
             except OSError as error:
-                _log.warning("a process for recovery cannot be started: %s", error)
+                _log.warning(
+                    "a process for recovery cannot be started: %s; this one does its work", error
+                )
         _await(children, loading)
     finally:
         for child in children:
@@ -115,7 +117,7 @@ def _await(children: Sequence[_Child], loading: Loading | None) -> None:
 
 
 class _Child:
-    """One process and its share."""
+    """Runs one process, with its share of the logs."""
 
     def __init__(self, share: Sequence[Unscanned], config: LogConfig) -> None:
         """OSError."""

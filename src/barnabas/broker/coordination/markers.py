@@ -215,7 +215,7 @@ class _Sending:
     def _try_again(self, refused: Sequence[tuple[TopicPartition, KafkaError]]) -> None:
         if self._retry_s == _FIRST_RETRY_S:
             _log.warning(
-                "the transaction of %r cannot end in %s%s yet: %s; it is tried until it can",
+                "the transaction of %r cannot be completed in %s%s yet: %s; retrying until it can",
                 self._markers.transactional_id,
                 refused[0][0],
                 f" and {len(refused) - 1} more of its partitions" if len(refused) > 1 else "",

@@ -51,11 +51,11 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _refuse_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """As Kafka's controller does with more than so many partitions."""
+    """Refuse all topics, as Kafka's controller does with more than so many partitions."""
     count = len(request.topics)
     error = PolicyViolation(
         f"{count} topics at once: at most {MAX_NEW_PARTITIONS} are allowed, create more in several "
-        "steps"
+        "requests"
     )
     results = [_result(context, topic, error) async for topic in in_slices(request.topics)]
     return CreateTopicsResponse(topics=results)
@@ -136,7 +136,7 @@ async def _create(
 async def _create_in_parts(
     context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
 ) -> list[TopicImage | KafkaError]:
-    """A controller decides on what it is asked for in one go."""
+    """Create the topics in parts: a controller decides on what it is asked for in one go."""
     create, outcomes = context.node.controller.create_topics, []
     for first in range(0, len(wanted), _TOPICS_AT_ONCE):
         part = wanted[first : first + _TOPICS_AT_ONCE]

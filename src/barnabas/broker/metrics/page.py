@@ -159,7 +159,7 @@ def _of_certificates(tls: Sequence[ServerTls]) -> Family:
     return Family(
         "barnabas_certificate_days_left",
         "gauge",
-        "Days until a listener's certificate ends, negative once it has",
+        "Days until a listener's certificate expires, negative once it has",
         [Sample(each.days_left, (("listener", each.listener_name),)) for each in tls],
     )
 

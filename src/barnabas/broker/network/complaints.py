@@ -67,9 +67,9 @@ class Complaints:
         return True
 
     def _begin(self, now_ms: int) -> None:
-        """A minute begins."""
+        """Begin a minute, and log how many lines of the last one were suppressed."""
         left_out, self._left_out = self._left_out, 0
         self._began_at_ms, self._count = now_ms, 0
         self._said.clear()
         if left_out:
-            self._log.warning("%d more lines about connections were left out", left_out)
+            self._log.warning("%d more lines about connections were suppressed", left_out)

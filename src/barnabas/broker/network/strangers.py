@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock
     from barnabas.net.connection import Connection
 
+_DEADLINE: Final = "barnabas.connection.login.deadline.ms"
+
 BUFFER_BYTES: Final = 16 * 1024
 """Bounds each one's receive buffer, which holds any message of an exchange but some tokens."""
 
@@ -46,7 +48,9 @@ class Strangers:
     def add(self, connection: Connection) -> None:
         """Watch a connection that was accepted."""
         if len(self._waiting) >= MOST:
-            self._close(next(iter(self._waiting)), f"{MOST} others have not authenticated either")
+            self._close(
+                next(iter(self._waiting)), f"{MOST} later connections have not authenticated either"
+            )
         self._waiting[connection] = self._clock.monotonic_ms() + self._deadline_ms
         self._set_timer()
 
@@ -70,7 +74,9 @@ class Strangers:
         now_ms = self._clock.monotonic_ms()
         late = [each for each, until_ms in self._waiting.items() if until_ms <= now_ms]
         for connection in late:
-            self._close(connection, f"no authentication within {self._deadline_ms} ms")
+            self._close(
+                connection, f"no authentication within {self._deadline_ms} ms ({_DEADLINE})"
+            )
         self._set_timer()
 
     def _close(self, connection: Connection, reason: str) -> None:

@@ -150,7 +150,7 @@ class RoleChanges:
             self.deferred.put_off(state)
             return NONE
         except InvalidTopic as error:
-            _log.error("a partition of the controller's is refused: %s", error)
+            _log.error("a partition in the controller's request is refused: %s", error)
             return InvalidTopic.code
         if replica is None:
             return KafkaStorageError.code

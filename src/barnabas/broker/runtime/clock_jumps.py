@@ -20,7 +20,7 @@ JUMP_MS = 60_000
 """How much further than the monotonic clock the wall clock may move between two looks."""
 LASTING_MS = 300_000
 """How long the new time has to last, on the monotonic clock: the default interval of the retention
-check, so that NTP has the time to mend what a machine believes when it wakes up."""
+check, so that NTP has the time to correct what a machine believes when it wakes up."""
 
 
 START_LEAP_MS = LASTING_MS

@@ -75,11 +75,11 @@ def _report(finding: Finding) -> None:
         _log.log(
             # A broker that was stopped for long finds the same: no reason to worry.
             logging.INFO if is_late else logging.WARNING,
-            "the wall clock is %s %s the newest time that was seen here%s: nothing is removed by "
-            "its age until this time has lasted for %d minutes",
+            "the wall clock is %s %s the newest time that was recorded here%s: nothing is removed "
+            "by its age until this time has lasted for %d minutes",
             _span(abs(finding.by_ms)),
             "after" if is_late else "before",
-            ", which is right if the broker was stopped for so long" if is_late else "; set it",
+            ", which is right if the broker was stopped for so long" if is_late else "; correct it",
             LASTING_MS // 60_000,
         )
     elif finding.turn is Turn.JUMPED:

@@ -49,13 +49,13 @@ def ensure_certificates(directory: Path, names: Collection[str]) -> None:
     if (directory / AUTHORITY_KEY).exists():
         renew(directory, names)
         return
-    again = f"run `{_COMMAND} --secure-dir DIR` where {AUTHORITY_KEY} is, and copy {SERVER} to here"
+    again = f"run `{_COMMAND} --secure-dir DIR` where {AUTHORITY_KEY} is, and copy {SERVER} here"
     if known is None:
-        raise ConfigError(f"{path} is missing, and {AUTHORITY_KEY}, which issues it: {again}")
+        raise ConfigError(f"{path} is missing, and so is {AUTHORITY_KEY}, which issues it: {again}")
     if known.ends_at <= now:
-        raise ConfigError(f"{path} ended on {known.ends_at:%Y-%m-%d}: {again}")
+        raise ConfigError(f"{path} expired on {known.ends_at:%Y-%m-%d}: {again}")
     lacks = f", and lacks {', '.join(missing)}" if missing else ""
-    _log.warning("%s ends on %s%s: %s", path, f"{known.ends_at:%Y-%m-%d}", lacks, again)
+    _log.warning("%s expires on %s%s: %s", path, f"{known.ends_at:%Y-%m-%d}", lacks, again)
 
 
 def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -> Described:
@@ -67,7 +67,7 @@ def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -
     known = certificate_in(path).names if path.exists() else frozenset()
     wanted = sorted(known | set(names))
     if not wanted:
-        raise ConfigError(f"{path} is missing: say which hosts it is for")
+        raise ConfigError(f"{path} is missing: name the hosts that it is for (--name)")
     issued = load_authority(directory).issue("barnabas", timedelta(days=days), wanted)
     write_secret(path, issued.key + issued.certificate)
     return described(issued.certificate)
@@ -78,7 +78,7 @@ def issue(
 ) -> Described:
     """Write a new key with its certificate to a file. Raises ConfigError, OSError."""
     if file.exists():
-        raise ConfigError(f"{file} exists: name another file, or remove it")
+        raise ConfigError(f"{file} already exists: name another file, or remove it")
     issued = load_authority(directory).issue(common_name, timedelta(days=days), sorted(names))
     write_secret(file, issued.key + issued.certificate)
     return described(issued.certificate)

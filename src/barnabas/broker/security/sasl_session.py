@@ -177,10 +177,10 @@ class SaslSession:
         return Reply(SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
 
     def _complete(self, identity: Identity) -> int:
-        """Open the session; returns how long it lasts, 0 for ever."""
+        """Open the session; returns how long it lasts, 0 indefinitely."""
         if not identity.principal.name.isprintable():
             # It would forge lines of the log, and of what tools show.
-            raise SaslAuthenticationFailed("the name of the user has control characters in it")
+            raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity
         if before is not None and before.principal != identity.principal:
             raise SaslAuthenticationFailed(

@@ -181,8 +181,8 @@ async def _decoy_key(store: MetadataStore) -> bytes | None:
             continue  # another broker was first
         except (MetadataError, CorruptData) as error:
             _log.warning(
-                "who asks two brokers for a user, or one before and after a restart, sees whether "
-                "it exists: %s",
+                "the key of decoy credentials is not shared: a client that asks two brokers for a "
+                "user, or one before and after a restart, learns whether it exists: %s",
                 error,
             )
             return None

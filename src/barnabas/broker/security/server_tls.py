@@ -155,11 +155,14 @@ class ServerTls:
         name = self._listener.name
         if days < 0:
             _log.error(
-                "listener %s: its certificate ended at %s: clients refuse it", name, end.text
+                "listener %s: its certificate expired at %s, and clients refuse it", name, end.text
             )
         else:
             _log.warning(
-                "listener %s: its certificate ends in %d days, at %s", name, days, end.text
+                "listener %s: its certificate expires in %d days, at %s: renew it",
+                name,
+                days,
+                end.text,
             )
 
     def _replace(self, config: BrokerConfig) -> None:
@@ -270,7 +273,7 @@ class ServerTls:
         try:
             name = state.names.name_of(subject_of(certificate))
             if not name.isprintable():
-                raise ValueError("the name in its certificate has control characters in it")
+                raise ValueError("the name in its certificate contains control characters")
             connection.peer_name = name
         except (NoRuleMatches, ValueError) as error:
             raise TlsFailure(str(error)) from None

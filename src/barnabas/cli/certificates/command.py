@@ -30,14 +30,18 @@ _secure_dir = click.option(
     help="The directory of `server start --secure`.",
 )
 _names = click.option(
-    "--name", "names", multiple=True, metavar="HOST", help="A host or an address; may be repeated."
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="A host name or address; may be repeated.",
 )
 _days = click.option(
     "--days",
     type=click.IntRange(1, 3650),
     default=_LIFE_DAYS,
     show_default=True,
-    help="How long it serves.",
+    help="How long the certificate is valid.",
 )
 
 
@@ -64,7 +68,7 @@ def certificates() -> None:
 )
 @as_json
 def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None:
-    """Show whom certificates name and when they end; warn of those that end within 30 days.
+    """Show whom certificates name and when they expire; warn if that is within 30 days.
 
     FILES are in PEM.
 
@@ -88,13 +92,13 @@ def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None
         for path, each in found.items():
             names = ", ".join(sorted(each.names)) or "-"
             click.echo(
-                f"{path}\t{each.subject}\t{names}\tends {_end(each)}, days left: {left[path]}"
+                f"{path}\t{each.subject}\t{names}\texpires {_end(each)}, days left: {left[path]}"
             )
     for path, days in left.items():
         if days < 0:
-            warn("barnabas certificates", f"{path} has ended: renew it")
+            warn("barnabas certificates", f"{path} has expired: renew it")
         elif days < _WARN_DAYS:
-            warn("barnabas certificates", f"{path} ends in {days} days: renew it")
+            warn("barnabas certificates", f"{path} expires in {days} days: renew it")
 
 
 @certificates.command()
@@ -104,7 +108,7 @@ def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None
 def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
     """Issue the brokers' certificate again, with the names that it has and those given here.
 
-    Brokers that run take it within seconds; on other machines they need a copy of server.pem. The
+    Running brokers load it within seconds; on other machines they need a copy of server.pem. The
     authority's key, ca.key, must be in the directory.
 
     \b
@@ -115,14 +119,14 @@ def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
     own = _own_authority()
     made: Described = own.renew(directory, names, days)
     click.echo(
-        f"Renewed {directory / own.SERVER}, for {', '.join(sorted(made.names))}; it ends on "
+        f"Renewed {directory / own.SERVER}, for {', '.join(sorted(made.names))}; it expires on "
         f"{_end(made)}."
     )
 
 
 @certificates.command()
 @_secure_dir
-@click.option("--user", metavar="NAME", help="A client's certificate, of CN=NAME.")
+@click.option("--user", metavar="NAME", help="Issue a client's certificate, for CN=NAME.")
 @_names
 @_days
 @click.option(
@@ -130,7 +134,7 @@ def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write key and certificate to this file, readable for you alone.",
+    help="Write key and certificate to this file, readable by you alone.",
 )
 def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, file: Path) -> None:
     """Issue a certificate: for a client by --user, or for a host by --name.
@@ -143,7 +147,7 @@ def issue(directory: Path, user: str | None, names: tuple[str, ...], days: int, 
     if (user is None) == (not names):
         raise click.UsageError("name a user or hosts: --user NAME, or --name HOST")
     made: Described = _own_authority().issue(directory, file, user or "barnabas", names, days)
-    click.echo(f"Wrote {file}, of {made.subject}; it ends on {_end(made)}.")
+    click.echo(f"Wrote {file}, for {made.subject}; it expires on {_end(made)}.")
 
 
 def _own_authority() -> ModuleType:
@@ -151,9 +155,7 @@ def _own_authority() -> ModuleType:
     try:
         from barnabas.broker.security import own_authority
     except ImportError:
-        raise ConfigError(
-            'certificates are made and read by a library: pip install "barnabas[security]"'
-        ) from None
+        raise ConfigError('certificates need a library: pip install "barnabas[security]"') from None
     return own_authority
 
 

@@ -34,7 +34,9 @@ def _default_directory() -> Path:
     try:
         return Path(_DEFAULT_DIRECTORY).expanduser()
     except RuntimeError:
-        raise click.UsageError("no home directory is known here: name one by --dir") from None
+        raise click.UsageError(
+            "the home directory is not known: name a directory with --dir"
+        ) from None
 
 
 _directory = click.option(

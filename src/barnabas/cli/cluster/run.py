@@ -136,7 +136,7 @@ class _Run:
         sys.stdout.flush()
 
     def _close_zookeeper(self) -> None:
-        """Before brokers create anything there: a stranger could delete it, and take its place."""
+        """Close ZooKeeper before brokers create nodes that a stranger could delete and replace."""
         owning = None if self._setup is None else self._setup.zookeeper_settings()
         if not owning:
             return

@@ -49,10 +49,10 @@ def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> l
 
 
 def _warn_of_readers(directory: Path) -> None:
-    """Its files have the hashes of passwords."""
+    """Warn of a directory that others may read: its files have the hashes of passwords."""
     bits = directory.stat().st_mode & 0o777
     if bits & ~_PRIVATE:
-        text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): chmod 700 {directory}"
+        text = f"others may read {directory} of ZooKeeper (mode {bits:04o}): run chmod 700 on it"
         click.echo(f"barnabas cluster: warning: {text}", err=True)
 
 

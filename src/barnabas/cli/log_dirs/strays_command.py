@@ -19,13 +19,15 @@ from barnabas.storage.strays import delete_stray, strays
     metavar="LOG-DIR...",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.option("--delete", "names", multiple=True, metavar="NAME", help="Delete it. Repeatable.")
+@click.option(
+    "--delete", "names", multiple=True, metavar="NAME", help="Delete this one; may be repeated."
+)
 @click.option("--delete-all", "is_all", is_flag=True, help="Delete all of them.")
 def strays_of(directories: tuple[Path, ...], names: tuple[str, ...], is_all: bool) -> int:
     """List the logs of earlier topics that a broker has set aside, or delete them.
 
-    They lie beside its other logs, with the suffix -stray, on the machine that this runs on. The
-    broker never opens them, so it may go on running.
+    They lie beside its other logs, with the suffix -stray, on this machine. The broker never opens
+    them, so it may keep running.
 
     \b
     Examples:
@@ -39,7 +41,7 @@ def strays_of(directories: tuple[Path, ...], names: tuple[str, ...], is_all: boo
         }
         unknown = set(names) - {path.name for path in found}
         if unknown:
-            raise click.UsageError(f"--delete {min(unknown)}: there is no such stray")
+            raise click.UsageError(f"--delete {min(unknown)}: no such stray log")
         for path, size in sorted(found.items()):
             is_deleted = is_all or path.name in names
             if is_deleted:

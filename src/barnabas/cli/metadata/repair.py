@@ -42,14 +42,14 @@ _META = "meta.properties"
     "--accept-loss",
     "accepts_loss",
     is_flag=True,
-    help="Go on without the commits that no copy has; the damaged files are kept.",
+    help="Continue without the commits that no copy has; the damaged files are kept.",
 )
 def repair(directories: tuple[Path, ...], accepts_loss: bool) -> None:
     """Check the metadata in the log directories of a stopped broker, and repair what is damaged.
 
     Each directory has a copy, and what is damaged in one is taken from another, as at a start. What
     was destroyed in all of them is lost: restore a backup. With --accept-loss everything up to the
-    damage is kept. Topics that are lost by that are unknown to the broker; their logs stay.
+    damage is kept. Topics that are lost are unknown to the broker; their logs stay.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
     if not accepts_loss and merge_without_loss(read_copies(directories)).is_new:
         raise ConfigError(
             f"there is no {JOURNAL_NAME} with content in {', '.join(map(str, directories))}: "
-            "restore it from a backup, or begin without any topic by --accept-loss"
+            "restore it from a backup, or start without any topic with --accept-loss"
         )
     journal = Journal(*directories, accepts_loss=accepts_loss)
     kept = list(journal.kept)
@@ -83,7 +83,10 @@ async def _begin_again(store: EmbeddedStore, directories: Sequence[Path]) -> Non
     """Write the logs' cluster id into an empty store, so that the broker can start again."""
     found = {each for directory in directories if (each := cluster_of(directory)) is not None}
     if len(found) > 1:
-        raise ConfigError(f"the log directories belong to different clusters, {', '.join(found)}")
+        raise ConfigError(
+            f"the log directories belong to different clusters, {', '.join(found)}: "
+            "name those of one broker"
+        )
     if store.was_new and found:
         cluster = layout.CLUSTER_ID.rpartition("/")[0]
         await store.commit(
@@ -97,8 +100,8 @@ def _report(
     topics = store.tree.read(layout.TOPICS)
     count = 0 if topics is None else len(topics.children)
     yield (
-        f"The metadata in {', '.join(map(str, directories))} can be read: commit "
-        f"{store.tree.zxid} is the last one, and it has {counted(count, 'topic')}."
+        f"The metadata in {', '.join(map(str, directories))} can be read: the last "
+        f"commit is {store.tree.zxid}, with {counted(count, 'topic')}."
     )
     for path in kept:
         yield f"The damaged file is kept as {path}."

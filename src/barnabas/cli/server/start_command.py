@@ -211,15 +211,15 @@ def parse(words: Sequence[str]) -> StartArguments:
             else:
                 given[option] = value
         elif file is not None:
-            raise UsageError(f"two properties files, {file} and {word}")
+            raise UsageError(f"two properties files, {file} and {word}: name one")
         else:
             file = word
     host, port = given.get(_HOST), given.get(_PORT)
     if host is not None or port is not None:
         if "listeners" in settings:
-            raise UsageError("listeners say where to listen, so without --host and --port")
+            raise UsageError("--host and --port contradict listeners: leave out one or the other")
         if file is not None and port is None:
-            raise UsageError("--host beside a properties file needs --port as well")
+            raise UsageError("--host with a properties file needs --port, too")
     test_control_port = given.get(_TEST_CONTROL)
     return StartArguments(
         file,

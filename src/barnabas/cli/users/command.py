@@ -176,15 +176,13 @@ def list_(servers: str, as_json: bool) -> None:
 
 @users.command()
 @click.argument("user", metavar="NAME")
-@click.option(
-    "--revoke", is_flag=True, help="Remove the rules that allow the user something as well."
-)
+@click.option("--revoke", is_flag=True, help="Also remove the rules that allow the user something.")
 @bootstrap_server
 def delete(user: str, revoke: bool, servers: str) -> None:
     """Delete a user, by all mechanisms, and say what stays.
 
-    Rules that name the user stay, and so do connections that are open: with --revoke they may do
-    from now on only what every user may. Rules that deny stay in any case.
+    Rules that name the user stay, and so do open connections: with --revoke these may do only
+    what every user may from then on. Rules that deny stay in any case.
 
     \b
     Examples:
@@ -210,7 +208,7 @@ class Left(NamedTuple):
             yield f"Removed {counted(len(self.removed), 'rule')}:"
             yield from (f"  {rule_text(rule)}" for rule in self.removed)
         if self.rules is None:
-            yield f"Rules that name {user}, if any, stay, and you may not see them."
+            yield f"Rules that name {user}, if any, stay; you are not authorized to see them."
         elif self.rules:
             yield (
                 f"Rules that name {user} stay, for a later user of this name too "
@@ -220,8 +218,8 @@ class Left(NamedTuple):
         if self.max_reauth_ms:
             until = f"end within {self.max_reauth_ms / 60_000:g} min (connections.max.reauth.ms)"
         else:
-            until = "go on until they end by themselves (connections.max.reauth.ms would end them)"
-        yield f"Connections of {user} that are open {until}."
+            until = "stay until they end by themselves (connections.max.reauth.ms would end them)"
+        yield f"Open connections of {user} {until}."
 
 
 def _password(from_stdin: bool) -> str:

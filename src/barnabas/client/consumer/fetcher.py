@@ -240,7 +240,7 @@ class Fetcher:
             )
             return
         _log.warning(
-            "the topic of %s was deleted and created again; going from offset %d to the %s one",
+            "the topic of %s was deleted and created again; resetting offset %d to the %s one",
             state.topic_partition,
             state.position,
             reset,

@@ -83,7 +83,7 @@ def _check_origin(fields: Mapping[str, str]) -> None:
         raise Refused(403, f"Host: {host[:80]!r} is not this machine: use 127.0.0.1 or localhost")
     origin = fields.get("origin")
     if origin is not None and _name(origin.partition("://")[2]) not in _HERE:
-        raise Refused(403, f"Origin: {origin[:80]!r}: a page of another server may not break this")
+        raise Refused(403, f"Origin: {origin[:80]!r}: a page from another server may not send this")
 
 
 def _name(host: str) -> str:

@@ -85,7 +85,7 @@ def test_logs_that_were_set_aside_are_listed_and_go_by_a_command_st_10(tmp_path:
             listed = run.invoke(strays_of, [str(tmp_path)])
             assert listed.output == f"{tmp_path / name}  1000 bytes\n"
             refused = run.invoke(strays_of, [str(tmp_path), "--delete", "t-0"])
-            assert "--delete t-0: there is no such stray" in refused.output
+            assert "--delete t-0: no such stray log" in refused.output
             deleted = run.invoke(strays_of, [str(tmp_path), "--delete", name])
             assert deleted.output == f"deleted {tmp_path / name}  1000 bytes\n"
             assert not (tmp_path / name).exists()

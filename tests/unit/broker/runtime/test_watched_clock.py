@@ -197,4 +197,4 @@ def test_a_clock_that_is_wrong_at_the_start_removes_nothing(
 
     assert asyncio.run(life(0)) == 4
     assert asyncio.run(life(30 * DAY_MS)) == 4, "it is not stored twice"
-    assert "after the newest time that was seen here" in caplog.text
+    assert "after the newest time that was recorded here" in caplog.text

@@ -44,7 +44,7 @@ def test_se_2_a_certificate_that_ends_soon_is_renewed_where_the_key_is(
     key.rename(kept)
     with caplog.at_level(logging.WARNING):
         prepare(tmp_path, NAMES)
-    assert "server.pem ends on" in caplog.text
+    assert "server.pem expires on" in caplog.text
     kept.rename(key)
     prepare(tmp_path, NAMES)
     assert days_of(tmp_path / "server.pem") > 300
@@ -60,7 +60,7 @@ def test_se_2_without_the_key_an_ended_or_missing_certificate_is_refused_with_th
     server = tmp_path / "server.pem"
     server.write_bytes(ended.key + ended.certificate)
     way_out = "run `barnabas certificates renew --secure-dir DIR` where ca.key is"
-    with pytest.raises(ConfigError, match=f"server.pem ended on .*{way_out}"):
+    with pytest.raises(ConfigError, match=f"server.pem expired on .*{way_out}"):
         prepare(tmp_path, NAMES)
     server.unlink()
     with pytest.raises(ConfigError, match=f"server.pem is missing.*{way_out}"):

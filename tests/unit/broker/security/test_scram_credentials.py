@@ -136,7 +136,7 @@ def test_se_3_without_a_key_of_the_cluster_users_log_in_as_well(
         assert await tree.challenge("eve") == await tree.challenge("eve")
 
     play(scenario)
-    assert "/config/users has other data than a key of decoys" in caplog.text
+    assert "/config/users has data other than a decoy key" in caplog.text
 
 
 def test_se_3_a_decoy_follows_what_is_usual_now() -> None:

@@ -214,11 +214,11 @@ def test_se_2_the_end_of_a_certificate_is_warned_of_once_a_day(
     assert 59 < tls.days_left < 60
     assert asyncio.run(look()) == ""
     clock.step(30 * DAY_MS)
-    assert asyncio.run(look()).count("listener SSL: its certificate ends in 29 days, at ") == 1
+    assert asyncio.run(look()).count("listener SSL: its certificate expires in 29 days, at ") == 1
     clock.step(DAY_MS)
-    assert asyncio.run(look()).count("ends in 28 days") == 1
+    assert asyncio.run(look()).count("expires in 28 days") == 1
     clock.step(29 * DAY_MS)
-    assert asyncio.run(look()).count("its certificate ended at") == 1
+    assert asyncio.run(look()).count("its certificate expired at") == 1
     assert -1 < tls.days_left < 0
 
 

@@ -47,7 +47,7 @@ def test_a_copy_is_repaired_from_the_other(
     options = [word for each in directories for word in ("--dir", str(each))]
     assert main(["metadata", "repair", *options]) == EXIT_OK
     output = capfd.readouterr().out
-    assert "commit 4 is the last one, and it has 3 topics." in output
+    assert "the last commit is 4, with 3 topics." in output
     kept = directories[0] / f"{JOURNAL_NAME}.damaged"
     assert f"The damaged file is kept as {kept}." in output and kept.read_bytes() == damaged
     assert main(["metadata", "ls", "/brokers/topics", "--dir", str(directories[0])]) == EXIT_OK
@@ -63,7 +63,7 @@ def test_a_loss_is_accepted_only_if_the_operator_says_so(
     assert "--accept-loss" in capfd.readouterr().err
     assert (alone / JOURNAL_NAME).read_bytes() == damaged
     assert main(["metadata", "repair", "--accept-loss", "--dir", str(alone)]) == EXIT_OK
-    assert "it has 1 topic." in capfd.readouterr().out
+    assert "with 1 topic." in capfd.readouterr().out
     assert (alone / f"{JOURNAL_NAME}.damaged").read_bytes() == damaged
 
 

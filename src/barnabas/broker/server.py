@@ -254,9 +254,9 @@ class Server:
         )
         _log.critical("%s", reason)
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(self._failed, reason)
+            loop.call_soon_threadsafe(self._fail, reason)
 
-    def _failed(self, reason: str) -> None:
+    def _fail(self, reason: str) -> None:
         if self.failure is not None and not self.failure.done():
             self.failure.set_result(reason)
 

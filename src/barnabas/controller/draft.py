@@ -37,7 +37,7 @@ _NO_BROKERS: Set[int] = frozenset()
 
 
 Departing = Mapping[TopicPartition, tuple[int, ...]]
-"""Live brokers that are no replicas any more, and have not confirmed that their logs are deleted.
+"""Live brokers that are no longer replicas, and have not confirmed that their logs are deleted.
 
 A topic's node keeps them until then, as in Kafka (those of a cancelled move as both added and
 removed): a controller that takes over finds a move that is not complete, and completes it as this

@@ -1,7 +1,7 @@
 """Requests that a coordinator's machine answers: now, when the log has it, or when others come.
 
-An answer counts once the high watermark has passed the records that it tells of: what a coordinator
-has answered must not be lost with its leader. A transaction's answer tells of everything applied
+An answer counts once the high watermark has passed the records that it reports: what a coordinator
+has answered must not be lost with its leader. A transaction's answer reports everything applied
 before it. One about a group names what it waits for (`Reply.after`): a heartbeat nothing, so that a
 follower that is slow costs no member its coordinator.
 """

@@ -59,7 +59,7 @@ class Strangers:
         self._waiting.pop(connection, None)
 
     def close(self) -> None:
-        """Close none any more."""
+        """Stop closing connections."""
         if self._timer is not None:
             self._timer.cancel()
 

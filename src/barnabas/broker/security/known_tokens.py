@@ -44,14 +44,14 @@ class KnownTokens:
         ]
 
     def learn(self, token_id: str, token: TokenNode | None) -> None:
-        """A token's node has been read, or written."""
+        """Keep a token whose node has been read, or written."""
         self.forget(token_id)
         self._tokens[token_id] = token
         if token is not None:
             self._owned[token.owner] += 1
 
     def forget(self, token_id: str) -> None:
-        """A token is not there any more."""
+        """Drop a token that no longer exists."""
         token = self._tokens.pop(token_id, None)
         if token is not None:
             self._owned[token.owner] -= 1

@@ -140,6 +140,9 @@ def test_st_4_the_youngest_record_is_what_kafka_says(
 ) -> None:
     for name, log in _logs(store, expected):
         wanted = expected[name]["max_timestamp_offset"]
+        if 0 <= wanted[1] < log.log_start_offset:
+            wanted = [-1, -1]  # Kafka names a record that was deleted; here none is left
+            assert log.log_start_offset == log.log_end_offset, name
         found = max_timestamp_offset(log)
         assert wanted == ([-1, -1] if found is None else [found.timestamp, found.offset]), name
 

@@ -47,7 +47,7 @@ def workload_figures() -> list[Figure]:
         (lambda: recovery.measure(1), ("recovery, 16 KiB batches",)),
         (
             lambda: held_up.measure(0.002),
-            ("Fetch, 260 times one partition", "Metadata of 600 unknown"),
+            ("no rules: Fetch topics", "all denied: DeleteTopics", "clients at once"),
         ),
         (lambda: partitions.measure(10), ("made", "led in a new epoch", "deleted: longest turn")),
         (

@@ -22,6 +22,7 @@ from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from barnabas.storage.seen_time import FILE_NAME as SEEN_TIME
 from pyspark_barnabas.exactly_once import transactional_id_of
 from pyspark_barnabas.token import NotExactlyOnce
 from tests.kit.clocks import SteppedClock
@@ -76,6 +77,8 @@ async def served(directory: Path, days: int, scenario: Callable[[str], None]) ->
         "log.retention.ms": "-1",
         "offsets.retention.check.interval.ms": "50",
     }
+    # A clock that is days ahead at a start counts only when it has lasted; that is not for here.
+    (directory / SEEN_TIME).unlink(missing_ok=True)
     server = Server(BrokerConfig(config), system_seams()._replace(clock=clock))
     await server.start()
     try:

@@ -212,6 +212,7 @@ class SimBroker:
             image = BrokerImage(
                 self.broker_id, (endpoint,), None, -1, may_have_lost=self.disk.may_have_lost
             )
+            self.configs.skip_past_changes()
             await self.controller.start(image, CLUSTER_ID)
         except (MetadataError, ConfigError) as error:
             # The process ends, and its supervisor starts it again.

@@ -47,15 +47,24 @@ class TopicConfigs(dict[str, Mapping[str, str]]):
 class ConfigWatch:
     """One broker's."""
 
-    __slots__ = ("_broker", "_configs")
+    __slots__ = ("_broker", "_configs", "_has_changed", "_is_started")
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
         self._configs = TopicConfigs(broker.cluster.ensemble)
+        self._has_changed = False
+        self._is_started = False
+
+    def skip_past_changes(self) -> None:
+        """Watch for what changes while the controller may be reading the topics."""
+        self._broker.session.watch(config_changes.CHANGES, self._changed)
 
     def start(self) -> None:
-        self._broker.session.watch(config_changes.CHANGES, self._changed)
+        """The topics have been loaded: take up what has changed since."""
+        self._is_started = True
         self._apply()
+        if self._has_changed:
+            self._tell_all()
 
     def min_isr(self, topic: str) -> int:
         return int(
@@ -64,11 +73,18 @@ class ConfigWatch:
 
     def _changed(self) -> None:
         """Some config has changed: read all of them, for notifications are deleted in time."""
-        broker = self._broker
-        broker.session.watch(config_changes.CHANGES, self._changed)
+        self._broker.session.watch(config_changes.CHANGES, self._changed)
+        if not self._is_started:
+            self._has_changed = True
+            return
         self._apply()
-        for topic in broker.image.topics:
-            broker.loop.start(self._tell_controller(topic))
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        """Whether this broker knows the topic yet or not: its controller may."""
+        node = self._broker.cluster.ensemble.tree.read(layout.TOPIC_CONFIGS)
+        for topic in () if node is None else sorted(node.children):
+            self._broker.loop.start(self._tell_controller(topic))
 
     def _apply(self) -> None:
         for name, hosted in self._broker.hosted.items():

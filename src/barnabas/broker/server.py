@@ -312,6 +312,7 @@ class Server:
             assert self._store is not None
             cluster_id = await ensure_base(self._store, self._logs.cluster_id, self._seams.random)
             view.update(view.image._replace(cluster_id=cluster_id))
+        await parts.network.dynamic_config.skip_past_changes()
         self._logs.set_cluster_id(
             await parts.control.controller.start(broker, self._logs.cluster_id)
         )

@@ -58,6 +58,7 @@ from barnabas.errors import (
     CorruptData,
     InvalidConfig,
     InvalidRequest,
+    NotController,
     RequestTimedOut,
     UnknownServerError,
     UnknownTopicOrPartition,
@@ -174,11 +175,18 @@ class DynamicConfig:
         self._listeners.append(listener)
         self._checks.append(check)
 
-    async def start(self) -> None:
-        """Bring into force what the tree holds for brokers; its topics have been loaded."""
+    async def skip_past_changes(self) -> None:
+        """Leave out what has changed so far; called before the topics are loaded.
+
+        A change that is made while they are loaded may be newer than what was read of its topic.
+        """
         now_ms = self._clock.monotonic_ms()
         for name in await children(self._store, config_changes.CHANGES):
             self._seen_at_ms[name] = now_ms
+
+    async def start(self) -> None:
+        """Bring into force what the tree holds for brokers, and what has changed of topics since
+        `skip_past_changes`; the topics have been loaded."""
         before = self._config.value
         await self._take_up_brokers()
         if self._config.value is before and (before.per_broker or before.cluster_wide):
@@ -431,7 +439,11 @@ class DynamicConfig:
 
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
-            return  # deleted, or so new that it comes with its settings
+            # Deleted, or so new that it comes with its settings; but a controller on this broker
+            # may have read them before this change, and not have sent the topic yet.
+            await self._report(topic)
+            if topic not in self._view.image.topics:
+                return
         overrides = await load_topic_config(self._store, topic)
         _tell_unusable(topic, overrides)
         image = self._view.image
@@ -442,7 +454,12 @@ class DynamicConfig:
             self._view.update(image._replace(topics=MappingProxyType(topics)))
         self._logs.update_topic_config(topic, overrides)
         _log.info("topic %s: %s", topic, _shown(overrides))
-        await self._controller.topic_config_changed(topic)
+        await self._report(topic)
+
+    async def _report(self, topic: str) -> None:
+        # A controller that resigns meanwhile: the next term begins with reading all settings.
+        with suppress(NotController):
+            await self._controller.topic_config_changed(topic)
 
     @property
     def _own_entities(self) -> tuple[str, str]:

@@ -1,0 +1,90 @@
+"""Settings of a topic that change while a broker starts, and has just read them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from barnabas.broker.server import Server
+from barnabas.cluster import config_changes, layout
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.store import Create, MetadataStore, Operation, SessionState, Set, Znode
+from barnabas.config import BrokerConfig
+from barnabas.controller.topics import NewTopic
+from tests.kit.waiting import until
+
+
+class AlteredMeanwhile(MetadataStore):
+    """A metadata store where something happens right after a node was read among others."""
+
+    def __init__(
+        self, store: MetadataStore, path: str, happens: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._store = store
+        self._path = path
+        self._happens = [happens]
+
+    @property
+    def session_id(self) -> int:
+        return self._store.session_id
+
+    @property
+    def session_state(self) -> SessionState:
+        return self._store.session_state
+
+    async def read(self, path: str) -> Znode | None:
+        return await self._store.read(path)
+
+    async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        nodes = await self._store.read_many(paths)
+        if self._path in paths and self._happens:
+            await self._happens.pop()()
+        return nodes
+
+    async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
+        return await self._store.commit(operations)
+
+    def watch(self, path: str, callback: Callable[[], None]) -> None:
+        self._store.watch(path, callback)
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        self._store.on_session(callback)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+def test_a_change_made_while_a_broker_starts_is_taken_up(tmp_path: Path) -> None:
+    """TP-5: its controller has read the topic's settings a moment before."""
+
+    async def scenario() -> None:
+        store = EmbeddedStore()
+        config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)})
+        server = Server(config, store=store.session())
+        await server.start()
+        await server.node.controller.create_topic(NewTopic("t", configs={"flush.ms": "5"}))
+        await server.stop()
+
+        async def alter() -> None:
+            change = config_changes.encode_change("topics/t")
+            await store.commit(
+                [
+                    Set("/config/topics/t", layout.encode_config({"flush.ms": "7"})),
+                    Create(config_changes.CHANGE_PREFIX, change, sequential=True),
+                ]
+            )
+
+        path = layout.topic_config_path("t")
+        server = Server(config, store=AlteredMeanwhile(store.session(), path, alter))
+        await server.start()
+        try:
+            replica = server.node.replicas.hosted(("t", 0))
+            await until(lambda: replica.log.config.flush_ms == 7)
+            assert server.node.image.topics["t"].config == {"flush.ms": "7"}
+            controller = server.node.controller
+            await until(lambda: controller.image.topics["t"].config == {"flush.ms": "7"})
+        finally:
+            await server.stop()
+
+    asyncio.run(scenario())

@@ -19,7 +19,7 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import DeliveryTimedOut
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
-from barnabas.errors import CoordinatorLoadInProgress
+from barnabas.errors import CoordinatorLoadInProgress, KafkaError
 from barnabas.protocol.api import API_VERSIONS, INIT_PRODUCER_ID, METADATA
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import decode_request_header, encode_response
@@ -133,6 +133,18 @@ def test_a_leader_that_is_a_moment_behind_is_no_warning(
         producer.send("t", b"x").result(PATIENCE_S)
     assert refused.hits == refusals
     assert len(warnings("retrying records for t-0: refused with NOT_LEADER", caplog)) == warned
+
+
+def test_a_topic_that_stays_without_a_leader_is_not_asked_for_in_a_loop() -> None:
+    """PR-9: quickly at first, as long as a topic takes to be made, then at some distance."""
+    with (
+        barnabas.Broker() as broker,
+        SyncProducer(broker.bootstrap_servers, max_block_ms=500) as producer,
+    ):
+        asked = broker.faults.add(api="Metadata", topic="t", error="LEADER_NOT_AVAILABLE")
+        with pytest.raises(KafkaError):
+            producer.send("t", b"x").result(PATIENCE_S)
+    assert 2 <= asked.hits <= 30
 
 
 class WithoutIds:

@@ -142,6 +142,7 @@ class Metadata:
 
     async def _described(self, name: str, unknown_until_ms: int) -> TopicView:
         """The topic, once it is known, or is still unknown at that instant."""
+        pause_ms = 0
         while True:
             self.track([name])  # each time, since a caller that gives up forgets it
             self._urgent = True
@@ -156,6 +157,10 @@ class Metadata:
             if is_late or not error.retriable:
                 self.forget(name)
                 raise error
+            # A topic that is being created has a leader in a moment; one that has lost it may be
+            # without for long.
+            await asyncio.sleep(pause_ms / 1000)
+            pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
     def forget(self, topic: str) -> None:
         """Stop tracking a topic and drop its state."""

@@ -139,9 +139,9 @@ def _leader_and_isr_state(state: PartitionState) -> LeaderAndIsrPartitionState:
     )
 
 
-def leader_and_isr_topics(message: LeaderAndIsrRequest) -> list[str]:
-    """Whose configs the value needs."""
-    return [topic.topic_name for topic in message.topic_states]
+def leader_and_isr_topics(message: LeaderAndIsrRequest) -> dict[str, bytes]:
+    """The topics whose configs the value needs, and their ids."""
+    return {topic.topic_name: topic.topic_id for topic in message.topic_states}
 
 
 def leader_and_isr_value(

@@ -119,15 +119,16 @@ def _broker(broker: BrokerImage) -> UpdateMetadataBroker:
 # --- the receiver's side -------------------------------------------------------------------------
 
 
-def update_metadata_topics(message: UpdateMetadataRequest) -> list[str]:
-    """Whose configs the value needs."""
-    return [topic.topic_name for topic in message.topic_states if not _is_going(topic)]
+def update_metadata_topics(message: UpdateMetadataRequest) -> dict[str, bytes]:
+    """The topics whose configs the value needs, and their ids."""
+    return {each.topic_name: each.topic_id for each in message.topic_states if not _is_going(each)}
 
 
 def update_metadata_value(
     message: UpdateMetadataRequest, version: int, image: ClusterImage, configs: Configs
 ) -> UpdateMetadata:
-    """`image`: the receiver's, at the moment at which the value is carried out.
+    """`image`: the receiver's, at the moment at which the value is carried out; the configs of its
+    topics stay, for they may have changed since `configs` were read.
 
     Raises UnsupportedVersion for topics in a version without their ids (below IBP 2.8), and
     InvalidRequest for a security protocol that there is not.
@@ -166,11 +167,14 @@ def _topic(
     partitions: dict[int, PartitionImage] = {}
     if known is not None and known.topic_id == topic.topic_id:
         partitions.update(known.partitions)
+        config = known.config
+    else:
+        config = configs[name]
     for each in topic.partition_states:
         before = partitions.get(each.partition_index)
         if before is None or before.partition_epoch <= each.zk_version:
             partitions[each.partition_index] = _partition(each, before, live)
-    return TopicImage(name, topic.topic_id, MappingProxyType(partitions), configs[name])
+    return TopicImage(name, topic.topic_id, MappingProxyType(partitions), config)
 
 
 def _partition(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -243,7 +243,7 @@ class RoleChanges:
     def _host(self, state: PartitionState) -> Replica:
         name = state.topic_partition
         replicas, store = self._replicas, self._replicas.store
-        config = replicas.log_config(name.topic, state.topic_config)
+        config = replicas.log_config(name.topic, self._overrides(state))
         log = store.logs.get(name)
         try:
             if log is None:
@@ -269,6 +269,13 @@ class RoleChanges:
         replica = Replica(log, partition, self._host_parts)
         replicas.add(replica)
         return replica
+
+    def _overrides(self, state: PartitionState) -> Mapping[str, str]:
+        """The topic's own settings: they may have changed since those of the request were read."""
+        topic = self._replicas.view.image.topics.get(state.topic_partition.topic)
+        if topic is None or topic.topic_id != state.topic_id:
+            return state.topic_config
+        return topic.config
 
     # --- StopReplica and UpdateMetadata ----------------------------------------------------------
 

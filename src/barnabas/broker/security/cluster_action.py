@@ -7,7 +7,7 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.listener_names import (
@@ -73,20 +73,26 @@ async def check_order_once_registered(context: Context, broker_epoch: int) -> No
     check_order(context, broker_epoch)
 
 
-async def configs_of(context: Context, topics: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
-    """The topics' own configs, which the controller's requests do not carry.
+async def configs_of(
+    context: Context, topics: Mapping[str, bytes]
+) -> Mapping[str, Mapping[str, str]]:
+    """The own configs of these topics (by name, with their ids), which the controller's requests
+    do not carry: as this broker knows them, unless it knows another topic under the name.
 
     Raises BrokerNotAvailable if the metadata store cannot be read: the request then gets no answer,
     so that the controller sends it again.
     """
     configs: dict[str, Mapping[str, str]] = {}
-    for name in topics:
+    unknown = []
+    for name, topic_id in topics.items():
         known = context.node.image.topics.get(name)
-        if known is not None:
+        if known is not None and known.topic_id == topic_id:
             configs[name] = known.config
-            continue
+        else:
+            unknown.append(name)
+    if unknown:
         try:
-            configs.update(await load_configs_of(context.node.store, [name]))
+            configs.update(await load_configs_of(context.node.store, unknown))
         except MetadataError as error:
             raise BrokerNotAvailable(f"the configs of topics are out of reach: {error}") from error
     return configs

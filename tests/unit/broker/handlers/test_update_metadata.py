@@ -9,7 +9,7 @@ from barnabas.broker.inter_broker.update_metadata_wire import update_metadata_re
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage, TopicImage
-from barnabas.cluster.store import Create, Delete
+from barnabas.cluster.store import Create, Delete, Set
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     StaleBrokerEpoch,
@@ -93,6 +93,19 @@ def test_a_topics_own_config_comes_from_the_store(peer: Member) -> None:
     peer.run(peer.node.store.commit([Create(path, data)]))
     assert send(peer, update("configured")) == 0
     assert peer.node.image.topics["configured"].config == {"retention.ms": "10"}
+
+
+def test_a_namesake_does_not_inherit_the_config_of_a_deleted_topic(peer: Member) -> None:
+    """ZK-4: whose deletion this broker has missed."""
+    path = layout.topic_config_path("again")
+    peer.run(peer.node.store.commit([Create(path, layout.encode_config({"retention.ms": "10"}))]))
+    assert send(peer, update("again")) == 0
+    peer.run(peer.node.store.commit([Set(path, layout.encode_config({"retention.ms": "20"}))]))
+    assert send(peer, update("again")) == 0
+    assert peer.node.image.topics["again"].config == {"retention.ms": "10"}, "no change announced"
+    (namesake,) = (each._replace(topic_id=topic_id("2")) for each in update("again").topics)
+    assert send(peer, update()._replace(topics=(namesake,))) == 0
+    assert peer.node.image.topics["again"].config == {"retention.ms": "20"}
 
 
 def test_zk_3_who_is_refused(peer: Member) -> None:

@@ -82,7 +82,7 @@ def test_leader_and_isr_arrives_as_it_was_meant() -> None:
     received = travelled(message, version)
     assert received.broker_epoch == 77
     assert [(each.broker_id, each.port) for each in received.live_leaders] == [(1, 9001)]
-    assert leader_and_isr_topics(received) == ["t", "u"]
+    assert leader_and_isr_topics(received) == {"t": ID, "u": OTHER_ID}
     got = leader_and_isr_value(received, version, {"t": {"a": "t"}, "u": {"a": "u"}})
     assert got[:2] == value[:2]
     assert sorted(got.partitions) == sorted(value.partitions)

@@ -114,7 +114,16 @@ def test_what_the_message_does_not_have_stays_as_it_is_known() -> None:
     changed = LED._replace(leader=2, leader_epoch=6, partition_epoch=10)
     value = UpdateMetadata(8, 9, "c", BROKERS, (TopicImage("t", ID, {1: changed}, {}),))
     (topic,) = received(value, before).topics
-    assert topic == TopicImage("t", ID, {**known, 1: changed}, {"of": "t"})
+    assert topic == TopicImage("t", ID, {**known, 1: changed}, {"old": "config"})
+
+
+def test_settings_that_changed_while_the_request_was_under_way_stay() -> None:
+    """TP-5: a broker takes changes up by itself; what was read for the request may be older."""
+    before = image(TopicImage("t", ID, {0: LED}, {"altered": "meanwhile"}))
+    value = UpdateMetadata(8, 9, "c", BROKERS, (TopicImage("t", ID, {0: LED}, {}),))
+    assert received(value, before).topics[0].config == {"altered": "meanwhile"}
+    recreated = UpdateMetadata(8, 9, "c", BROKERS, (TopicImage("t", OTHER_ID, {0: LED}, {}),))
+    assert received(recreated, before).topics[0].config == {"of": "t"}
 
 
 def test_a_state_never_replaces_a_newer_one() -> None:

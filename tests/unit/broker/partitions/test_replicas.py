@@ -26,6 +26,7 @@ from barnabas.cluster.controller_requests import (
 )
 from barnabas.cluster.image import PartitionImage, TopicImage
 from barnabas.config import BrokerConfig
+from barnabas.config.topic_keys import LONG_MAX
 from barnabas.errors import (
     InconsistentTopicId,
     InvalidUpdateVersion,
@@ -125,6 +126,18 @@ def test_a_replica_no_longer_hosted_follows_no_leader(roles: Roles) -> None:
     assert _kinds(roles.news) == [1, "stopped"]
     with pytest.raises(UnknownTopicOrPartition):
         roles.parts.replicas.hosted(roles.name)
+
+
+def test_settings_that_changed_while_the_request_was_under_way_are_obeyed(roles: Roles) -> None:
+    """TP-5: what was read for the request is older than what this broker has taken up since."""
+    roles.stop()
+    view = roles.parts.replicas.view
+    for topic_id, flush_ms in ((bytes(16), LONG_MAX), (TOPIC_ID, 7)):
+        topic = TopicImage("t", topic_id, {}, {"flush.ms": "7"})
+        view.update(view.image._replace(topics={"t": topic}))
+        roles.apply()
+        assert roles.replica.log.config.flush_ms == flush_ms
+        roles.stop()
 
 
 def test_a_leader_that_stops_has_followed_no_leader(roles: Roles) -> None:

@@ -150,10 +150,17 @@ class SimLog:
 
     def lose_power(self, random: Random) -> int:
         """Only what was flushed is sure to stay; returns how many entries are gone."""
+        known = self.epochs.entries
         gone = self.truncate(
             random.randint(min(self.flushed, self.log_end_offset), self.log_end_offset)
         )
         self.has_lost = self.has_lost or bool(gone)
+        if 0 < self.base == self.log_end_offset and not self.epochs.entries:
+            # As recovery does it: in a log whose records were deleted the last epoch stays known.
+            for entry in reversed(known):
+                if entry.start_offset <= self.base:
+                    self.epochs.assign(entry.epoch, self.base)
+                    break
         return len(gone)
 
     def _note(self, entry: Entry) -> None:

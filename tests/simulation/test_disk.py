@@ -63,6 +63,19 @@ def test_what_is_deleted_moves_the_start_and_not_the_end() -> None:
     assert (log.log_start_offset, log.log_end_offset, log.latest_epoch) == (9, 9, -1)
 
 
+def test_power_leaves_the_epoch_of_deleted_records() -> None:
+    """As recovery does: else a log that missed them would count as the longer one."""
+    for seed in range(10):
+        log = _log(0, 0, 2, 2, 5)
+        log.raise_start(5)
+        log.flushed = 3
+        assert log.lose_power(Random(seed)) == 0
+        assert (log.log_end_offset, log.epochs.entries) == (5, ((5, 5),))
+    log = _log(0)
+    log.lose_power(Random(0))
+    assert log.log_end_offset == len(log.epochs.entries), "an empty log knows of no epoch"
+
+
 def test_a_disk_says_that_it_may_have_lost() -> None:
     disk = Disk()
     disk.logs[TopicPartition("t", 0)] = _log(0, 0)

@@ -147,7 +147,8 @@ class FetchPass:
         except KafkaError as error:
             data = self._failed(topic, topic_id, wanted, error)
         except CorruptData as error:
-            _log.error("read of %s-%d failed: %s", topic, wanted.partition, error)
+            assert replica is not None
+            _log.error("read of %s failed: %s", replica.topic_partition, error)
             data = self._failed(topic, topic_id, wanted, CorruptMessage(str(error)))
         except OSError as error:
             assert replica is not None

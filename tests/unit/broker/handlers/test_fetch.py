@@ -227,7 +227,9 @@ def test_many_readers_wait_at_once(node, client: RawClient, topic: str) -> None:
     assert got == [[b"to all"]] * 8
 
 
-def test_a_damaged_batch_is_an_error_of_its_partition(node, client: RawClient, topic: str) -> None:
+def test_a_damaged_batch_is_an_error_of_its_partition(
+    node, client: RawClient, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """UX-4: bad bytes on the disk, below what recovery would look at."""
     fill(client, topic, *[batch(bytes(5000))] * 40)
     segment = node.data_dir / f"{topic}-0" / f"{0:020}.log"
@@ -241,6 +243,10 @@ def test_a_damaged_batch_is_an_error_of_its_partition(node, client: RawClient, t
     partition = only(client.call(FETCH, 11, fetch_request(topic, 1)))
     assert partition.error_code == 0
     assert bytes(partition.records[: 2 * one]) == segment.read_bytes()[one : 3 * one]
-    partition = only(client.call(FETCH, 11, fetch_request(topic, 3)))
-    assert partition.error_code == CorruptMessage.code
+    by_id = fetch_request(topic_id_of(client, topic), 3)
+    for version, request in ((11, fetch_request(topic, 3)), (13, by_id)):
+        caplog.clear()
+        partition = only(client.call(FETCH, version, request))
+        assert partition.error_code == CorruptMessage.code
+        assert f"read of {topic}-0 failed: {segment}" in caplog.text
     fill(client, topic, batch(b"goes on"))

@@ -36,8 +36,6 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 _ANY_ENTRIES = 1 << 62
 
-_MALFORMED = (CorruptData, struct.error, IndexError, UnicodeDecodeError)
-
 
 def encode(message: Message, version: int) -> list[Part]:
     """The message's bytes as parts, none of them empty.
@@ -120,7 +118,11 @@ def _guarded(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
             raise TooManyEntries(
                 f"{cls.__name__} version {version} has more than {most_entries} entries"
             ) from None
-        except _MALFORMED as error:
+        except (struct.error, IndexError) as error:
+            raise CorruptData(
+                f"{cls.__name__} version {version} is truncated at {len(data)} bytes"
+            ) from error
+        except (CorruptData, UnicodeDecodeError) as error:
             raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
         if decoded[1] > len(data):
             raise CorruptData(f"{cls.__name__} version {version} is truncated at {len(data)} bytes")

@@ -65,7 +65,9 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
                 "it sent an empty frame, a length of 0: not a Kafka client, or one that lost its "
                 "place between two requests"
             ) from None
-        raise CorruptData(f"request header: {error}") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise CorruptData(f"request header: {error}") from error
+        raise CorruptData(f"request header: truncated at {len(frame)} bytes") from error
     return RequestHeader(key, version, correlation_id, client_id, frame[position:])
 
 
@@ -113,7 +115,7 @@ def decode_response(api: Api, version: int, frame: memoryview) -> tuple[int, Mes
         if version >= api.flexible_from and api is not API_VERSIONS:
             position = _after_tagged_fields(frame, position)
     except (struct.error, IndexError) as error:
-        raise CorruptData(f"response header: {error}") from error
+        raise CorruptData(f"response header: truncated at {len(frame)} bytes") from error
     return correlation_id, decode(api.response, frame[position:], version)
 
 

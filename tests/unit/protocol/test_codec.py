@@ -227,7 +227,7 @@ def test_what_does_not_fit_is_a_value_error(message: Message, version: int) -> N
 @pytest.mark.parametrize(
     ("hexadecimal", "why"),
     [
-        ("", "ProduceRequest version 9"),
+        ("", "ProduceRequest version 9 is truncated at 0 bytes"),
         ("00ffff000003e80100" + "00", "1 bytes follow"),
         ("00ffff000003e8ffffffff0f", "topic_data: length 4294967294"),  # an absurd count
         ("00ffff000003e800", "topic_data: length -1 .*null is not allowed"),

@@ -117,11 +117,11 @@ def test_the_header_of_a_version_to_come_is_readable() -> None:
     ],
 )
 def test_a_torn_header_is_corrupt(hexadecimal: str) -> None:
-    with pytest.raises(CorruptData):
+    with pytest.raises(CorruptData, match=r"empty frame|truncated at|client id of 5|utf-8"):
         decode_request_header(memoryview(bytes.fromhex(hexadecimal)))
 
 
 def test_a_torn_response_is_corrupt() -> None:
     for frame in (b"", b"\0\0\0", b"\0\0\0\1"):
-        with pytest.raises(CorruptData):
+        with pytest.raises(CorruptData, match=f"truncated at {len(frame)} bytes"):
             decode_response(METADATA, 12, memoryview(frame))

@@ -9,7 +9,8 @@ would be a cluster of its own that acknowledges what the others never see: that 
 the lines to set. With `zookeeper.connect` brokers find each other there, whatever else is set.
 
 A listener of `controller.listener.names` is for controllers among each other, so it is closed here:
-no client may come in by it.
+no client may come in by it. Where that is left out, a listener named CONTROLLER is one, unless
+brokers use it among each other.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 _LISTENERS = ("listeners", "advertised.listeners")
 _ROLES, _CLOSED = "process.roles", "controller.listener.names"
 _VOTERS, _SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+_CONTROLLER = "CONTROLLER"
+_OF_BROKERS = ("inter.broker.listener.name", "control.plane.listener.name")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WAYS_OUT = (
-    "For a single node leave out process.roles and controller.* (or set "
+    "For a single node leave out process.roles, controller.* and the listener CONTROLLER (or set "
     f"process.roles=broker,controller and {_VOTERS}=<this node.id>@localhost:9093). For several "
     "nodes set zookeeper.connect on each to the same ZooKeeper (HOST:2181) and leave out "
     "process.roles and controller.*; `barnabas cluster start` runs a ZooKeeper and three brokers "
@@ -36,11 +39,9 @@ _WAYS_OUT = (
 
 
 def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties without the listeners that `controller.listener.names` names."""
-    names = {name.upper() for name in _items(properties.get(_CLOSED))}
+    """The properties without the listeners that are for controllers."""
+    names = _closed(properties)
     kept = dict(properties)
-    if not names:
-        return kept
     for key in _LISTENERS:
         if key in kept:
             entries = _items(kept[key])
@@ -50,7 +51,8 @@ def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str
                     f"listeners={kept[key]} has only listeners for controllers "
                     f"({_CLOSED}), and clients need one: add PLAINTEXT://:9092"
                 )
-            kept[key] = ",".join(left)
+            if left != entries:
+                kept[key] = ",".join(left)
     return kept
 
 
@@ -62,6 +64,9 @@ def check_kraft(config: BrokerConfig) -> list[str]:
     given = config.properties
     said = [name for name in (_ROLES, _VOTERS, _SERVERS) if given.get(name)]
     if not said:
+        served = config.str("listeners")
+        if _CLOSED not in given and given.get("listeners", served) != served:
+            return [f"the listener {_CONTROLLER} is for controllers, and is not opened"]
         return []
     text = f"{said[0]}={given[said[0]]}"
     roles = config.list(_ROLES) or ["broker", "controller"]
@@ -108,9 +113,17 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     return f"{_SERVERS}={','.join(servers)} is not this node's listener for controllers alone"
 
 
+def _closed(given: Mapping[str, str]) -> set[str]:
+    """The names of the listeners for controllers."""
+    names = {name.upper() for name in _items(given.get(_CLOSED))}
+    if not names and all(given.get(key, "").upper() != _CONTROLLER for key in _OF_BROKERS):
+        names = {_CONTROLLER}
+    return names
+
+
 def _is_own(server: str, given: Mapping[str, str]) -> bool:
     """Whether the address is that of this node's listener for controllers."""
-    names = {name.upper() for name in _items(given.get(_CLOSED))}
+    names = _closed(given)
     own = {
         entry.partition("://")[2].lower()
         for key in _LISTENERS

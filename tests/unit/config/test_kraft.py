@@ -104,6 +104,26 @@ def test_no_client_comes_in_by_a_listener_for_controllers() -> None:
         BrokerConfig({**KAFKA_3, "controller.listener.names": ""})
 
 
+def test_a_listener_named_controller_is_for_controllers_without_another_word() -> None:
+    """As when process.roles and controller.* are left out of a file, and nothing else."""
+    listeners = "PLAINTEXT://:9092,CONTROLLER://:9093"
+    mapped = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+    given = {"listeners": listeners, "listener.security.protocol.map": mapped}
+    config = BrokerConfig(given)
+    assert [str(each) for each in configured_listeners(config)] == ["PLAINTEXT://:9092"]
+    assert "the listener CONTROLLER is for controllers, and is not opened" in config.warnings
+    with pytest.raises(ConfigError, match="listeners of controllers only"):
+        BrokerConfig({**given, "listeners": "CONTROLLER://:9093"})
+
+
+@pytest.mark.parametrize("key", ["inter.broker.listener.name", "control.plane.listener.name"])
+def test_a_listener_that_brokers_use_is_open_whatever_its_name(key: str) -> None:
+    listeners = "PLAINTEXT://:9092,CONTROLLER://:9093"
+    config = BrokerConfig({"listeners": listeners, key: "CONTROLLER"})
+    assert config.str("listeners") == listeners
+    assert not any("not opened" in each for each in config.warnings)
+
+
 def test_with_zookeeper_brokers_find_each_other() -> None:
     config = BrokerConfig({**KAFKA_3, "process.roles": "broker", "zookeeper.connect": "z:2181"})
     assert [each for each in config.warnings if "find each other by zookeeper.connect" in each]

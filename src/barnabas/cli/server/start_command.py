@@ -187,7 +187,9 @@ def _start_daemon(words: Sequence[str], log_file: str | None, first_directory: P
     try:
         return start_daemon([word for word in words if word != _DAEMON], output)
     except OSError as error:
-        sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
+        is_default = log_file is None and error.filename in map(str, (output, *output.parents))
+        advice = f"; name another file for the log by {_LOG_FILE}" if is_default else ""
+        sys.stderr.write(f"barnabas server start: {_one_line(error)}{advice}\n")
         return 1
 
 
@@ -215,6 +217,8 @@ def parse(words: Sequence[str]) -> StartArguments:
         else:
             file = word
     host, port = given.get(_HOST), given.get(_PORT)
+    if host == "":  # of a variable that is not set: it must not open the broker to others
+        raise UsageError("--host needs an address; 0.0.0.0 stands for all")
     if host is not None or port is not None:
         if "listeners" in settings:
             raise UsageError("--host and --port contradict listeners: leave out one or the other")

@@ -87,6 +87,18 @@ def test_daemon_stands_where_kafka_has_it() -> None:
     )
 
 
+def test_a_daemon_without_a_place_for_its_log_says_how_to_name_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """UX-4: the directory above the data belongs to the administrator of the machine, often."""
+    (tmp_path / "data.log").mkdir()
+    assert start(["-daemon", "--data-dir", str(tmp_path / "data")]) == 1
+    assert capsys.readouterr().err == (
+        f"barnabas server start: {tmp_path}/data.log: is a directory; name another file for the "
+        "log by --log-file\n"
+    )
+
+
 def test_a_profile_is_told_from_settings() -> None:
     arguments = parse(["--profile", "kafka-2.3", "--override", "message.max.bytes=5"])
     assert arguments.profile == "kafka-2.3"
@@ -111,6 +123,7 @@ def test_an_unknown_profile_is_one_line_with_the_known_ones(
         (["--port", "many"], "--port many: not a port"),
         (["--port=70000"], "not a port, 0 to 65535"),
         (["--port=1", "--override", "listeners=PLAINTEXT://:1"], "contradict listeners"),
+        (["--host="], "--host needs an address; 0.0.0.0 stands for all"),
         (["--host=a", "a.properties"], "--host with a properties file needs --port"),
         (["--override", "num.partitions"], "not KEY=VALUE"),
         (["--data-dir="], "--data-dir needs a directory"),

@@ -112,7 +112,7 @@ def test_a_listener_named_controller_is_for_controllers_without_another_word() -
     config = BrokerConfig(given)
     assert [str(each) for each in configured_listeners(config)] == ["PLAINTEXT://:9092"]
     assert "the listener CONTROLLER is for controllers, and is not opened" in config.warnings
-    with pytest.raises(ConfigError, match="listeners of controllers only"):
+    with pytest.raises(ConfigError, match="only listeners for controllers"):
         BrokerConfig({**given, "listeners": "CONTROLLER://:9093"})
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from types import MappingProxyType
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CHANGES_KEPT_MS = 15 * 60 * 1000
+_MOST_SKIPPED = 10_000
 _ATTEMPTS = 10  # at writing a node that others keep writing
 
 _LOG_LEVEL = "barnabas.log.level"
@@ -133,6 +134,7 @@ class DynamicConfig:
         "_pump_task",
         "_secrets",
         "_seen_at_ms",
+        "_skipped",
         "_store",
         "_view",
         "_waiting",
@@ -161,6 +163,7 @@ class DynamicConfig:
         self._checks = list(checks)
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
         self._pending: dict[str, None] = {}  # entities that have changed, in their order
+        self._skipped: dict[str, None] = {}  # the latest topics that were not known at a change
         self._due = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []  # for the end of the round begun next
         self._failure: BarnabasError | None = None
@@ -211,6 +214,17 @@ class DynamicConfig:
                 await self._pump_task
         waiting, self._waiting = self._waiting, []
         _complete(waiting, self._failure)
+
+    def topics_known(self, topics: Iterable[str]) -> None:
+        """The controller has described these: a change that was skipped for want of the topic may
+        be newer than the settings that were read for it."""
+        if not self._skipped:
+            return
+        for topic in topics:
+            if topic in self._skipped:
+                del self._skipped[topic]
+                self._pending[config_changes.entity(config_changes.TOPICS, topic)] = None
+                self._due.set()
 
     # --- changing --------------------------------------------------------------------------------
 
@@ -443,6 +457,7 @@ class DynamicConfig:
             # may have read them before this change, and not have sent the topic yet.
             await self._report(topic)
             if topic not in self._view.image.topics:
+                self._skip(topic)
                 return
         overrides = await load_topic_config(self._store, topic)
         _tell_unusable(topic, overrides)
@@ -455,6 +470,11 @@ class DynamicConfig:
         self._logs.update_topic_config(topic, overrides)
         _log.info("topic %s: %s", topic, _shown(overrides))
         await self._report(topic)
+
+    def _skip(self, topic: str) -> None:
+        self._skipped[topic] = None
+        if len(self._skipped) > _MOST_SKIPPED:
+            del self._skipped[next(iter(self._skipped))]
 
     async def _report(self, topic: str) -> None:
         # A controller that resigns meanwhile: the next term begins with reading all settings.

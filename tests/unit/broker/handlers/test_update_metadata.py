@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from barnabas import Broker
 from barnabas.broker.inter_broker.update_metadata_wire import update_metadata_request
-from barnabas.cluster import layout
+from barnabas.cluster import config_changes, layout
 from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage, TopicImage
 from barnabas.cluster.store import Create, Delete, Set
@@ -28,6 +28,7 @@ from tests.kit.broker.cluster_calls import (
     topic_id,
 )
 from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 LED = PartitionImage(7, 3, (7,), (7, 0), 2, CONTROLLER_EPOCH)
 BROKERS = tuple(
@@ -93,6 +94,37 @@ def test_a_topics_own_config_comes_from_the_store(peer: Member) -> None:
     peer.run(peer.node.store.commit([Create(path, data)]))
     assert send(peer, update("configured")) == 0
     assert peer.node.image.topics["configured"].config == {"retention.ms": "10"}
+
+
+def test_a_change_announced_before_the_topic_was_known_is_not_lost(peer: Member) -> None:
+    """TP-5: this broker had read the topic's settings, and not yet carried the request out."""
+    path = layout.topic_config_path("early")
+    node, new = peer.node, {"retention.ms": "20"}
+    change = config_changes.encode_change("topics/early")
+
+    async def announce() -> None:
+        await node.store.commit(
+            [
+                Create(path, layout.encode_config(new)),
+                Create(config_changes.CHANGE_PREFIX, change, sequential=True),
+            ]
+        )
+        # Returns after a round, in which the other change was skipped.
+        await node.dynamic_config.alter_broker(0, lambda _: {"log.retention.ms": "604800000"})
+
+    async def carry_out() -> None:
+        update_of = update("early")
+        (topic,) = update_of.topics
+        old = topic._replace(config={"retention.ms": "10"})
+        cluster_id = node.image.cluster_id
+        assert cluster_id is not None
+        node.control.carry_out(update_of._replace(cluster_id=cluster_id, topics=(old,)))
+
+    peer.run(announce())
+    peer.run(carry_out())
+    assert node.image.topics["early"].config == {"retention.ms": "10"}
+    assert send(peer, update("early")) == 0
+    wait_until(lambda: node.image.topics["early"].config == new)
 
 
 def test_a_namesake_does_not_inherit_the_config_of_a_deleted_topic(peer: Member) -> None:

@@ -28,6 +28,7 @@ from barnabas.security.scram import (
 )
 
 NO_NAME = "Username must not be empty"
+_UNPRINTABLE = "Username must not have control characters"
 
 
 class ScramChange(NamedTuple):
@@ -73,6 +74,8 @@ def changes_of(
     for upsertion in request.upsertions:
         try:
             mechanism = _mechanism(upsertion.name, upsertion.mechanism)
+            if not upsertion.name.isprintable():  # no one authenticates by such a name
+                raise UnacceptableCredential(_UNPRINTABLE)
             note(upsertion.name, mechanism, _text(mechanism, upsertion))
         except KafkaError as error:
             errors[upsertion.name] = error.with_traceback(None)

@@ -81,3 +81,13 @@ def test_se_3_a_credential_is_altered_once_and_a_user_has_a_name() -> None:
     assert isinstance(errors["alice"], DuplicateResource)
     assert isinstance(errors[""], UnacceptableCredential)
     assert str(errors[""]) == "Username must not be empty"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2Ja", "a\u202eb"])
+def test_a_user_who_could_never_authenticate_is_not_added_but_can_be_deleted(name: str) -> None:
+    changes, errors = changes_of(request(upsertion(name)))
+    assert not changes
+    assert isinstance(errors[name], UnacceptableCredential)
+    assert str(errors[name]) == "Username must not have control characters"
+    changes, errors = changes_of(request(deletion(name)))
+    assert list(changes) == [name] and not errors

@@ -480,9 +480,10 @@ class Server:
                 bits = self._seams.files.permissions(directory)
             if bits & 0o077:
                 _log.warning(
-                    "log directory %s may be read by others than its owner (mode %04o): run chmod "
+                    "log directory %s may be %s by others than its owner (mode %04o): run chmod "
                     "700 on it, unless that is intended",
                     directory,
+                    "read and changed" if bits & 0o022 else "read",
                     bits,
                 )
 

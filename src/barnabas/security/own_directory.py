@@ -27,6 +27,11 @@ _ROOT: Final = 0
 def own_directory(path: Path) -> None:
     """Make the directory, with mode 0700, unless it exists. Raises ConfigError, OSError."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_directory(path)
+
+
+def check_directory(path: Path) -> None:
+    """Raise ConfigError for a directory whose secrets another user may choose. Raises OSError."""
     if not hasattr(os, "geteuid"):  # on Windows others have no rights in a user's directories
         return
     _check_owner(path, path.lstat())  # of a link: who made it, chose where it leads

@@ -12,6 +12,7 @@ from barnabas.broker.security.secure_setup import PROTOCOL, SecureSetup, prepare
 from barnabas.config import BrokerConfig
 from barnabas.config.kraft import without_controller_listeners
 from barnabas.errors import ConfigError
+from barnabas.security.own_directory import check_directory
 
 _PLAIN: Final = "PLAINTEXT"
 _DEFAULT: Final = "PLAINTEXT://:9092"
@@ -43,11 +44,14 @@ def secured(
         listeners[name] = str(parsed[0]._replace(name=PROTOCOL))
         if parsed[0].host not in _EVERY_ADDRESS:
             hosts.append(parsed[0].host)
+    logs = [Path(each).absolute() for each in BrokerConfig(properties).log_directories()]
     if directory is None:
-        logs = Path(BrokerConfig(properties).log_directories()[0]).absolute()
-        where = logs.with_name(f"{logs.name}-secure")
+        where = logs[0].with_name(f"{logs[0].name}-secure")
     else:
         where = Path(directory).absolute()
+    if not properties.get("zookeeper.connect"):  # users and rules are in the log directories
+        for each in filter(Path.exists, logs):
+            check_directory(each)
     setup = prepared(where, hosts)
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {

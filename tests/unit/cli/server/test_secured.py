@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.cli.server.secured import secured
+from barnabas.errors import ConfigError
 
 
 def test_se_3_open_connections_end_an_hour_after_a_change_unless_set_otherwise(
@@ -23,3 +26,18 @@ def test_ux_4_metrics_are_for_this_machine_unless_set_otherwise(tmp_path: Path) 
     assert configs["barnabas.metrics.host"] == "localhost"
     _, configs = secured({"barnabas.metrics.host": "10.0.0.1"}, where)
     assert configs["barnabas.metrics.host"] == "10.0.0.1"
+
+
+def test_a_log_directory_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    """It has the users and their rules: who replaces a file there owns the broker."""
+    logs = [tmp_path / "a", tmp_path / "b", tmp_path / "not-yet"]
+    for each in logs[:2]:
+        each.mkdir(mode=0o700)
+    configs = {"log.dirs": ",".join(map(str, logs))}
+    where = str(tmp_path / "secure")
+    secured(configs, where)
+    logs[1].chmod(0o770)
+    with pytest.raises(ConfigError, match=f"{logs[1]}: other users may write to this directory"):
+        secured(configs, where)
+    secured({**configs, "zookeeper.connect": "localhost:2181"}, where)
+    assert not logs[2].exists()

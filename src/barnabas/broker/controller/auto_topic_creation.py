@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.quotas.mutation_quota import mutation_quota
 from barnabas.cluster.layout import INTERNAL_TOPICS
-from barnabas.controller.topics import NewTopic
+from barnabas.controller.topics import NewTopic, check_new_partitions
 from barnabas.errors import (
     KafkaError,
     LeaderNotAvailable,
     NotController,
+    PolicyViolation,
     RequestTimedOut,
     TopicAlreadyExists,
     TopicAuthorizationFailed,
@@ -57,6 +58,10 @@ async def create_topics(context: Context, missing: Sequence[str]) -> Failures:
     config = context.node.config
     partitions = config.int("num.partitions")
     replication_factor = config.int("default.replication.factor")
+    try:
+        check_new_partitions(len(allowed) * partitions)
+    except PolicyViolation as error:  # of all together, as for CreateTopics
+        return failures | dict.fromkeys(allowed, error.with_traceback(None))
     new = [NewTopic(name, partitions, replication_factor) for name in allowed]
     try:
         outcomes = await within(_CREATION_MS, context.node.controller.auto_create_topics(new))

@@ -13,6 +13,7 @@ from barnabas.errors import (
     InvalidTopic,
     LeaderNotAvailable,
     ListenerNotFound,
+    PolicyViolation,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -80,6 +81,13 @@ def test_no_creation_when_the_broker_forbids_it() -> None:
     with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
         answer = ask(client, ["never"], create=True)
         assert answer.topics[0].error_code == UnknownTopicOrPartition.code
+
+
+def test_one_request_does_not_create_any_number_of_topics(client: RawClient) -> None:
+    """TP-6: no more than CreateTopics does."""
+    answer = ask(client, [f"n{number}" for number in range(10_001)], create=True)
+    assert {topic.error_code for topic in answer.topics} == {PolicyViolation.code}
+    assert ask(client, ["n1"], create=False).topics[0].error_code == UnknownTopicOrPartition.code
 
 
 @pytest.mark.parametrize("name", ["a b", "..", "x" * 250, "ü"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -349,9 +349,32 @@ class ControllerTerm:
     async def _process_brokers(self) -> None:
         before = self.image
         live = await load_brokers(self._context.store)
+        await self._read_isrs_without(
+            {
+                broker_id
+                for broker_id, broker in before.brokers.items()
+                if broker_id not in live or live[broker_id].epoch != broker.epoch
+            }
+        )
         await self._carry_out(lambda machine: machine.brokers_changed(live))
         log_brokers(before, self.image)
         self._query_log_ends()
+
+    async def _read_isrs_without(self, gone: Set[int]) -> None:
+        """Read the ISRs in which these brokers' replicas are not known to be.
+
+        A leader may have taken one in by itself, and not have announced it yet (RE-9): it would
+        stay in that ISR whatever it has lost.
+        """
+        names = [
+            TopicPartition(topic.name, number)
+            for topic in self.image.topics.values()
+            for number, partition in topic.partitions.items()
+            if any(each in gone and each not in partition.isr for each in partition.replicas)
+        ]
+        if names:
+            states = await isr_notifications.read_states(self._context.store, names)
+            self._machine.states_read(states)
 
     def _query_log_ends(self) -> None:
         """Start a query if there are partitions without a leader until log ends are known."""

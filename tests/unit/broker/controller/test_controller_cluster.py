@@ -405,6 +405,22 @@ def test_an_isr_that_its_leader_has_written_is_decided_on_as_it_is(
     scenario(play)
 
 
+def test_who_fails_leaves_an_isr_into_which_its_leader_has_taken_it_unannounced() -> None:
+    """RE-9: the controller takes it for out of sync already, and it may lead once it is back."""
+
+    async def play(them: Brokers) -> None:
+        await made(them, assigned(2, 1, 3))
+        await _write_isr(them, 2, 1)
+        await isr_notifications.announce(them.store, [T0])
+        await until(lambda: them[1].runner.image.topics["t"].partitions[0].isr == (2, 1))
+        await _write_isr(them, 2, 1, 3)
+        await them[3].die()
+        await until(lambda: 3 not in them[1].runner.image.brokers)
+        assert (await them.state("t")).isr == (2, 1)
+
+    scenario(play)
+
+
 def test_every_broker_gets_the_isrs_that_were_announced(caplog: pytest.LogCaptureFixture) -> None:
     """RE-9: by a leader below 2.7, whatever the controller's own version is."""
 

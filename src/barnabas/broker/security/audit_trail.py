@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from barnabas.broker.security.authorization import Asking, Needs
     from barnabas.clock import Clock
 
-LINES: Final = 20
-"""Limits the lines of one kind within a second."""
+LINES: Final = 1_000
+"""Limits the lines of one kind within a second: more than separate requests cause, each of which
+an auditor wants to see, and a hundredth of what one request may name."""
 
 _SECOND_MS = 1000
 _MOST_KINDS = 1000

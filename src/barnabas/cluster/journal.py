@@ -59,7 +59,7 @@ class Journal:
             found = merge(copies) if accepts_loss else merge_without_loss(copies)
             self._repair(copies, found)
         except BaseException:
-            self._close()
+            self.close()
             raise
         self.snapshot = found.snapshot
         self.frames = [each.payload for each in found.frames]
@@ -104,7 +104,8 @@ class Journal:
 
     def close(self) -> None:
         """Write nothing more, as a process that dies."""
-        self._close()
+        for file in self._files:
+            file.close()
 
     def _open(self, directories: Sequence[Path]) -> None:
         failure: OSError | None = None
@@ -188,10 +189,6 @@ class Journal:
             with suppress(OSError):
                 file.close()
             _log.error("the metadata is no longer kept in %s: %s", file.directory, error)
-
-    def _close(self) -> None:
-        for file in self._files:
-            file.close()
 
 
 def read_files(*directories: Path) -> tuple[bytes | None, list[bytes]]:

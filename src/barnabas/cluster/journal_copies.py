@@ -64,8 +64,12 @@ class Copy(NamedTuple):
     @property
     def newest_zxid(self) -> int:
         """The last commit that it has, or has had."""
-        found = [0 if self.tree is None else self.tree.zxid]
-        return max(*found, *(each.zxid for each in self.frames.whole), 0)
+        return max([self.tree_zxid, *(each.zxid for each in self.frames.whole)])
+
+    @property
+    def tree_zxid(self) -> int:
+        """The last commit in its snapshot; 0 without a usable one."""
+        return 0 if self.tree is None else self.tree.zxid
 
 
 class Merged(NamedTuple):
@@ -147,9 +151,7 @@ def merge_without_loss(copies: Sequence[Copy]) -> Merged:
 
 def is_behind(copy: Copy, found: Merged) -> bool:
     """Whether the copy has to be written again: it is damaged, or lacks some commit."""
-    if copy.fault is not None or (0 if copy.tree is None else copy.tree.zxid) != (
-        found.snapshot_zxid
-    ):
+    if copy.fault is not None or copy.tree_zxid != found.snapshot_zxid:
         return True
     own = [each for each in copy.frames.whole if not each.is_seal]
     later = [each.zxid for each in own if each.zxid > found.snapshot_zxid]

@@ -22,7 +22,7 @@ from barnabas.config import LogConfig
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.recovery import Start
 from barnabas.storage.recovery_child import job_line
-from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.storage.segment import LOG_SUFFIX, base_offset_in
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -79,10 +79,9 @@ def recover_all(
 def unscanned_bytes(files: Files, path: Path, recovery_point: int) -> int:
     """Return about how much of a log a scan has to read. Raises OSError."""
     found = sorted(
-        (int(base), entry.size_bytes)
+        (base, entry.size_bytes)
         for entry in files.list(path)
-        for base, dot, suffix in (entry.name.partition("."),)
-        if dot + suffix == LOG_SUFFIX and base.isdecimal()
+        if entry.name.endswith(LOG_SUFFIX) and (base := base_offset_in(entry.name)) is not None
     )
     last_below = max((base for base, _ in found if base <= recovery_point), default=0)
     return sum(size for base, size in found if base >= last_below)

@@ -255,9 +255,9 @@ class LogStore:
                 found[name] = LogSize(future.size_bytes, lag, is_future=True)
         return found
 
-    def volume(self, path: Path) -> tuple[Space, dict[str, int]]:
+    def volume(self, path: Path, *, with_strays: bool = True) -> tuple[Space, dict[str, int]]:
         """The space of a log directory's volume, and the sizes of strays in it. OSError."""
-        return self._files.space(path), strays(self._files, path)
+        return self._files.space(path), strays(self._files, path) if with_strays else {}
 
     def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The logs that are not among the cluster's partitions: logged, and left alone."""

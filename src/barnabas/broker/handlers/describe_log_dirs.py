@@ -60,7 +60,7 @@ def _describe(context: Context, request: DescribeLogDirsRequest) -> Slices[Descr
 def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResult:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     try:
-        space, strays = store.volume(path)
+        space, strays = store.volume(path, with_strays=wanted is None)
     except OSError:
         return _offline(path)
     for name, (size_bytes, offset_lag, is_future) in store.sizes(path).items():
@@ -78,9 +78,7 @@ def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResul
         topics=[DescribeLogDirsTopic(name=name, partitions=by_topic[name]) for name in by_topic],
         total_bytes=space.total_bytes,
         usable_bytes=space.usable_bytes,
-        strays=[]
-        if wanted is not None
-        else [DescribeLogDirsStray(name=name, size=size) for name, size in strays.items()],
+        strays=[DescribeLogDirsStray(name=name, size=size) for name, size in strays.items()],
     )
 
 

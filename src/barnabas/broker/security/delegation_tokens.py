@@ -10,7 +10,6 @@ when the next one is made, which reads only those that the broker does not know 
 from __future__ import annotations
 
 import asyncio
-import logging
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from hmac import digest as hmac_digest
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.runtime.slices import in_slices
-from barnabas.broker.security.known_tokens import KnownTokens
+from barnabas.broker.security.known_tokens import KnownTokens, decoded_token, read_tokens
 from barnabas.cluster.loading import children
 from barnabas.cluster.store import (
     BadVersion,
@@ -38,12 +37,10 @@ from barnabas.cluster.token_nodes import (
     CHANGES,
     TOKENS,
     TokenNode,
-    decode_token,
     encode_token,
     token_path,
 )
 from barnabas.errors import (
-    CorruptData,
     DelegationTokenAuthDisabled,
     DelegationTokenExpired,
     DelegationTokenNotFound,
@@ -60,9 +57,7 @@ if TYPE_CHECKING:
     from barnabas.clock import Random
     from barnabas.config import BrokerConfig
 
-_log = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 500  # nodes in one request
 _CHANGES_KEPT: Final = 1000
 _ATTEMPTS: Final = 5  # at writing a node that others write, too
 _KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
@@ -106,16 +101,8 @@ class DelegationTokens:
         """Whom a token proves; None if there is none. Raises MetadataError."""
         if self._key is None or "/" in token_id or not token_id:
             return None
-        path = token_path(token_id)
-        node = await self._store.read(path)
-        if node is None:
-            return None
-        try:
-            token = decode_token(path, node.data)
-        except CorruptData as error:
-            _log.error("a delegation token is left out: %s", error)
-            return None
-        if self._has_ended(token):
+        token = await self._read(token_id)
+        if token is None or self._has_ended(token):
             return None
         password = b64encode(self.secret(token.token_id)).decode()
         making = asyncio.get_running_loop().run_in_executor(
@@ -234,15 +221,8 @@ class DelegationTokens:
         return None
 
     async def _read(self, token_id: str) -> TokenNode | None:
-        path = token_path(token_id)
-        node = await self._store.read(path)
-        if node is None:
-            return None
-        try:
-            return decode_token(path, node.data)
-        except CorruptData as error:
-            _log.error("a delegation token is left out: %s", error)
-            return None
+        node = await self._store.read(token_path(token_id))
+        return None if node is None else decoded_token(token_id, node.data)
 
     def _has_ended(self, token: TokenNode) -> bool:
         now_ms = self._clock.wall_ms()
@@ -251,18 +231,8 @@ class DelegationTokens:
     # --- the tree --------------------------------------------------------------------------------
 
     async def _load(self) -> list[TokenNode]:
-        found = []
-        names = await children(self._store, TOKENS)
-        for start in range(0, len(names), _AT_ONCE):
-            paths = [token_path(name) for name in names[start : start + _AT_ONCE]]
-            for path, node in zip(paths, await self._store.read_many(paths), strict=True):
-                if node is None:
-                    continue
-                try:
-                    found.append(decode_token(path, node.data))
-                except CorruptData as error:
-                    _log.error("a delegation token is left out: %s", error)
-        return found
+        found = await read_tokens(self._store, await children(self._store, TOKENS))
+        return [token for token in found.values() if token is not None]
 
     async def _commit(self, operation: Operation, token: TokenNode) -> None:
         """Do it, and notify Kafka's brokers, which keep tokens."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.cluster.loading import children
@@ -64,15 +65,26 @@ class KnownTokens:
         for token_id in self._tokens.keys() - set(names):
             self.forget(token_id)
         missing = [name for name in names if name not in self._tokens]
-        for start in range(0, len(missing), _AT_ONCE):
-            some = missing[start : start + _AT_ONCE]
-            nodes = await store.read_many([token_path(name) for name in some])
-            for name, node in zip(some, nodes, strict=True):
-                if node is not None:
-                    self.learn(name, _decoded(name, node.data))
+        for token_id, token in (await read_tokens(store, missing)).items():
+            self.learn(token_id, token)
 
 
-def _decoded(token_id: str, data: bytes | None) -> TokenNode | None:
+async def read_tokens(
+    store: MetadataStore, token_ids: Sequence[str]
+) -> dict[str, TokenNode | None]:
+    """Read those of the tokens that exist; None: its node is damaged. Raises MetadataError."""
+    found = {}
+    for start in range(0, len(token_ids), _AT_ONCE):
+        some = token_ids[start : start + _AT_ONCE]
+        nodes = await store.read_many([token_path(token_id) for token_id in some])
+        for token_id, node in zip(some, nodes, strict=True):
+            if node is not None:
+                found[token_id] = decoded_token(token_id, node.data)
+    return found
+
+
+def decoded_token(token_id: str, data: bytes | None) -> TokenNode | None:
+    """The token in the data of its node; None, with an error in the log, if that is damaged."""
     try:
         return decode_token(token_path(token_id), data)
     except CorruptData as error:

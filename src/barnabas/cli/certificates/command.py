@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 _LIFE_DAYS: Final = 397
 _WARN_DAYS: Final = 30
 
-_secure_dir = click.option(
+_secure_dir = partial(
+    click.option,
     "--secure-dir",
     "directory",
-    required=True,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
     help="The directory of `server start --secure`.",
@@ -59,13 +60,7 @@ def certificates() -> None:
 
 @certificates.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--secure-dir",
-    "directory",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="DIR",
-    help="The directory of `server start --secure`.",
-)
+@_secure_dir()
 @as_json
 def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None:
     """Show whom certificates name and when they expire; warn if that is within 30 days.
@@ -102,7 +97,7 @@ def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None
 
 
 @certificates.command()
-@_secure_dir
+@_secure_dir(required=True)
 @_names
 @_days
 def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
@@ -125,7 +120,7 @@ def renew(directory: Path, names: tuple[str, ...], days: int) -> None:
 
 
 @certificates.command()
-@_secure_dir
+@_secure_dir(required=True)
 @click.option("--user", metavar="NAME", help="Issue a client's certificate, for CN=NAME.")
 @_names
 @_days

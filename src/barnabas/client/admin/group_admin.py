@@ -21,14 +21,13 @@ from barnabas.client.consumer.committed import (
     commit_offsets,
     fetch_committed,
     raise_first,
+    unknown_partitions,
 )
 from barnabas.client.consumer.group_protocol import decode_assignment
 from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CorruptData,
-    KafkaError,
-    UnknownTopicOrPartition,
     error_for_code,
 )
 from barnabas.protocol.api import (
@@ -244,16 +243,10 @@ class GroupAdmin(AdminCalls):
         arguments.text(group_id, "group_id")
         wanted = as_offsets(offsets)
 
-        async def commit() -> KafkaError | None:
-            try:
-                await commit_offsets(self._groups, GroupMetadata(group_id), wanted)
-            except UnknownTopicOrPartition as error:
-                return error  # more likely a mistyped name than a broker that lags behind
-            return None
-
-        error = await self._persist(commit)
-        if error is not None:
-            raise error
+        who = GroupMetadata(group_id)
+        unknown = await self._persist(lambda: commit_offsets(self._groups, who, wanted))
+        if unknown:
+            raise unknown_partitions(group_id, unknown)
 
     async def delete_group_offsets(self, group_id: str, partitions: Partitions) -> None:
         """Delete the group's offsets for these partitions (KIP-496).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from barnabas.client.cluster import Cluster
@@ -20,9 +20,11 @@ from barnabas.client.consumer.committed import (
     as_offsets,
     commit_offsets,
     fetch_committed,
+    unknown_partitions,
 )
 from barnabas.client.coordinator import CoordinatorFinder
-from barnabas.client.errors import CommitFailed, Unreachable
+from barnabas.client.errors import CommitFailed, Unreachable, reason
+from barnabas.client.trouble import Trouble
 from barnabas.errors import (
     BarnabasError,
     FencedInstanceId,
@@ -30,6 +32,7 @@ from barnabas.errors import (
     KafkaError,
     RebalanceInProgress,
     UnknownMemberId,
+    UnknownTopicOrPartition,
 )
 from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
@@ -66,6 +69,8 @@ class Commits:
         self._commits_itself = config.enable_auto_commit
         self._line = asyncio.Lock()  # commits in the background, in the order of the calls
         self._running: dict[asyncio.Task[None], None] = {}
+        self._settling: asyncio.Task[None] | None = None
+        self._refusals = Trouble()
         self._committed: dict[TopicPartition, int] = {}  # by auto commit, to leave out repetitions
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
@@ -101,22 +106,20 @@ class Commits:
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
         await self._idle()
-        await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
+        if self._settling is not None:
+            await shielded(asyncio.gather(self._settling, return_exceptions=True))
+        unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
+        if unknown:
+            raise unknown_partitions(self._config.group_id, unknown)
 
     def commit_later(self, offsets: Offsets | None, when_done: WhenCommitted | None) -> None:
         """Commit in the background, with one attempt; `when_done` is called on the loop."""
         wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
 
         async def commit() -> None:
-            error: BarnabasError | None = None
-            try:
-                async with self._line:
-                    await self._attempt(wanted)
-            except BarnabasError as failure:
-                error = failure
-            except Exception as failure:  # a bug of ours, which the callback gets as well
-                self._cluster.tasks.failed("a commit", failure)
-                error = self._cluster.tasks.error
+            unknown, error = await self._outcome(wanted)
+            if unknown:
+                error = unknown_partitions(self._config.group_id, unknown)
             if when_done is not None:
                 self._call_back(when_done, wanted, error)
             elif error is not None:
@@ -136,12 +139,28 @@ class Commits:
         except Exception:
             _log.exception("the callback of a commit of %d offsets failed", len(offsets))
 
-    async def _attempt(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    async def _outcome(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> tuple[list[TopicPartition], BarnabasError | None]:
+        """One attempt, in its turn: the partitions that do not exist, and the error of the rest."""
+        try:
+            async with self._line:
+                return await self._attempt(offsets), None
+        except BarnabasError as failure:
+            return [], failure
+        except Exception as failure:  # a bug of ours, which the callback gets as well
+            self._cluster.tasks.failed("a commit", failure)
+            return [], self._cluster.tasks.error
+
+    async def _attempt(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> list[TopicPartition]:
+        """One attempt; returns the partitions that do not exist, and have no offset now."""
         if not offsets:
-            return
+            return []
         who = self.who()
         try:
-            await commit_offsets(self._coordinators, who, offsets)
+            unknown = await commit_offsets(self._coordinators, who, offsets)
         except (UnknownMemberId, IllegalGeneration) as error:
             self.on_refused(who, error)
             raise CommitFailed(
@@ -151,8 +170,11 @@ class Commits:
         except (RebalanceInProgress, FencedInstanceId) as error:
             self.on_refused(who, error)
             raise
-        if self.on_committed is not None:
-            self.on_committed(offsets)
+        missing = frozenset(unknown)
+        committed = {name: at for name, at in offsets.items() if name not in missing}
+        if self.on_committed is not None and committed:
+            self.on_committed(committed)
+        return unknown
 
     # ---- automatic ----
 
@@ -166,34 +188,67 @@ class Commits:
         if not wanted:
             return
 
-        def done(
-            offsets: dict[TopicPartition, OffsetAndMetadata], error: BarnabasError | None
-        ) -> None:
+        async def commit() -> None:
+            unknown, error = await self._outcome(wanted)
             if error is None:
-                self._note(offsets)
+                self._accepted(wanted, unknown)
                 return
-            _log.warning("auto commit of %d offsets failed: %s", len(offsets), error)
+            _log.warning("auto commit of %d offsets failed: %s", len(wanted), error)
             if isinstance(error, Unreachable | RebalanceInProgress) or (
                 isinstance(error, KafkaError) and error.retriable
             ):
                 self._due_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
 
-        self.commit_later(wanted, done)
+        self._spawn(commit())
 
     def stop_auto_commit(self) -> None:
         """Stop auto commit."""
         self._commits_itself = False
 
-    async def settle(self) -> None:
-        """Before partitions are revoked: wait for commits under way, then auto commit the rest."""
+    async def settle(self, deadline_ms: int | None = None) -> bool:
+        """Before partitions are revoked: wait for commits under way, then auto commit the rest.
+
+        False if that is not done at the deadline: it goes on, and the next call waits for it.
+        """
+        if self._settling is None:
+            self._settling = self._cluster.tasks.start("the last commit", self._settle())
+        settling = self._settling
+        wait_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
+        try:
+            async with asyncio.timeout(None if wait_ms is None else max(wait_ms, 0) / 1000):
+                await shielded(settling)
+        except TimeoutError:
+            if not settling.done():
+                return False
+        self._settling = None
+        return True
+
+    async def _settle(self) -> None:
         await self._idle()
         wanted = self._uncommitted() if self._commits_itself else {}
         if wanted:
+            timeout_ms = self._cluster.config.request_timeout_ms
             try:
-                await self.commit(wanted, self._cluster.config.request_timeout_ms)
+                async with self._line:  # a later commit must not be overwritten by this one
+                    unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
+                self._accepted(wanted, unknown)
             except BarnabasError as error:
                 _log.warning("auto commit of %d offsets failed: %s", len(wanted), error)
         self._committed.clear()
+
+    def _accepted(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        unknown: Sequence[TopicPartition],
+    ) -> None:
+        """An auto commit was accepted, but for the partitions that do not exist (any more)."""
+        refused = frozenset(unknown)
+        self._note({name: at for name, at in offsets.items() if name not in refused})
+        now_ms = self._clock.monotonic_ms()
+        for topic in dict.fromkeys(name.topic for name in unknown):
+            if self._refusals.is_news(topic, UnknownTopicOrPartition, now_ms):
+                why = reason(UnknownTopicOrPartition)
+                _log.warning("auto commit left out topic %r, all others are done: %s", topic, why)
 
     def _uncommitted(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
@@ -219,6 +274,9 @@ class Commits:
     async def close(self) -> None:
         for task in list(self._running):
             task.cancel()
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.client import arguments
 from barnabas.client.coordinator import CoordinatorFinder
-from barnabas.errors import error_for_code
+from barnabas.client.errors import broker_error
+from barnabas.errors import KafkaError, UnknownTopicOrPartition, error_for_code
 from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitPartition,
@@ -29,6 +30,7 @@ from barnabas.types import TopicPartition, by_topic
 
 _MANY_FROM = 8  # the first OffsetFetch for several groups (KIP-709)
 _STABLE_FROM = 7  # ... and can insist on offsets that no open transaction will change (KIP-447)
+_MOST_SHOWN = 3  # partitions in an error's message
 
 P = TypeVar("P", OffsetCommitPartition, TxnOffsetCommitPartition)
 
@@ -111,11 +113,12 @@ async def commit_offsets(
     coordinators: CoordinatorFinder,
     who: GroupMetadata,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
-) -> None:
+) -> list[TopicPartition]:
     """Commit these offsets; one attempt. Raises the first KafkaError, Unreachable.
 
     The coordinator accepts or refuses each partition separately: those without an error are
-    committed.
+    committed. Returns the ones that it does not know, for a deleted topic does not come back while
+    a commit is repeated, and the others need not wait (see `unknown_partitions`).
     """
     request = OffsetCommitRequest(
         group_id=who.group_id,
@@ -128,7 +131,23 @@ async def commit_offsets(
         ],
     )
     response = await coordinators.call(who.group_id, OFFSET_COMMIT, request, OffsetCommitResponse)
-    raise_first(coordinators, who.group_id, response.topics)
+    failed = _failed(response.topics)
+    unknown = [name for name in failed if failed[name] == UnknownTopicOrPartition.code]
+    for name in unknown:
+        del failed[name]
+    _raise_first(coordinators, who.group_id, failed)
+    return unknown
+
+
+def unknown_partitions(group_id: str, unknown: Sequence[TopicPartition]) -> KafkaError:
+    """The error for a commit of partitions that do not exist."""
+    shown = ", ".join(map(str, unknown[:_MOST_SHOWN]))
+    rest = f" and {len(unknown) - _MOST_SHOWN} more" if len(unknown) > _MOST_SHOWN else ""
+    return broker_error(
+        UnknownTopicOrPartition.code,
+        f"group {group_id!r}, {shown}{rest}",
+        "there is no such partition (was its topic deleted?); all other offsets were committed",
+    )
 
 
 def commit_entries(
@@ -151,12 +170,22 @@ def raise_first(
     coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
 ) -> None:
     """Raise for the first partition with an error; a permanent error goes first."""
-    failed = {
+    _raise_first(coordinators, group_id, _failed(topics))
+
+
+def _failed(topics: Iterable[AnsweredTopic]) -> dict[TopicPartition, int]:
+    """The error codes of the partitions that have one."""
+    return {
         TopicPartition(topic.name, each.partition_index): each.error_code
         for topic in topics
         for each in topic.partitions
         if each.error_code
     }
+
+
+def _raise_first(
+    coordinators: CoordinatorFinder, group_id: str, failed: Mapping[TopicPartition, int]
+) -> None:
     if failed:
         name = min(failed, key=lambda name: error_for_code(failed[name]).retriable)
         coordinators.check(group_id, failed[name], f"group {group_id!r}, partition {name}")

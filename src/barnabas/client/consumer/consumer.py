@@ -372,6 +372,7 @@ class Consumer(Polls):
         Raises:
             CommitFailed: the group has given the partitions to others.
             RebalanceInProgress: it is about to: poll until that is over, then commit again.
+            UnknownTopicOrPartition: one was deleted; the offsets of all others are committed.
             InvalidGroupId: without a `group.id`.
             Unreachable, KafkaError: not done within `default.api.timeout.ms`.
         """

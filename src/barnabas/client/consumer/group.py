@@ -62,6 +62,8 @@ class Group:
         self._joined_for: tuple[str, ...] = ()
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._moving_to: list[TopicPartition] | None = None  # cooperative: not yet taken
+        self.is_revoking = False  # the commit before is under way: what is read now is lost
         self._clock = cluster.seams.clock
         cluster.metadata.on_update(self._metadata_changed)
         commits.on_refused = self._refused
@@ -102,7 +104,7 @@ class Group:
                 await asyncio.gather(task, return_exceptions=True)
         if self._joining is not None:
             self._membership.abandon_join()
-        self._joining = self._looking = None
+        self._joining = self._looking = self._moving_to = None
         try:
             await self._give_up()
         finally:
@@ -122,13 +124,20 @@ class Group:
         membership = self._membership
         while True:
             if membership.error is not None:
+                if not await self._give_up(until_ms=deadline_ms):
+                    return False
                 error, membership.error = membership.error, None
-                await self._give_up()
                 raise error
+            if self._moving_to is not None:
+                if not await self._exchange(self._moving_to, deadline_ms):
+                    return False
+                continue
             if self._joining is None:
                 if not self._must_join():
+                    self.is_revoking = False
                     return True
-                await self._give_up_before_join()
+                if not await self._give_up_before_join(deadline_ms):
+                    return False
                 self._joining = asyncio.get_running_loop().create_task(self._join())
                 self._joining.add_done_callback(lambda done: self._on_news())
             joining = self._joining
@@ -152,7 +161,7 @@ class Group:
             await self._give_up()
             raise
         if self._membership.is_cooperative and self._membership.is_member:
-            await self._exchange(assigned)
+            self._begin_exchange(assigned)
         elif not self._must_join():
             await self._take(assigned)
 
@@ -190,30 +199,40 @@ class Group:
         owned = self._assignment.names()
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
-    async def _give_up_before_join(self) -> None:
+    async def _give_up_before_join(self, until_ms: int) -> bool:
         """Eager: everything. Cooperative: the topics that are no longer subscribed to."""
         subscription = self._subscription
         assert subscription is not None
         kept: list[TopicPartition] = []
         if self._membership.is_cooperative and self._membership.is_member:
             kept = [name for name in self._assignment.names() if subscription.covers(name.topic)]
-        await self._give_up(kept)
+        return await self._give_up(kept, until_ms)
 
-    async def _give_up(self, kept: Sequence[TopicPartition] = ()) -> None:
-        """The partitions but these belong to other members from now on."""
+    async def _give_up(
+        self, kept: Sequence[TopicPartition] = (), until_ms: int | None = None
+    ) -> bool:
+        """The partitions but these belong to other members from now on.
+
+        False if the commit before that is not done when time is up: call again.
+        """
         remaining = frozenset(kept)
         gone = [name for name in self._assignment.names() if name not in remaining]
         if not gone:
-            return
+            return True
+        if self._membership.is_member:
+            self.is_revoking = True
+            if not await self._commits.settle(until_ms):
+                return False
+        self.is_revoking = False
         listener = self._listener()
         try:
             if self._membership.is_member:
-                await self._commits.settle()
                 await self._call(listener.on_partitions_revoked, gone)
             else:
                 await self._call(listener.on_partitions_lost, gone)
         finally:
             self._assignment.replace(kept)
+        return True
 
     async def _take(self, assigned: Sequence[TopicPartition]) -> None:
         self._read_as = self._membership.metadata
@@ -221,21 +240,30 @@ class Group:
         self._cluster.metadata.track(name.topic for name in assigned)
         await self._call(self._listener().on_partitions_assigned, list(assigned))
 
-    async def _exchange(self, assigned: Sequence[TopicPartition]) -> None:
+    def _begin_exchange(self, assigned: list[TopicPartition]) -> None:
+        self._read_as = self._membership.metadata
+        self._moving_to = assigned
+        moved = len(frozenset(self._assignment.names()) - frozenset(assigned))
+        if moved:
+            self._membership.ask_rejoin(f"{moved} partitions were revoked")
+
+    async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
         """Cooperative: revoke what is no longer this member's, add what is new.
 
         What was revoked is free for its new owner only once this member has joined without it.
+        False if the commit before that is not done when time is up: call again.
         """
-        self._read_as = self._membership.metadata
         now, before = frozenset(assigned), self._assignment.names()
+        owned = frozenset(before)
         kept = [name for name in before if name in now]
-        new = [name for name in assigned if name not in frozenset(before)]
-        if len(kept) < len(before):
-            self._membership.ask_rejoin(f"{len(before) - len(kept)} partitions were revoked")
-            await self._give_up(kept)
+        new = [name for name in assigned if name not in owned]
+        if not await self._give_up(kept, until_ms):
+            return False
+        self._moving_to = None
         self._assignment.replace([*kept, *new])
         self._cluster.metadata.track(name.topic for name in assigned)
         await self._call(self._listener().on_partitions_assigned, new)
+        return True
 
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]

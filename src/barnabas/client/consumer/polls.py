@@ -347,6 +347,8 @@ class Polls(Lookups):
     ) -> list[ConsumerRecord]:
         """Up to `most` buffered records; raises a pending error only if there are none."""
         records: list[ConsumerRecord] = []
+        if self._group is not None and self._group.is_revoking:
+            return records
         while len(records) < most:
             reading = self._next_reading(only)
             if reading is None:
@@ -382,6 +384,8 @@ class Polls(Lookups):
         self._reading = None
         self._set_aside.clear()
         fetched: dict[TopicPartition, FetchedBytes] = {}
+        if self._group is not None and self._group.is_revoking:
+            return fetched
         for state, chunk in self._fetcher.next_chunks():
             state.advance(chunk.next_offset, chunk.last_epoch)
             fetched[state.topic_partition] = state.describe(chunk)

@@ -1,0 +1,130 @@
+"""Consumers whose topics are deleted under them (CO-4, CO-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from barnabas.client import Admin, Consumer, NewTopic, RebalanceListener, TopicPartition
+from barnabas.errors import UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    import barnabas
+
+PATIENCE_S = 60
+# A commit that is repeated takes until the end of the test.
+ENDLESS: dict[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "request_timeout_ms": 600_000,
+    "default_api_timeout_ms": 600_000,
+    "allow_auto_create_topics": False,
+}
+
+
+class Revocations(RebalanceListener):
+    """Counts the partitions that were revoked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.count += len(partitions)
+
+
+def fill(broker: barnabas.Broker, stem: str) -> tuple[str, str]:
+    """Two topics with a record each: the one that stays, and the one that is deleted."""
+    names = f"{stem}-kept", f"{stem}-gone"
+    for name in names:
+        broker.topic(name, partitions=1).send(b"one")
+    return names
+
+
+async def read_two(
+    consumer: Consumer, topics: Sequence[str], listener: RebalanceListener | None = None
+) -> None:
+    """Subscribe to both topics, and read the record of each."""
+    consumer.subscribe(topics, listener)
+    found = 0
+    while found < 2:
+        found += len(await consumer.poll(1_000))
+
+
+async def committed(servers: str, group: str) -> dict[TopicPartition, int]:
+    async with Admin(servers) as admin:
+        offsets = await admin.list_group_offsets(group)
+    return {name: at.offset for name, at in offsets.items()}
+
+
+@pytest.mark.parametrize("how", ["commit_sync", "commit_async", "close"])
+def test_co_4_a_commit_leaves_out_a_deleted_topic_at_once(
+    broker: barnabas.Broker, how: str
+) -> None:
+    kept, gone = fill(broker, how)
+    at_its_end = {TopicPartition(kept, 0): 1}
+    errors: list[BaseException | None] = []
+
+    async def run() -> None:
+        servers = broker.bootstrap_servers
+        async with Consumer(servers, group_id=how, **ENDLESS) as consumer, Admin(servers) as admin:
+            await read_two(consumer, [kept, gone])
+            await admin.delete_topics([gone])
+            if how == "commit_sync":
+                with pytest.raises(UnknownTopicOrPartition, match=f"{gone}-0"):
+                    await consumer.commit_sync()
+            elif how == "commit_async":
+                done = asyncio.Event()
+
+                def note(_: object, error: BaseException | None) -> None:
+                    errors.append(error)
+                    done.set()
+
+                consumer.commit_async(when_done=note)
+                await done.wait()
+                assert isinstance(errors[0], UnknownTopicOrPartition)
+            if how != "close":
+                assert await committed(servers, how) == at_its_end
+                consumer.stop_auto_commit()
+        assert await committed(servers, how) == at_its_end
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_poll_ends_in_time_whatever_a_rebalance_has_to_commit(
+    broker: barnabas.Broker, strategy: str
+) -> None:
+    """CO-6: the commit goes on between the polls, and the partitions are revoked after it."""
+    kept, gone = fill(broker, strategy)
+    other = f"{strategy}-other"
+
+    async def run() -> None:
+        servers = broker.bootstrap_servers
+        listener = Revocations()
+        options = {**ENDLESS, "partition_assignment_strategy": strategy}
+        async with (
+            Consumer(servers, group_id=strategy, **options) as consumer,
+            Admin(servers) as admin,
+        ):
+            await read_two(consumer, [kept, gone], listener)
+            refusals = broker.faults.add(api="OffsetCommit", error="COORDINATOR_LOAD_IN_PROGRESS")
+            consumer.subscribe([kept, other], listener)
+            while not refusals.hits:
+                assert await consumer.poll(10) == []
+            await admin.create_topics([NewTopic(other, 1)])
+            broker.topic(kept).send(b"two")
+            for _ in range(5):
+                # What is read now would be read twice: its partition may go to another member.
+                assert await consumer.poll(10) == []
+            assert listener.count == 0
+            refusals.remove()
+            records = []
+            while not records:
+                records = await consumer.poll(1_000)
+            assert [record.value for record in records] == [b"two"]
+            assert listener.count > 0
+            assert (await committed(servers, strategy))[TopicPartition(gone, 0)] == 1
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))

@@ -398,6 +398,9 @@ def test_a_static_member_that_restarts_causes_no_rebalance(servers: str) -> None
                     await poll_until(lambda: share(twin) == [1], other, twin)
                     with pytest.raises(FencedInstanceId):
                         await poll_until(lambda: False, blue)
+                    for again in (blue.poll, lambda: blue.commit_sync({had[0]: 0})):  # final
+                        with pytest.raises(FencedInstanceId, match="close this one"):
+                            await again()
 
     asyncio.run(run())
 

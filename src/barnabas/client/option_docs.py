@@ -183,7 +183,9 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
             "", "The group that shares the partitions and keeps the offsets; empty: none."
         ),
         "group_instance_id": OptionDoc(
-            "", "The name of a static member, which keeps its partitions over a restart."
+            "",
+            "The name of a static member, which keeps its partitions over a restart. Of two "
+            "consumers with one name the first is fenced, for good.",
         ),
         "session_timeout_ms": OptionDoc(
             "ms", "A member without a heartbeat for this time is removed from the group."

@@ -123,6 +123,9 @@ class Group:
         """
         membership = self._membership
         while True:
+            if membership.is_fenced:
+                await self._give_up()
+                membership.check_fenced()
             if membership.error is not None:
                 if not await self._give_up(until_ms=deadline_ms):
                     return False
@@ -287,6 +290,7 @@ class Group:
     # ---- committing ----
 
     def _who(self) -> GroupMetadata:
+        self._membership.check_fenced()
         if self._joining is not None and len(self._assignment):
             return self._read_as  # cooperative: what is kept can be committed until the join ends
         if self._joining is not None:

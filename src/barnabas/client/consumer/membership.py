@@ -98,6 +98,7 @@ class Membership:
         )
         self.rejoin_reason = ""  # "": none is needed
         self.error: BarnabasError | None = None  # for the next poll; the membership is over
+        self.is_fenced = False  # another consumer has this one's group.instance.id: final
 
     # ---- state ----
 
@@ -137,14 +138,39 @@ class Membership:
 
     def lose(self, error: KafkaError) -> None:
         """The group goes on without this member; its partitions have other readers."""
+        if isinstance(error, FencedInstanceId):
+            self._fence()
+            return
         _log.warning("group %r: no longer a member: %s", self._config.group_id, error)
         self._generation = _NO_GENERATION
         if not isinstance(error, IllegalGeneration):
             self._member_id = ""
-        if isinstance(error, FencedInstanceId):
-            self.error = error
         self.rejoin_reason = ""
         self.ask_rejoin(str(error))
+
+    def check_fenced(self) -> None:
+        """Raise FencedInstanceId once this consumer has been fenced, and each time after that.
+
+        Joining again would take the name back from the other one, which does the same: both would
+        process the same records, in turns, indefinitely (KIP-345).
+        """
+        if self.is_fenced:
+            raise FencedInstanceId(
+                f"group {self._config.group_id!r}: another consumer has taken over the "
+                f"group.instance.id {self._instance_id!r}: close this one, and give each process "
+                "an id of its own"
+            )
+
+    def _fence(self) -> None:
+        _log.warning(
+            "group %r: another consumer has the group.instance.id %r now: this one is fenced",
+            self._config.group_id,
+            self._instance_id,
+        )
+        self.is_fenced = True
+        self._member_id = ""
+        self._generation = _NO_GENERATION
+        self._on_news()
 
     # ---- joining ----
 
@@ -173,6 +199,9 @@ class Membership:
             except MemberIdRequired:
                 continue
             except (Unreachable, KafkaError) as error:
+                if isinstance(error, FencedInstanceId):
+                    self._fence()
+                    self.check_fenced()
                 self._forget(error, keep_generation=bool(owned))
                 if owned and isinstance(error, MEMBERSHIP_OVER):
                     raise
@@ -196,7 +225,7 @@ class Membership:
 
     def _forget(self, error: BarnabasError, *, keep_generation: bool) -> None:
         """Drop the parts of the identity that an error ends."""
-        if isinstance(error, UnknownMemberId | FencedInstanceId):
+        if isinstance(error, UnknownMemberId):
             self._member_id = ""
         is_passing = isinstance(error, Unreachable | RebalanceInProgress) or (
             isinstance(error, KafkaError) and error.retriable

@@ -94,6 +94,8 @@ class Polls(Lookups):
             CorruptData: in the same way.
             NoOffsetForPartition: without a position (LogTruncated where a log lost records that
                 were read).
+            FencedInstanceId: another consumer has its `group.instance.id` now; so does each poll
+                from then on, lest the two take the name from each other in turns.
             KafkaError: it ends a partition, or keeps this consumer out of its group.
             ClientClosed: the consumer was closed, by another task or before.
             ValueError: nothing was ever subscribed to or assigned.

@@ -9,6 +9,7 @@ unknown".
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,7 +54,12 @@ async def dial_tcp(
         from barnabas.client.security.tls import dial_tls
 
         return await dial_tls(make, host, port, tls)
-    _, connection = await asyncio.get_running_loop().create_connection(make, host, port)
+    loop = asyncio.get_running_loop()
+    try:
+        _, connection = await loop.create_connection(make, host, port)
+    except RuntimeError:  # at the interpreter's end asyncio's loop has no thread to look names up
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        _, connection = await loop.create_connection(make, str(found[0][4][0]), port)
     return connection
 
 

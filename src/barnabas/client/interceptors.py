@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
+from barnabas.client.escalation import raise_on_loop
 from barnabas.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ class Interceptors:
                 method(*news)
             except Exception:  # a user's code may raise anything
                 _log.exception("interceptor %s failed and is skipped", _name(method))
+            except BaseException as error:  # SystemExit, while a batch has more to notify
+                raise_on_loop(error)
 
 
 def interceptor_classes(given: object, methods: Sequence[str]) -> Interceptors:

@@ -1,4 +1,8 @@
-"""An event loop in a daemon thread, and calls into it from other threads."""
+"""An event loop in a daemon thread, and calls into it from other threads.
+
+A user's code that runs there (a partitioner, an interceptor) may raise SystemExit, which would end
+the loop and leave every caller waiting. So the loop goes on, and the next caller gets it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from barnabas.client.errors import ClientClosed
@@ -21,21 +26,43 @@ class LoopThread:
     def __init__(self, name: str) -> None:
         self.loop = new_event_loop()
         self._process_id = os.getpid()
+        self._is_stopping = False
+        self._kept: list[BaseException] = []  # from user code on the loop, for the next caller
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run `work` on the loop and wait for it; an interrupt here cancels it there."""
-        future = self.submit(work)
+        return self.result(self.submit(work), timeout_s)
+
+    def result(self, future: Future[T], timeout_s: float | None = None) -> T:
+        """As `run`, of work that was submitted."""
         try:
             # A thread cannot wait for longer than this.
             limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
-            return future.result(limit_s)
+            result = future.result(limit_s)
         except CancelledError:
             raise ClientClosed("the client was closed before this was done") from None
-        except BaseException:
+        except BaseException as error:
+            self._drop_kept(error)
             future.cancel()
             raise
+        self.raise_kept()
+        return result
+
+    def keep(self, error: BaseException) -> None:
+        """Have the next call raise this error of a user's code, which no other caller gets."""
+        self._kept.append(error)
+
+    def raise_kept(self) -> None:
+        """Raise the first error that was kept, if any; those since then have the same cause."""
+        kept, self._kept = self._kept, []
+        if kept:
+            raise kept[0]
+
+    def _drop_kept(self, error: BaseException) -> None:
+        """A task that raises SystemExit gives it to its caller and to the loop: once is enough."""
+        self._kept = [kept for kept in self._kept if kept is not error]
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run `work` on the loop, for a caller that waits for the future itself."""
@@ -90,17 +117,36 @@ class LoopThread:
     def stop(self) -> None:
         """End the loop and the thread; tasks that still run are cancelled."""
         if self._thread.is_alive():
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.loop.call_soon_threadsafe(self.end)
             self._thread.join()
+
+    def end(self) -> None:
+        """As `stop`, but called on the loop, and without a wait for the thread."""
+        self._is_stopping = True
+        self.loop.stop()
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether the thread has ended within that time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run_on(self) -> None:
+        """Run the loop until it is to end, whatever the callbacks raise."""
+        while not self._is_stopping:
+            try:
+                self.loop.run_forever()
+            except BaseException as error:  # SystemExit or KeyboardInterrupt of a user's code
+                self.keep(error)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
-            self.loop.run_forever()
+            self._run_on()
             left = asyncio.all_tasks(self.loop)
             for task in sorted(left, key=lambda task: task.get_name()):
                 task.cancel()
             self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            with suppress(RuntimeError):  # at the interpreter's end no thread can be started
+                self.loop.run_until_complete(self.loop.shutdown_default_executor())
         finally:
             self.loop.close()

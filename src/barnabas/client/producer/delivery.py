@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from barnabas.client import arguments
+from barnabas.client.escalation import raise_on_loop
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.errors import BarnabasError
@@ -76,7 +77,8 @@ class Delivery:
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
         """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
 
-        An exception that it raises is only logged.
+        An exception that it raises is only logged; SystemExit and KeyboardInterrupt end the loop,
+        as from any of its callbacks.
         """
         arguments.callback(callback, "callback")
         self.batch.when_done(partial(call_back, callback, self))
@@ -99,11 +101,16 @@ class Delivery:
 
 
 def call_back(callback: Callable[[D], Any], delivery: D) -> None:
-    """Call a user's callback; an exception that it raises is only logged."""
+    """Call a user's callback; an exception that it raises is only logged.
+
+    Anything beyond, such as SystemExit, is raised by the loop: a batch has more to call.
+    """
     try:
         callback(delivery)
     except (Exception, asyncio.CancelledError):  # the latter: of a future that it awaited
         _log.exception("the callback of the record for %s failed", delivery.place())
+    except BaseException as error:
+        raise_on_loop(error)
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:

@@ -72,6 +72,7 @@ class Intake:
             self._transactions.on_state = self._close_open
         self._cluster.metadata.on_update(self._close_open)
         self._running = False
+        self._is_let_go = False  # its loop has ended, which was said
 
     def _accept(self, record: CheckedRecord) -> Delivery | None:
         """Queue a record without waiting; None if its topic is not known yet or there is no room.
@@ -241,6 +242,14 @@ class Intake:
         return await self._cluster.metadata.topic(
             arguments.topic_name(name), self._config.max_block_ms
         )
+
+    def unfinished_count(self) -> int:
+        """The records that were accepted and have no outcome."""
+        return sum(batch.record_count for batch in self._accumulator.unfinished)
+
+    def acknowledged_count(self) -> int:
+        """The records that were acknowledged since the start."""
+        return self._accumulator.statistics.acknowledged_records
 
     def wall_ms(self) -> int:
         return self._wall_ms()

@@ -8,6 +8,7 @@ No accepted record is lost silently: it is acknowledged, or its Delivery raises 
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -21,6 +22,7 @@ from barnabas.client.errors import (
     RecordsPurged,
     closed_too_early,
 )
+from barnabas.client.lost_records import say_lost
 from barnabas.client.producer.batch import (
     ColumnOptions,
     ProducerRecord,
@@ -46,7 +48,8 @@ class Producer(Intake):
     Kafka's names in place of the servers, or both; text is converted, so a properties file goes in
     as it is. ConfigError names an option that is unknown or wrong.
 
-    Used as `async with Producer(...)` or between `start` and `close`.
+    Used as `async with Producer(...)` or between `start` and `close`. Where its loop ends before
+    that, what was accepted is sent for five seconds at most, and a line on stderr counts the rest.
 
     Example::
 
@@ -71,6 +74,7 @@ class Producer(Intake):
     async def start(self) -> None:
         """Connect. Raises NoBrokersAvailable."""
         await self._cluster.start()
+        self._sender.on_cancelled = self._let_go
         self._sender.start()
         self._running = True
 
@@ -91,7 +95,7 @@ class Producer(Intake):
                 await flushed(self._accumulator, self._sender.wake)
         except TimeoutError:
             raise TimeoutError(
-                f"{self._unfinished_count()} records are not acknowledged after timeout_ms; "
+                f"{self.unfinished_count()} records are not acknowledged after timeout_ms; "
                 "they stay queued"
             ) from None
         self.tasks.check()
@@ -144,7 +148,7 @@ class Producer(Intake):
         accumulator = self._accumulator
         return {
             **accumulator.statistics.as_dict(),
-            "records_unfinished": self._unfinished_count(),
+            "records_unfinished": self.unfinished_count(),
             "batches_unfinished": len(accumulator.unfinished),
             "batches_in_flight": accumulator.in_flight_count,
             "buffer_used_bytes": accumulator.used_bytes,
@@ -152,9 +156,6 @@ class Producer(Intake):
         }
 
     metrics = statistics
-
-    def _unfinished_count(self) -> int:
-        return sum(batch.record_count for batch in self._accumulator.unfinished)
 
     async def __aenter__(self) -> Producer:
         await self.start()
@@ -167,6 +168,18 @@ class Producer(Intake):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_running") and not self._is_let_go:
+            self._let_go(self.unfinished_count())
+
+    def _let_go(self, lost: int) -> None:
+        """Warn that the loop has ended, or the producer was dropped with it, before `close`."""
+        self._is_let_go = True
+        say_lost(lost, repr(self))
+        if self._running:
+            unclosed = f"unclosed {self!r}: use it in an async with block"
+            warnings.warn(unclosed, ResourceWarning, stacklevel=2, source=self)
 
     def __dir__(self) -> list[str]:
         # Its own methods; those of `Intake` are for the blocking producer.

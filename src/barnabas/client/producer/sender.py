@@ -5,13 +5,16 @@
 A request has at most one batch per partition. There is no wait between taking batches and writing
 their request, so the order of requests on a connection is that of their sequences. While a broker
 is unknown or unreachable, its batches stay in the accumulator until `delivery.timeout.ms`.
+
+A program that ends its loop without `close` cancels this task with all others, as `asyncio.run`
+does: what is accepted is then sent within a bound, and what is left is counted on stderr.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.client.channel import BrokerAddress, Channel
@@ -62,6 +65,7 @@ _log = logging.getLogger(__name__)
 _LOWEST_PRODUCE = 3  # lower versions have other record formats
 _HIGHEST_PRODUCE = 11  # 12 and above belong to version 2 of transactions (KIP-890)
 _REQUEST_OVERHEAD_BYTES = 512
+_LAST_S = 5.0  # for what is left when the loop ends
 _STALE_METADATA = (NotLeaderOrFollower, UnknownTopicOrPartition)
 
 Flight = list[ProducerBatch]
@@ -86,6 +90,8 @@ class Sender:
         self._trouble = Trouble()  # of partitions
         self._no_id = Trouble(MOMENT_MS)
         self._task: asyncio.Task[None] | None = None
+        self._is_closing = False
+        self.on_cancelled: Callable[[int], None] = lambda lost: None  # the loop ends
 
     def start(self) -> None:
         self._cluster.metadata.on_update(self.wake)
@@ -98,6 +104,7 @@ class Sender:
 
     async def close(self) -> None:
         """Take no more batches; does not wait for those in flight."""
+        self._is_closing = True
         tasks = [task for task in (self._task, *self._connecting.values()) if task is not None]
         for task in tasks:
             task.cancel()
@@ -108,8 +115,33 @@ class Sender:
         self._wake.set()
 
     async def _run(self) -> None:
+        try:
+            await self._send_all()
+        except asyncio.CancelledError:
+            if not self._is_closing:
+                await self._send_last()
+            raise
+
+    async def _send_last(self) -> None:
+        """Send what is left, since the loop ends; the rest fails, and is counted."""
+        accumulator = self._accumulator
+        acknowledged = accumulator.statistics.acknowledged_records
+        owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished)
+        accumulator.flushing += 1
+        try:
+            async with asyncio.timeout(_LAST_S):
+                await self._send_all(is_last=True)
+        except TimeoutError:
+            _log.warning("not all records could be sent when the event loop ended")
+        finally:
+            if not self._is_closing:
+                accumulator.fail_all(ClientClosed("the event loop ended before that"))
+                self.on_cancelled(max(0, owed - accumulator.statistics.acknowledged_records))
+
+    async def _send_all(self, *, is_last: bool = False) -> None:
+        """Send batches as they come; if they are the last, until each has its outcome."""
         loop = asyncio.get_running_loop()
-        while True:
+        while not is_last or self._accumulator.unfinished:
             self._wake.clear()
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)

@@ -1,7 +1,13 @@
-"""The base of the blocking clients: a client on a loop in a thread of its own."""
+"""The base of the blocking clients: a client on a loop in a thread of its own.
+
+Nothing on that loop refers to the blocking client, so one that its program drops is collected, and
+its `Farewell` ends what it had.
+"""
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -10,6 +16,7 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import ClientClosed
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.producer.producer import Producer
+from barnabas.client.sync.farewell import Farewell
 
 C = TypeVar("C", Producer, Consumer, Admin)
 
@@ -25,6 +32,7 @@ class BlockingClient(Generic[C]):
         except BaseException:
             self._thread.stop()
             raise
+        self._farewell = Farewell(f"Sync{client!r}", self._thread, partial(_closed, client))
 
     def close(self) -> None:
         """Finish and disconnect; more calls do nothing."""
@@ -34,6 +42,14 @@ class BlockingClient(Generic[C]):
             return
         finally:
             self._thread.stop()
+            self._farewell.cancel()
+
+    def __del__(self) -> None:
+        farewell: Farewell | None = self.__dict__.get("_farewell")  # None: never connected
+        if farewell is not None and farewell.is_due:
+            unclosed = f"unclosed {self!r}: use it in a with block"
+            warnings.warn(unclosed, ResourceWarning, stacklevel=2, source=self)
+            farewell.begin()
 
     def __enter__(self) -> Self:
         return self
@@ -45,3 +61,12 @@ class BlockingClient(Generic[C]):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+async def _closed(client: Producer | Consumer | Admin) -> int:
+    """Close a client that was dropped, on its loop; no records are lost by that."""
+    if isinstance(client, Consumer):
+        await client.close(autocommit=False)  # what was polled last may not be processed
+    else:
+        await client.close()
+    return 0

@@ -3,11 +3,13 @@
     loop thread: outcome --> queue --> callback thread: callback(delivery)
 
 There a callback may do what the user's own threads may: send, wait for results, flush. On the loop
-it would wait for itself. Callbacks are called one after the other, in the order of `put`.
+it would wait for itself. Callbacks are called one after the other, in the order of `put`. What one
+raises beyond Exception, such as SystemExit, is passed to `on_raised`, and the next one is called.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -21,10 +23,11 @@ _AT_ONCE = 100
 
 
 class CallbackThread:
-    """Starts with the first callback, and ends with `close`."""
+    """Starts before the first callback, and ends with `close`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, on_raised: Callable[[BaseException], None]) -> None:
         self._name = name
+        self._on_raised = on_raised
         self._calls: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -38,7 +41,7 @@ class CallbackThread:
         return threading.current_thread() is self._thread
 
     def put(self, call: Callable[[], None]) -> None:
-        """Queue `call`, which must not raise, for this thread. Does not block; in any thread.
+        """Queue `call` for this thread. Does not block; in any thread.
 
         After `close` there is no thread left: the caller's thread calls it.
         """
@@ -49,16 +52,20 @@ class CallbackThread:
                 self._put_count += 1
                 if len(self._calls) == 1:
                     self._changed.notify_all()
-                if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._serve, name=self._name, daemon=True
-                    )
-                    self._thread.start()
         if is_late:
             call()
 
+    def start(self) -> None:
+        """Start the thread, if it does not run; at the interpreter's end none could be started."""
+        with self._changed:
+            if self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                self._thread.start()
+
     def wait_for_room(self, timeout_s: float) -> bool:
         """Whether there is room for one more within that time; always true in a callback."""
+        if self._thread is None:
+            self.start()
         if self._has_room() or self.is_current:
             return True
         with self._changed:
@@ -75,24 +82,53 @@ class CallbackThread:
             put_count = self._put_count
             self._changed.wait_for(lambda: self._called_count >= put_count)
 
-    def close(self) -> None:
-        """Flush, then end the thread; in a callback, it ends after those that are due."""
+    async def all_called(self) -> None:
+        """As `flush`, for a loop, which this does not block."""
+        if self._thread is None or not self._thread.is_alive():
+            return
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def settle() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        def call() -> None:
+            loop.call_soon_threadsafe(settle)
+
+        self.put(call)
+        await done
+
+    def end(self) -> None:
+        """Have the thread end after the callbacks that are due, without a wait for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """Flush, then end the thread; in a callback, it ends after those that are due."""
+        self.end()
         if self._thread is not None and not self.is_current:
             self._thread.join()
 
     def _serve(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._calls or self._is_closed)
-                if not self._calls:
-                    return
-                count = min(len(self._calls), _AT_ONCE)
-                calls = [self._calls.popleft() for _ in range(count)]
-            for call in calls:
-                call()
-                self._called_count += 1
+        while self._call_some():
             with self._changed:
                 self._changed.notify_all()
+
+    def _call_some(self) -> bool:
+        """Wait for calls, and make some; False at the end.
+
+        A frame of its own: one that waits must not hold the last call, and by that the producer.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._calls or self._is_closed)
+            count = min(len(self._calls), _AT_ONCE)
+            calls = [self._calls.popleft() for _ in range(count)]
+        for call in calls:
+            try:
+                call()
+            except BaseException as error:  # a user's code: its caller is to get it
+                self._on_raised(error)
+            self._called_count += 1
+        return bool(calls)

@@ -56,7 +56,8 @@ class SyncDelivery:
     def add_done_callback(self, callback: Callable[[SyncDelivery], Any]) -> None:
         """Call `callback(self)` once the outcome is known (PR-8), on a thread for callbacks.
 
-        There it may send, wait for results and flush; an exception that it raises is only logged.
+        There it may send, wait for results and flush. An exception that it raises is only logged;
+        SystemExit and its like are raised by the next `flush`, `close` or other call that waits.
         Callbacks of a partition come in the order of its records; `flush` and `close` wait for
         them. Raises BufferFull if ten thousand others have been due for `max.block.ms`.
         """

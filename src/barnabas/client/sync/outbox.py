@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from barnabas.client.errors import BufferFull, ClientClosed
+from barnabas.client.escalation import raise_on_loop
 from barnabas.client.producer.batch import CheckedRecord
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.delivery import SyncDelivery
@@ -106,6 +107,12 @@ class Outbox:
                 "(max.block.ms): earlier ones wait for brokers, or for their topics' metadata"
             )
 
+    def count(self) -> int:
+        """The records that are here: neither with the producer nor failed."""
+        with self._lock:
+            lines = sum(len(line.deliveries) for line in self._lines.values())
+            return len(self._waiting) + len(self._passing) + lines
+
     def refuse(self) -> None:
         """Accept nothing more."""
         with self._changed:
@@ -171,8 +178,8 @@ class Outbox:
             return False
         try:
             accepted = self._producer.accept_checked(delivery.record)
-        except Exception as error:  # any error is the record's outcome
-            delivery.settle(None, error)
+        except BaseException as error:
+            _refuse(delivery, error)
             return True
         if accepted is not None:
             delivery.settle(accepted, None)
@@ -262,10 +269,17 @@ class Outbox:
         except asyncio.CancelledError:
             delivery.settle(None, ClientClosed("the producer was closed before that"))
             raise
-        except Exception as error:  # any error is the record's outcome
-            delivery.settle(None, error)
+        except BaseException as error:
+            _refuse(delivery, error)
         else:
             delivery.settle(accepted, None)
+
+
+def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
+    """Any error is the record's outcome; SystemExit, of a partitioner, also ends the next call."""
+    delivery.settle(None, error)
+    if not isinstance(error, Exception):
+        raise_on_loop(error)
 
 
 def _settle_all(left: deque[SyncDelivery], error: Exception) -> None:

@@ -11,6 +11,7 @@ over in bulk (see `outbox`). Callbacks have a thread of their own (see `callback
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -33,6 +34,7 @@ from barnabas.client.sync.blocking import BlockingClient
 from barnabas.client.sync.callback_thread import CallbackThread
 from barnabas.client.sync.consumer import SyncConsumer
 from barnabas.client.sync.delivery import SyncDelivery
+from barnabas.client.sync.farewell import MOST_S
 from barnabas.client.sync.outbox import Outbox
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
 
+_log = logging.getLogger(__name__)
+
 _CHUNK_BYTES = 1_048_576  # that `send_many` hands over at once
 
 
@@ -50,6 +54,9 @@ class SyncProducer(BlockingClient[Producer]):
     """A `Producer` for threads; several may share it. `send` does not wait for the broker.
 
     Options as of `Producer`, in the same forms. It connects at once: NoBrokersAvailable.
+
+    Close it. One that is dropped, or left open at the end of the program, is flushed for ten
+    seconds at most; a line on stderr counts the records that were not acknowledged by then.
 
     Example::
 
@@ -65,7 +72,8 @@ class SyncProducer(BlockingClient[Producer]):
         super().__init__(producer)
         self._max_block_s = producer.max_block_ms / 1000
         self._outbox = Outbox(producer, self._thread)
-        self._callbacks = CallbackThread("barnabas-producer-callbacks")
+        self._callbacks = CallbackThread("barnabas-producer-callbacks", self._thread.keep)
+        self._farewell.finish = partial(_finished, producer, self._outbox, self._callbacks)
 
     def send(
         self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
@@ -155,7 +163,7 @@ class SyncProducer(BlockingClient[Producer]):
         for record in records:
             try:
                 checked.append(self._checked(record))
-            except Exception:
+            except BaseException:  # of a serializer it may be SystemExit
                 yield checked
                 raise
             size_bytes += checked[-1].size_bytes
@@ -178,7 +186,9 @@ class SyncProducer(BlockingClient[Producer]):
     def _on_thread(self, on_delivery: Any) -> Callable[[Any], None]:
         """The callback as the loop is to call it."""
         arguments.callback(on_delivery, "on_delivery")
-        return lambda delivery: self._callbacks.put(partial(call_back, on_delivery, delivery))
+        callbacks = self._callbacks
+        callbacks.start()
+        return lambda delivery: callbacks.put(partial(call_back, on_delivery, delivery))
 
     def send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
@@ -203,6 +213,7 @@ class SyncProducer(BlockingClient[Producer]):
         """
         self._thread.run(self._flush(timeout_ms))
         self._callbacks.flush()
+        self._thread.raise_kept()
 
     def purge(self) -> int:
         """Fail every record that is not in flight with RecordsPurged; the number of those.
@@ -271,7 +282,7 @@ class SyncProducer(BlockingClient[Producer]):
             arguments.duration(timeout_ms, "timeout_ms")
         self._outbox.refuse()
         try:
-            self._thread.run(self._close(timeout_ms))
+            self._thread.run(_closed(self._client, self._outbox, timeout_ms))
         except ClientClosed:
             return
         finally:
@@ -282,6 +293,7 @@ class SyncProducer(BlockingClient[Producer]):
                 super().close()
             finally:
                 self._callbacks.close()
+        self._thread.raise_kept()
 
     def wait_for(self, delivery: SyncDelivery, timeout_s: float | None) -> None:
         """Block until the delivery is done; TimeoutError."""
@@ -345,15 +357,6 @@ class SyncProducer(BlockingClient[Producer]):
             raise TimeoutError("records wait for brokers after timeout_ms; they stay") from None
         await self._client.flush(_left_ms(ends_at))
 
-    async def _close(self, timeout_ms: float | None) -> None:
-        ends_at = _ends_at(timeout_ms)
-        try:
-            async with asyncio.timeout_at(ends_at):
-                await self._outbox.drained()
-        except TimeoutError:
-            self._outbox.fail(closed_too_early())
-        await self._client.close(_left_ms(ends_at))
-
     async def _purge(self) -> int:
         purged = self._outbox.purge(RecordsPurged("the record was not sent: purge() was called"))
         return purged + self._client.purge()
@@ -375,6 +378,32 @@ class SyncProducer(BlockingClient[Producer]):
     async def _abort(self) -> None:
         await self._outbox.drained()
         await self._client.abort_transaction()
+
+
+async def _closed(producer: Producer, outbox: Outbox, timeout_ms: float | None) -> None:
+    ends_at = _ends_at(timeout_ms)
+    try:
+        async with asyncio.timeout_at(ends_at):
+            await outbox.drained()
+    except TimeoutError:
+        outbox.fail(closed_too_early())
+    await producer.close(_left_ms(ends_at))
+
+
+async def _finished(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
+    """Close a producer that was dropped; the number of records that were not acknowledged."""
+    outbox.refuse()
+    owed = outbox.count() + producer.unfinished_count()
+    before = producer.acknowledged_count()
+    try:
+        await _closed(producer, outbox, MOST_S * 1000)
+        async with asyncio.timeout(MOST_S):
+            await callbacks.all_called()
+    except TimeoutError:
+        _log.warning("callbacks of %r take too long, and are given up", producer)
+    finally:
+        callbacks.end()
+    return max(0, owed - (producer.acknowledged_count() - before))
 
 
 def _ends_at(timeout_ms: float | None) -> float | None:

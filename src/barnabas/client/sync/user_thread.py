@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import CancelledError
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from barnabas.client.consumer.subscription import ListenerResult, RebalanceListener
-from barnabas.client.errors import ClientClosed
 from barnabas.client.loop_thread import LoopThread
 from barnabas.types import TopicPartition
 
@@ -41,12 +39,10 @@ class UserThread:
         try:
             while (call := calls.get()) is not None:
                 call()
-            return future.result()
-        except CancelledError:
-            raise ClientClosed("the client was closed before this was done") from None
-        except BaseException:
+        except BaseException:  # of a listener, such as SystemExit: the work ends with it
             future.cancel()
             raise
+        return self._thread.result(future)
 
     async def call(self, function: Callable[[], Any]) -> None:
         """Call `function` in the user's thread; raises what it raises. On the loop."""

@@ -1,0 +1,81 @@
+"""Ends a blocking client that its program did not close.
+
+    dropped: __del__ (any thread, even the loop's) --> begin         nothing waits
+    exit:    atexit (main thread, the loop still runs) --> begin, then wait
+
+What was accepted is flushed within a bound; what is not acknowledged then is counted on stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from barnabas.client.loop_thread import LoopThread
+from barnabas.client.lost_records import say_lost
+
+MOST_S: Final = 10.0
+"""The time for a flush that the program did not ask for."""
+_GRACE_S: Final = 2.0  # beyond it, for closing
+
+_log = logging.getLogger(__name__)
+
+Finish = Callable[[], Coroutine[Any, Any, int]]
+"""Closes the client on its loop, within `MOST_S`; returns the number of records that are lost."""
+
+
+class Farewell:
+    """The end of one client, once; it does not refer to the blocking client itself."""
+
+    def __init__(self, name: str, thread: LoopThread, finish: Finish) -> None:
+        self._name = name
+        self._thread = thread
+        self._task: asyncio.Task[None] | None = None
+        self._is_begun = False
+        self.finish = finish
+        atexit.register(self._at_exit)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the client still runs, in this process, and nothing ends it yet."""
+        return not self._is_begun and self._thread.is_own and self._thread.is_alive
+
+    def cancel(self) -> None:
+        """The client was closed."""
+        atexit.unregister(self._at_exit)
+
+    def begin(self) -> None:
+        """Have the loop finish, and end; more calls do nothing."""
+        if self.is_due:
+            self._is_begun = True
+            with suppress(RuntimeError):  # the loop has just ended
+                self._thread.call_soon(self._start)
+
+    def _at_exit(self) -> None:
+        if not self._thread.is_own:
+            return
+        self.begin()
+        try:
+            self._thread.join(MOST_S + _GRACE_S)
+        except KeyboardInterrupt:
+            _log.warning("%s was not flushed at exit: interrupted", self._name)
+
+    # ---- on the loop ----
+
+    def _start(self) -> None:
+        self._task = self._thread.loop.create_task(self._end())
+
+    async def _end(self) -> None:
+        lost = 0
+        try:
+            lost = await self.finish()
+        except Exception:
+            _log.exception("%s could not be closed", self._name)
+        finally:
+            say_lost(lost, self._name)
+            atexit.unregister(self._at_exit)
+            self._thread.end()

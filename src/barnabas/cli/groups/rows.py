@@ -29,7 +29,7 @@ class GroupRow(NamedTuple):
     partition: TopicPartition | None
     offset: int | None  # committed: of the next record to read
     end_offset: int | None
-    lag: int | None  # records; None: unknown for want of a leader
+    lag: int | None  # offsets; None: unknown for want of a leader
     member: MemberDescription | None
 
 
@@ -40,7 +40,10 @@ class DescribedGroup(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Records that the group has still to read, of all partitions together."""
+        """Offsets between the group's and the ends, of all partitions together.
+
+        As in Kafka: markers of transactions and compacted records take offsets, too.
+        """
         return sum(row.lag for row in self.rows if row.lag is not None and row.lag > 0)
 
 

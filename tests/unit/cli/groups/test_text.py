@@ -256,7 +256,7 @@ def test_json_has_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
-        ("offsets", "17 records behind"),
+        ("offsets", "17 offsets behind"),
         ("members", "orders(0,1,2)"),
         ("state", "range, coordinator 0 (127.0.0.1:24608)"),
         ("events", "2026-11-21T17:17:51.007Z group live"),
@@ -270,3 +270,17 @@ def test_a_terminal_gets_a_table(what: str, expected: str) -> None:
     assert expected in output.getvalue()
     show_groups([], what, True, console)
     assert output.getvalue().endswith("No groups.\n")
+
+
+@pytest.mark.parametrize("what", ["offsets", "members"])
+def test_a_narrow_terminal_gets_a_block_for_each_row(what: str) -> None:
+    """No title, and no number, is folded to strips of three letters."""
+    output = StringIO()
+    console = Console(file=output, width=40, color_system=None, highlight=False)
+    show_groups([LIVE], what, True, console)
+    lines = [line.rstrip() for line in output.getvalue().splitlines()]
+    titles = {line.split()[0] for line in lines if line.startswith(" ") and line[1] != " "}
+    assert titles >= {"offsets": {"topic", "committed", "lag"}, "members": {"member"}}[what]
+    assert all(len(line) <= 40 for line in lines)
+    if what == "offsets":
+        assert " committed  2" in lines

@@ -26,7 +26,11 @@ SECOND = "2025-10-09T08:53:{:02}Z"
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """With the topic `timed`: in each of two partitions five records, a second apart."""
-    config = {"group.initial.rebalance.delay.ms": "500", "log.retention.ms": "-1"}
+    config = {
+        "group.initial.rebalance.delay.ms": "500",
+        "log.retention.ms": "-1",
+        "log.cleaner.backoff.ms": "50",
+    }
     with package.Broker(config=config) as running:
         with SyncAdmin(running.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("timed", 2), NewTopic("now", 1)])
@@ -105,6 +109,66 @@ def test_ux_2_from_and_to_times_and_offsets(barnabas: InProcess, words: str, exp
     output, errors = barnabas(f"consume timed {words} --exit-at-end")
     assert values(output) == expected.split(), errors
     assert errors == f"Processed a total of {len(expected.split())} messages\n"
+
+
+@pytest.fixture(scope="module")
+def with_gaps(broker: Broker) -> str:
+    """A topic whose offsets are not all records'.
+
+    Partition 0: five committed records, a marker behind each; 1: two records, then an aborted
+    transaction of six; 2: one record; 3: nothing but an aborted one.
+    """
+    topic = broker.topic("gaps", partitions=4)
+    with broker.producer(transactional_id="gaps") as producer:
+        producer.init_transactions()
+        for number in range(5):
+            with producer.transaction():
+                producer.send("gaps", b"p0-%d" % number, partition=0)
+        topic.send_many(["p1-0", "p1-1"], partition=1)
+        topic.send("p2-0", partition=2)
+        producer.begin_transaction()
+        for number in range(6):
+            producer.send("gaps", b"aborted1-%d" % number, partition=1)
+        producer.send("gaps", b"aborted3", partition=3)
+        producer.flush()
+        producer.abort_transaction()
+    return topic.name
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--offset -1", "aborted1-5 aborted3 p0-4 p2-0"),
+        ("--offset -3 --partition 0", "p0-2 p0-3 p0-4"),
+        ("--offset -3 --partition 0 --partition 2", "p0-2 p0-3 p0-4 p2-0"),
+        ("--offset -5 --partition 0", "p0-0 p0-1 p0-2 p0-3 p0-4"),
+        ("--offset -999999999999999999 --partition 0", "p0-0 p0-1 p0-2 p0-3 p0-4"),
+        ("--offset -7 --partition 1", "aborted1-0 aborted1-1 aborted1-2 aborted1-3 aborted1-4 "
+         "aborted1-5 p1-1"),
+        ("--offset -1 --isolation-level read_committed", "p0-4 p1-1 p2-0"),
+        ("--offset -2 --isolation-level read_committed", "p0-3 p0-4 p1-0 p1-1 p2-0"),
+        ("--offset -1 --isolation-level read_committed --partition 3", ""),
+    ],
+)  # fmt: skip
+def test_ux_2_the_last_n_are_records_and_not_offsets(
+    barnabas: InProcess, with_gaps: str, words: str, expected: str
+) -> None:
+    output, errors = barnabas(f"consume {with_gaps} {words} --exit-at-end")
+    assert values(output) == expected.split(), errors
+
+
+def test_ux_2_the_last_n_of_a_compacted_log(barnabas: InProcess, broker: Broker) -> None:
+    configs = {"cleanup.policy": "compact", "max.compaction.lag.ms": 1, "segment.ms": 1}
+    topic = broker.topic("cleaned", partitions=1, config=configs)
+    topic.send_many([("a", "a1"), ("b", "b1")])
+    for number in range(8):
+        topic.send(f"c{number}", key="c")
+    topic.send("d1", key="d")
+    wait_until(lambda: len(topic.records()) < 6)  # a1, b1, the last c and d, and perhaps one more
+    kept = [value.decode() for value in topic.values() if value is not None]
+    for count in (1, 3, 4):
+        output, errors = barnabas(f"consume cleaned --offset -{count} --exit-at-end")
+        assert output.split() == kept[-count:], errors
 
 
 def test_a_group_reads_up_to_the_end_and_commits_that(barnabas: InProcess) -> None:

@@ -7,16 +7,27 @@ assert group.lag() == 0
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.embedded.client_thread import ClientThread
 from barnabas.broker.embedded.settings import TIMEOUT_S
 from barnabas.broker.embedded.waiting import Sight
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.record_offsets import Span, record_offsets
 from barnabas.client.offsets import LATEST
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.client.admin.group_admin import GroupDescription
+
+READ_COMMITTED: Final = "read_committed"
+_LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
+_COUNTED: Final = 1000
+"""A wait counts so many records beyond the lag that it waits for, and no more."""
+
+Lags = dict[tuple[TopicPartition, Span], int]
+"""Records in ranges that were counted already."""
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
 
@@ -46,13 +57,21 @@ class Group:
         """The committed offsets (of the next record to read), sorted by partition."""
         return self._clients.run(self._offsets, f"the offsets of group {self.name!r}", timeout_s)
 
-    def lag(self, timeout_s: float = TIMEOUT_S) -> int:
-        """How many records it has not committed yet, in all partitions of its offsets."""
-        return sum(self.lag_by_partition(timeout_s).values())
+    def lag(self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED) -> int:
+        """How many records it has not committed yet, in all partitions of its offsets.
 
-    def lag_by_partition(self, timeout_s: float = TIMEOUT_S) -> dict[TopicPartition, int]:
+        Records are counted, not offsets: markers of transactions and what compaction removed have
+        none. Neither are records of aborted and of open transactions counted, unless
+        `isolation_level` is "read_uncommitted".
+        """
+        return sum(self.lag_by_partition(timeout_s, isolation_level=isolation_level).values())
+
+    def lag_by_partition(
+        self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED
+    ) -> dict[TopicPartition, int]:
         """As `lag`, of each partition in which it has an offset."""
-        return self._clients.run(self._lag, f"the lag of group {self.name!r}", timeout_s)
+        work = partial(self._lag, _level(isolation_level))
+        return self._clients.run(work, f"the lag of group {self.name!r}", timeout_s)
 
     def wait_for(
         self,
@@ -60,17 +79,20 @@ class Group:
         state: str | None = None,
         members: int | None = None,
         lag: int | None = None,
+        isolation_level: str = READ_COMMITTED,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
         """Its description, once all that is given is true at the same time, or WaitTimeout.
 
-        `state`: one of Kafka's, as "Stable"; `members`: how many; `lag`: this or less, and at least
-        one offset is committed.
+        `state`: one of Kafka's, as "Stable"; `members`: how many; `lag`: this or less, in records
+        as the method `lag` counts them, and at least one offset is committed.
         """
         if state is not None and state not in STATES:
             raise ValueError(f"state: {state!r} is not one of {', '.join(STATES)}")
         if state is None and members is None and lag is None:
             raise ValueError("wait_for: name what to wait for: state, members or lag")
+
+        level, counted = _level(isolation_level), Lags()
 
         async def look() -> Sight[GroupDescription]:
             described = await self._describe()
@@ -78,9 +100,12 @@ class Group:
             holds &= members is None or len(described.members) == members
             seen = f"state {described.state}, {len(described.members)} members"
             if lag is not None:
-                lags = await self._lag()
-                holds &= bool(lags) and sum(lags.values()) <= lag
-                seen += f", lag {sum(lags.values())}" if lags else ", no committed offsets"
+                most = lag + _COUNTED
+                lags = await self._lag(level, most, counted)
+                behind = sum(lags.values())
+                holds &= bool(lags) and behind <= lag
+                seen += f", lag {behind}" if lags else ", no committed offsets"
+                seen += " or more" if behind >= most else ""
             return Sight(described, holds, seen)
 
         wanted = {"state": state, "members": members, "lag": lag}
@@ -100,8 +125,35 @@ class Group:
         committed = await admin.list_group_offsets(self.name)
         return {name: each.offset for name, each in committed.items()}
 
-    async def _lag(self) -> dict[TopicPartition, int]:
+    async def _lag(
+        self, isolation_level: str, most: int | None = None, counted: Lags | None = None
+    ) -> dict[TopicPartition, int]:
+        """`most`: so many records of a partition are enough; `counted`: those of earlier looks."""
         offsets = await self._offsets()
         admin = await self._clients.admin()
-        ends = await admin.list_offsets(dict.fromkeys(offsets, LATEST))
-        return {name: max(ends[name].offset - offset, 0) for name, offset in offsets.items()}
+        ends = await admin.list_offsets(
+            dict.fromkeys(offsets, LATEST), read_committed=isolation_level == READ_COMMITTED
+        )
+        spans = {name: Span(offset, ends[name].offset) for name, offset in offsets.items()}
+        known = Lags() if counted is None else counted
+        unknown = {
+            name: span
+            for name, span in spans.items()
+            if span.begin < span.end and (name, span) not in known
+        }
+        if unknown:
+            async with Consumer(
+                self._clients.bootstrap_servers(),
+                **self._clients.options(),
+                isolation_level=isolation_level,
+                auto_offset_reset="earliest",  # records before the log's start are gone
+            ) as consumer:
+                found = await record_offsets(consumer, unknown, most)
+            known |= {(name, unknown[name]): len(each) for name, each in found.items()}
+        return {name: known.get((name, span), 0) for name, span in spans.items()}
+
+
+def _level(text: str) -> str:
+    if text not in _LEVELS:
+        raise ValueError(f"isolation_level: {text!r} is not one of {', '.join(_LEVELS)}")
+    return text

@@ -212,13 +212,7 @@ class Topic:
         return [await delivery for delivery in deliveries]
 
     async def _records(self, isolation_level: str) -> list[ConsumerRecord]:
-        between = begins, ends = await self._range(isolation_level)
-        length = _length(between)
-        if length > _MOST_RECORDS:
-            raise ValueError(
-                f"topic {self.name!r} has {length} records, more than {_MOST_RECORDS}: read them "
-                "with a consumer"
-            )
+        begins, ends = await self._range(isolation_level)
         unread = {name: end for name, end in ends.items() if end > begins[name]}
         found: list[ConsumerRecord] = []
         async with Consumer(
@@ -233,6 +227,11 @@ class Topic:
                 for record in await consumer.poll(_POLL_MS):
                     if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                         found.append(record)
+                if len(found) > _MOST_RECORDS:
+                    raise ValueError(
+                        f"topic {self.name!r} has more than {_MOST_RECORDS} records: read them "
+                        "with a consumer"
+                    )
                 # By position, since offsets of markers and of compacted records have no record.
                 for name in list(unread):
                     if await consumer.position(name) >= unread[name]:

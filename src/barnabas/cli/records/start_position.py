@@ -15,6 +15,7 @@ import click
 
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
+from barnabas.client.consumer.record_offsets import Span, last_records
 from barnabas.client.consumer.subscription import RebalanceListener
 from barnabas.client.errors import UnknownPartition
 from barnabas.types import TopicPartition
@@ -27,7 +28,7 @@ class Since(NamedTuple):
 
 
 Origin = str | int | Since
-"""earliest, latest, an offset (negative: that many before the end), or a time."""
+"""earliest, latest, an offset (negative: that many records before the end), or a time."""
 
 
 class Start(NamedTuple):
@@ -106,8 +107,11 @@ async def _assign(consumer: Consumer, start: Start) -> None:
     elif isinstance(origin, int):
         begins = await consumer.beginning_offsets(names)
         ends = await consumer.end_offsets(names)
+        spans = {name: Span(begins[name], ends[name]) for name in names}
+        starts = await last_records(consumer, spans, -origin)
+        consumer.assign(names)
         for name in names:
-            consumer.seek(name, max(begins[name], ends[name] + origin))
+            consumer.seek(name, starts[name])
 
 
 async def offsets_at(

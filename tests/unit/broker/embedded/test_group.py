@@ -12,11 +12,12 @@ from barnabas.broker.embedded.waiting import WaitTimeout
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
 from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker(config={"log.cleaner.backoff.ms": 50}) as running:
         yield running
 
 
@@ -56,6 +57,70 @@ def test_tk_3_what_cannot_be_waited_for_is_refused(broker: Broker) -> None:
 def test_tk_3_a_group_without_offsets_is_not_level(broker: Broker) -> None:
     with pytest.raises(WaitTimeout, match=r"saw instead: state Dead, 0 members, no committed"):
         broker.wait_for(group="nobody", lag=0, timeout_s=0.3)
+
+
+def _commit(broker: Broker, group: str, offset: int, topic: str, partition: int = 0) -> None:
+    with broker.consumer(group_id=group) as consumer:
+        consumer.commit_sync({TopicPartition(topic, partition): offset})
+
+
+def test_tk_3_lag_counts_records_and_neither_markers_nor_aborted_ones(broker: Broker) -> None:
+    """A client that commits its last record plus one is level, whatever stands behind it."""
+    topic = broker.topic("transactional", partitions=2)
+    with broker.producer(transactional_id="one") as producer:
+        producer.init_transactions()
+        for _ in range(3):  # offsets 0, 2, 4 and markers between
+            with producer.transaction():
+                producer.send(topic.name, b"kept", partition=0)
+        producer.begin_transaction()
+        producer.send(topic.name, b"aborted", partition=0).result()  # 6, and its marker 7
+        producer.send(topic.name, b"aborted", partition=1).result()
+        producer.abort_transaction()
+        _commit(broker, "level", 5, topic.name)
+        _commit(broker, "level", 0, topic.name, partition=1)
+        group = broker.group("level")
+        assert group.lag() == 0
+        assert group.lag(isolation_level="read_uncommitted") == 2
+        broker.wait_for(group="level", lag=0)
+        with pytest.raises(WaitTimeout, match="lag 2"):
+            group.wait_for(lag=1, isolation_level="read_uncommitted", timeout_s=0.3)
+        _commit(broker, "level", 1, topic.name)
+        assert group.lag_by_partition() == {
+            TopicPartition(topic.name, 0): 2,
+            TopicPartition(topic.name, 1): 0,
+        }
+        producer.begin_transaction()
+        producer.send(topic.name, b"open", partition=0).result()
+        assert (group.lag(), group.lag(isolation_level="read_uncommitted")) == (2, 5)
+        producer.commit_transaction()
+        assert group.lag() == 3
+
+
+def test_tk_3_lag_counts_no_record_that_compaction_or_deletion_removed(broker: Broker) -> None:
+    configs = {"cleanup.policy": "compact", "max.compaction.lag.ms": 1, "segment.ms": 1}
+    topic = broker.topic("compacted", partitions=1, config=configs)
+    for number in range(6):
+        topic.send(b"%d" % number, key=b"one")
+    wait_until(lambda: len(topic.records()) < 3)
+    _commit(broker, "compacted", 0, topic.name)
+    group = broker.group("compacted")
+    assert group.lag() == len(topic.records())
+    deleted = broker.topic("deleted", partitions=1)
+    deleted.send_many([b"a", b"b", b"c"])
+    _commit(broker, "deleted", 0, deleted.name)
+    with broker.admin() as admin:
+        admin.delete_records({TopicPartition("deleted", 0): 2})
+    assert broker.group("deleted").lag() == 1
+
+
+def test_tk_3_a_wait_counts_no_more_than_it_needs(broker: Broker) -> None:
+    broker.topic("many", partitions=1).send_many([b"x"] * 3000)
+    _commit(broker, "far-behind", 0, "many")
+    with pytest.raises(WaitTimeout, match=r"lag \d+ or more"):
+        broker.wait_for(group="far-behind", lag=0, timeout_s=0.3)
+    assert broker.group("far-behind").lag() == 3000
+    with pytest.raises(ValueError, match=r"^isolation_level: 'commited' is not one of read_comm"):
+        broker.group("far-behind").lag(isolation_level="commited")
 
 
 def test_tk_3_a_second_member_is_noticed(broker: Broker) -> None:

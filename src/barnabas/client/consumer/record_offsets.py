@@ -1,0 +1,100 @@
+"""The offsets at which partitions have records: not every offset has one.
+
+Markers of transactions take offsets, compaction removes records and keeps theirs, and a reader of
+committed records is not given the aborted ones. So how many records lie in a range, and where the
+last ten begin, only a look at the batches says.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.fetched import Chunk, FetchedBytes
+from barnabas.client.errors import Unreachable
+from barnabas.types import TopicPartition
+
+_POLL_MS: Final = 500
+_SILENT_POLLS: Final = 120  # a minute
+
+
+class Span(NamedTuple):
+    """A range of offsets of a partition."""
+
+    begin: int
+    end: int  # not in it
+
+
+async def record_offsets(
+    consumer: Consumer, spans: Mapping[TopicPartition, Span], most: int | None = None
+) -> dict[TopicPartition, array[int]]:
+    """The offsets of the records in these ranges, as the consumer's isolation level has them.
+
+    It reads them by assignment, and has none afterwards. `most`: so many of each partition are
+    enough; there may be more. Raises Unreachable when nothing comes for a minute, CorruptData.
+    """
+    found = {name: array("q") for name in spans}
+    unread = {name: span for name, span in spans.items() if span.begin < span.end}
+    consumer.assign([])  # what was assigned and paused before begins again
+    consumer.assign(unread)
+    for name, span in unread.items():
+        consumer.seek(name, span.begin)
+    silent = 0
+    while unread:
+        answers = await consumer.fetch_batches(_POLL_MS)
+        silent = 0 if answers else silent + 1
+        if silent > _SILENT_POLLS:
+            names = ", ".join(sorted(map(str, unread)))
+            raise Unreachable(f"no records of {names} arrived for a minute")
+        for name, answer in answers.items():
+            _take_offsets(found[name], name, answer, unread[name].end)
+        for name, span in list(unread.items()):
+            # By position, which also moves on when the range was deleted meanwhile.
+            is_over = await consumer.position(name) >= span.end
+            if is_over or (most is not None and len(found[name]) >= most):
+                del unread[name]
+                consumer.pause(name)
+    consumer.assign([])
+    return found
+
+
+async def last_records(
+    consumer: Consumer, spans: Mapping[TopicPartition, Span], count: int
+) -> dict[TopicPartition, int]:
+    """The offset of the last record but `count - 1` of each range; its begin, if it has fewer.
+
+    Reads backwards, in ranges that double until there are enough, so that an end of nothing but
+    aborted records costs what it is long. Assignment and errors as of `record_offsets`.
+    """
+    starts: dict[TopicPartition, int] = {}
+    missing = dict.fromkeys(spans, count)
+    unread = dict(spans)
+    width = count
+    while unread:
+        # No more offsets than records that are wanted: all of them, and nothing to count.
+        starts |= {
+            name: begin for name, (begin, end) in unread.items() if end - begin <= missing[name]
+        }
+        unread = {name: span for name, span in unread.items() if name not in starts}
+        looked_at = {
+            name: Span(max(begin, end - width), end) for name, (begin, end) in unread.items()
+        }
+        for name, offsets in (await record_offsets(consumer, looked_at)).items():
+            if len(offsets) >= missing[name]:
+                starts[name] = offsets[-missing[name]]
+                del unread[name]
+            else:
+                missing[name] -= len(offsets)
+                unread[name] = Span(unread[name].begin, looked_at[name].begin)
+        width *= 2
+    return starts
+
+
+def _take_offsets(
+    offsets: array[int], name: TopicPartition, answer: FetchedBytes, end: int
+) -> None:
+    chunk = Chunk(name, answer.offset, answer.records, answer.aborted)
+    for records in chunk.lists(check_crcs=True):
+        offsets.extend(record.offset for record in records if record.offset < end)

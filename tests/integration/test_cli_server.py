@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.server.pid_file import FILE_NAME, process_began_ticks, read_pid_file
+from barnabas.testing import RemoteBroker
 from tests.kit.processes.broker_process import COMMAND, BrokerProcess, broker_process, free_port
 
 
@@ -126,3 +127,18 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(words: list[str]) -> None:
     """UX-4."""
     _, stderr = run("server", "stop", *words, code=2)
     assert stderr.count("\n") == 1 and "--help" in stderr
+
+
+def test_ux_3_variables_of_others_do_not_keep_a_broker_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a program's shell, or of a container beside a service called kafka."""
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "kafka:9092")
+    monkeypatch.setenv("KAFKA_PORT", "tcp://10.0.0.1:9092")
+    monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "3")
+    with broker_process(tmp_path) as broker:
+        with RemoteBroker(broker.bootstrap_servers) as remote:
+            assert remote.topic("three").partitions == [0, 1, 2]
+        lines = [line for line in broker.log.read_text().splitlines() if "KAFKA_" in line]
+    assert len(lines) == 1
+    assert "WARN" in lines[0] and "KAFKA_BOOTSTRAP_SERVERS, KAFKA_PORT in the env" in lines[0]

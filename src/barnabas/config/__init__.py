@@ -6,8 +6,9 @@ each. Promises that a setting takes effect, gives a warning, or is refused, neve
 
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.broker_keys import BROKER_KEYS, inert_warning, key_of
+from barnabas.config.environment import environment_warning, from_environment
 from barnabas.config.key import ConfigKey, ConfigValue
-from barnabas.config.properties import from_environment, load_properties, parse_properties
+from barnabas.config.properties import load_properties, parse_properties
 from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig, topic_warnings
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "ConfigKey",
     "ConfigValue",
     "LogConfig",
+    "environment_warning",
     "from_environment",
     "inert_warning",
     "key_of",

@@ -1,6 +1,4 @@
-r"""The sources of settings: Java properties files and the environment.
-
-A properties file, as `java.util.Properties` reads it:
+r"""Java properties files, read as `java.util.Properties` does:
 
     # comment          ! comment
     key=value          key:value          key value
@@ -15,7 +13,7 @@ read as UTF-8, which is what editors write nowadays.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from barnabas.errors import ConfigError
@@ -24,25 +22,6 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # A key ends at the first unescaped `=`, `:` or blank; blanks around one separator are dropped.
 _KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
-
-# Variables of Kafka's container image that are not settings of the broker.
-_NOT_SETTINGS = frozenset(
-    {
-        "KAFKA_VERSION",
-        "KAFKA_HEAP_OPTS",
-        "KAFKA_LOG4J_OPTS",
-        "KAFKA_OPTS",
-        "KAFKA_JMX_OPTS",
-        "KAFKA_JMX_PORT",
-        "KAFKA_JMX_HOSTNAME",
-        "KAFKA_JVM_PERFORMANCE_OPTS",
-        "KAFKA_GC_LOG_OPTS",
-        "KAFKA_LOG4J_LOGGERS",
-        "KAFKA_LOG4J_ROOT_LOGLEVEL",
-        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
-        "KAFKA_HOME",
-    }
-)
 
 
 def load_properties(path: str | Path) -> dict[str, str]:
@@ -65,20 +44,6 @@ def parse_properties(text: str) -> dict[str, str]:
         match = _KEY.match(line)
         assert match is not None  # any part of the pattern may be empty
         settings[_unescape(match[1])] = _unescape(line[match.end() :])
-    return settings
-
-
-def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Settings from variables as in Kafka's container image: `KAFKA_LOG_DIRS` sets `log.dirs`.
-
-    `_` stands for a dot, `__` for an underscore, `___` for a hyphen.
-    """
-    settings = {}
-    for variable, value in environ.items():
-        if variable.startswith("KAFKA_") and variable not in _NOT_SETTINGS:
-            name = variable.removeprefix("KAFKA_").lower()
-            name = name.replace("___", "-").replace("__", "\0").replace("_", ".")
-            settings[name.replace("\0", "_")] = value
     return settings
 
 

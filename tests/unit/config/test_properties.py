@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.config import from_environment, load_properties, parse_properties
+from barnabas.config import load_properties, parse_properties
 from barnabas.errors import ConfigError
 
 
@@ -45,18 +45,3 @@ def test_a_file_may_be_utf_8_or_latin_1(tmp_path: Path, encoding: str) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.properties: No such file"):
         load_properties(tmp_path / "none.properties")
-
-
-def test_variables_are_those_of_kafkas_container_image() -> None:
-    environ = {
-        "KAFKA_LOG_DIRS": "/data",
-        "KAFKA_BROKER_ID": "3",
-        "KAFKA_A__B___C": "under and hyphen",
-        "KAFKA_HEAP_OPTS": "-Xmx1G",
-        "PATH": "/bin",
-    }
-    assert from_environment(environ) == {
-        "log.dirs": "/data",
-        "broker.id": "3",
-        "a_b-c": "under and hyphen",
-    }

@@ -41,9 +41,10 @@ Options:
   --help                this text
 
 The environment (KAFKA_LOG_DIRS is log.dirs) overrides the properties file, and the command line
-overrides both. All other configs have Kafka's defaults; but without a properties file, and without
-zookeeper.connect and advertised.listeners, the broker is for this machine: it listens on 127.0.0.1,
-and a group's first member does not wait for others (group.initial.rebalance.delay.ms=0).
+overrides both; any other KAFKA_... variable has no effect, and a warning names it. Other configs
+have Kafka's defaults; but without a properties file, and without zookeeper.connect and
+advertised.listeners, the broker is for this machine: it listens on 127.0.0.1, and a group's first
+member does not wait for others (group.initial.rebalance.delay.ms=0).
 
 Examples:
   barnabas server start
@@ -109,7 +110,7 @@ def start(words: Sequence[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     from barnabas.broker.main import run
-    from barnabas.config import BrokerConfig
+    from barnabas.config import BrokerConfig, environment_warning
     from barnabas.errors import ConfigError
 
     try:
@@ -120,6 +121,7 @@ def start(words: Sequence[str]) -> int:
 
             setup, properties = secured(properties, arguments.secure_dir)
         config = BrokerConfig(properties)
+        config.warnings += filter(None, [environment_warning(os.environ)])
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
         return 1

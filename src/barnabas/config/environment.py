@@ -1,0 +1,81 @@
+"""The environment as a source of settings: `KAFKA_LOG_DIRS` sets `log.dirs`, as in Kafka's image.
+
+Only variables that stand for a config count. Many others begin with KAFKA_, too: a program's
+`KAFKA_BOOTSTRAP_SERVERS`, what Kafka's scripts give to a JVM (`KAFKA_HEAP_OPTS`), and what
+Kubernetes sets in each container beside a service called kafka (`KAFKA_PORT=tcp://10.0.0.1:9092`,
+`KAFKA_SERVICE_HOST`). None of them may keep a broker from starting, so a start names them in one
+warning and goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from barnabas.config.broker_keys import BROKER_KEYS, key_of
+from barnabas.errors import ConfigError
+from barnabas.printable import printable
+
+_PREFIX: Final = "KAFKA_"
+_LINK: Final = re.compile(r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://")
+"""A service link of Kubernetes or Docker, even where its name is that of a config."""
+
+_SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
+"""Where and what a Kafka is that lives beside: no one expects an effect."""
+
+_MOST_NAMED: Final = 20
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings in variables that stand for configs; all other variables are left out.
+
+    `_` stands for a dot, `__` for an underscore, `___` for a hyphen.
+    """
+    return {
+        _config_of(variable): value
+        for variable, value in environ.items()
+        if variable.startswith(_PREFIX) and _counts(variable, value)
+    }
+
+
+def environment_warning(environ: Mapping[str, str]) -> str | None:
+    """One line that names the variables beginning with KAFKA_ that stand for no config."""
+    ignored = sorted(
+        variable
+        for variable, value in environ.items()
+        if variable.startswith(_PREFIX) and variable not in _SILENT and not _counts(variable, value)
+    )
+    if not ignored:
+        return None
+    named = [f"{printable(variable)}{_hint(variable)}" for variable in ignored[:_MOST_NAMED]]
+    if len(ignored) > _MOST_NAMED:
+        named.append(f"{len(ignored) - _MOST_NAMED} more")
+    return f"{', '.join(named)} in the environment: no effect, since no broker config is meant"
+
+
+def _counts(variable: str, value: str) -> bool:
+    if _LINK.match(f"{variable}={value}"):
+        return False
+    try:
+        key_of(_config_of(variable))
+    except ConfigError:
+        return False
+    return True
+
+
+def _config_of(variable: str) -> str:
+    name = variable.removeprefix(_PREFIX).lower()
+    name = name.replace("___", "-").replace("__", "\0").replace("_", ".")
+    return name.replace("\0", "_")
+
+
+def _hint(variable: str) -> str:
+    """Name the variable of the most similar config, if one is as similar as a mistyped name."""
+    import difflib  # rarely needed at a start
+
+    near = difflib.get_close_matches(_config_of(variable), BROKER_KEYS, n=1, cutoff=0.85)
+    if not near:
+        return ""
+    name = near[0].replace("_", "__").replace("-", "___").replace(".", "_").upper()
+    return "" if variable == _PREFIX + name else f" ({_PREFIX}{name}?)"

@@ -1,7 +1,11 @@
 """Parses a line of an access log: the Combined Log Format, and the Common one it extends. Pure.
 
     client ident user [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referrer" "agent"
-    '------------- head ---------------------------'                    '- size -'
+    '------------- head ---------------------------'                    'answer -'
+
+`line_front.py` reads what is in front of the time; there may be a virtual host. Behind the agent
+there may be more: the address in `X-Forwarded-For`, as in the format of nginx's own package, times
+and so on. They are ignored, if it is certain that the columns before them are the usual ones.
 
 Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Both pairs are masked by
 one control character each, after which a line is simply split at its quotes: no pattern has to
@@ -19,6 +23,8 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
+from barnabas.pipeline.behaviour.line_front import front, has_host_in_front
+
 NO_VALUE: Final = "no value"
 TOO_LONG: Final = "too long"
 NOT_UTF8: Final = "not UTF-8"
@@ -26,6 +32,9 @@ EMPTY: Final = "empty line"
 CONTROL_CHARACTER: Final = "control character"
 UNBALANCED_QUOTES: Final = "unbalanced quotes"
 NOT_AN_ACCESS_LOG: Final = "not an access log line"
+VIRTUAL_HOST: Final = "a virtual host or a second address in front, and unclear which is the client"
+BAD_CLIENT: Final = "a client that is no address or host name, or unclear columns before the time"
+MORE_COLUMNS: Final = "unclear columns behind the status"
 BAD_TIME: Final = "bad time"
 BAD_REQUEST: Final = "bad request"
 BAD_STATUS: Final = "bad status"
@@ -39,6 +48,9 @@ REASONS: Final = (
     CONTROL_CHARACTER,
     UNBALANCED_QUOTES,
     NOT_AN_ACCESS_LOG,
+    VIRTUAL_HOST,
+    BAD_CLIENT,
+    MORE_COLUMNS,
     BAD_TIME,
     BAD_REQUEST,
     BAD_STATUS,
@@ -69,9 +81,17 @@ _LARGEST_OFFSET_MINUTES: Final = 18 * 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-# Pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent, nothing).
+# Pieces of a line split at its quotes: head, request, answer (, referrer, a blank, agent, more).
 _COMMON_PIECES: Final = 3
 _COMBINED_PIECES: Final = 7
+
+URL: Final = r"^[A-Za-z][A-Za-z0-9+.-]*://"
+"""A referrer may begin like this, and hardly an agent."""
+_URL: Final = re.compile(URL)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PLAIN: Final = re.compile(r"(?:[-0-9A-Fa-f.:,; ]|unknown)*")
+_DURATION: Final = re.compile(r"[0-9]+\.[0-9]+")
+_LINE_BEGAN: Final = re.compile(r"\[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:")
 
 
 class Fields(NamedTuple):
@@ -117,19 +137,26 @@ def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
 
 
 def _of_pieces(pieces: list[str]) -> Fields | str:
-    is_combined = len(pieces) == _COMBINED_PIECES and pieces[4] == " " and pieces[6] == ""
+    pieces = _with_plain_user(pieces)
+    is_combined = len(pieces) >= _COMBINED_PIECES and pieces[4] == " "
     if not is_combined and len(pieces) != _COMMON_PIECES:
         return NOT_AN_ACCESS_LOG
     head, answer = pieces[0].split(" "), pieces[2].split(" ")
-    if len(head) < 6 or len(answer) < 3 or answer[0] or " ".join(answer[3:5]):
+    if len(head) < 5 or head[-1] or "" in head[:-1] or len(answer) < 3 or answer[0]:
         return NOT_AN_ACCESS_LOG
-    client, ident, user = head[0], head[1], " ".join(head[2:-3])
-    stamp, zone, rest = head[-3:]
-    status_text, size = answer[1:3]
-    if rest or not (client and ident and user and status_text and size):
-        return NOT_AN_ACCESS_LOG
+    stamp, zone = head[-3:-1]
     if not (stamp.startswith("[") and zone.endswith("]")):
         return NOT_AN_ACCESS_LOG
+    status_text, size = answer[1:3]
+    if not (status_text and size):
+        return NOT_AN_ACCESS_LOG
+    before = front(head[:-3])
+    if before is None:
+        return VIRTUAL_HOST if has_host_in_front(head) else BAD_CLIENT
+    if not (_is_usual_end(pieces) if is_combined else _is_usual_answer(answer[3:])):
+        return MORE_COLUMNS
+    if is_combined and "".join(answer[3:]):
+        return MORE_COLUMNS
     moment = _moment(f"{stamp[1:65]} {zone.partition(']')[0]}")
     if moment is None:
         return BAD_TIME
@@ -143,23 +170,61 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
     size_match = _SIZE.fullmatch(size)
     if size_match is None and size != "-":
         return BAD_SIZE
-    time_us, offset_minutes = moment
-    method, path, query, protocol = request or (None, None, None, None)
     return Fields(
-        time_us,
-        offset_minutes,
-        _given(client),
-        _given(ident),
-        _given(user),
-        method,
-        path,
-        query,
-        protocol,
+        *moment,
+        before.client,
+        _given(before.ident),
+        _given(before.user),
+        *(request or (None, None, None, None)),
         status,
         int(size_match[1]) if size_match else None,
         _given(pieces[3]) if is_combined else None,
         _given(pieces[5]) if is_combined else None,
     )
+
+
+def _with_plain_user(pieces: list[str]) -> list[str]:
+    """The pieces of a line as if its user were not in quotes, as Apache writes an empty one."""
+    if len(pieces) < 5 or "[" in pieces[0] or not pieces[2].startswith(" ["):
+        return pieces
+    return [f"{pieces[0]}{pieces[1] or '-'}{pieces[2]}", *pieces[3:]]
+
+
+def _is_usual_answer(more: list[str]) -> bool:
+    """Whether status and size are the first columns behind the request, by those after them.
+
+    With a fraction behind, the two are what they seem to be; a third whole number might be the
+    size, and the second one that of the request.
+    """
+    return not more or more == [""] or all(map(_DURATION.fullmatch, more))
+
+
+def _is_usual_end(pieces: list[str]) -> bool:
+    """Whether referrer and agent are the first columns in quotes, by those after them.
+
+    With a host in front of them the referrer is where the agent should be, and the agent behind.
+    """
+    more = pieces[_COMBINED_PIECES - 1 :]
+    if more == [""]:
+        return True
+    if any(map(_LINE_BEGAN.search, more)):
+        return False  # two lines became one
+    between, quoted = more[::2], more[1::2]
+    if not all(text.startswith(" ") for text in between[:-1]) or between[-1][:1].strip(" "):
+        return False
+    unnamed = [
+        text
+        for before, text in zip(between, quoted, strict=False)
+        if not before.endswith("=")  # as in rt="0.012"
+    ]
+    referrer, agent = pieces[3], pieces[5]
+    if not unnamed:
+        return True
+    is_referrer = referrer in ("", "-") or _SCHEME.match(referrer) is not None
+    are_plain = all(map(_PLAIN.fullmatch, unnamed))  # addresses, numbers, hyphens
+    if agent in ("", "-"):
+        return is_referrer and are_plain
+    return (is_referrer or are_plain) and not _URL.match(agent)
 
 
 def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
@@ -190,11 +255,19 @@ def _moment(text: str) -> tuple[int, int] | None:
     if int(minutes) > 59 or abs(offset_minutes) > _LARGEST_OFFSET_MINUTES:
         return None
     number = _MONTHS.get(month.lower(), 0)
+    is_leap = second == "60"
     try:
         clock = datetime.combine(
-            date(int(year), number, int(day)), time(int(hour), int(minute), int(second)), UTC
+            date(int(year), number, int(day)),
+            time(int(hour), int(minute), 59 if is_leap else int(second)),
+            UTC,
         )
         utc = clock - timedelta(minutes=offset_minutes)
+        if is_leap:
+            # As POSIX has it, the next second; there is one at the end of a day of UTC only.
+            if utc.time() != time(23, 59, 59):
+                return None
+            utc += timedelta(seconds=1)
     except (ValueError, OverflowError):
         return None
     return (utc - _EPOCH) // _MICROSECOND, offset_minutes

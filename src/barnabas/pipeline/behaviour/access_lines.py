@@ -10,19 +10,23 @@ from typing import Final
 
 import polars as pl
 
-from barnabas.pipeline.behaviour.access_line import Fields, parse_line
+from barnabas.pipeline.behaviour.access_line import URL, Fields, parse_line
+from barnabas.pipeline.behaviour.line_front import ADDRESS, IPV4, NAME, SERVER_PORTS
 from barnabas.pipeline.texts import texts
 
 _WORD: Final = r'[^\x00-\x20\x7f"\\]+'
 _QUOTED: Final = r'[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f"\\]*'
+_HOST: Final = rf"(?:(?:{NAME}|_)(?::[0-9]{{1,5}})?|{IPV4}:(?:{'|'.join(SERVER_PORTS)}))"
+_USER: Final = r"-|[A-Za-z_][A-Za-z0-9_.@-]*"
+_MORE: Final = r'(?: "[-0-9A-Fa-f.:, ]*"| [0-9]+\.[0-9]+)*'
 _PATTERN: Final = (
-    rf"^(?<client>{_WORD}) (?<ident>{_WORD}) (?<user>{_WORD}) "
+    rf"^(?:(?:{_HOST} )?(?<address>{ADDRESS})|(?<name>{NAME})) - (?<user>{_USER}) "
     r"\[(?<day>[0-3][0-9])/(?<month>[A-Z][a-z]{2})/(?<year>[12][0-9]{3})"
     r":(?<clock>(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
     r" (?<sign>[+-])(?<hours>0[0-9]|1[0-7])(?<minutes>[0-5][0-9])\] "
     rf'"(?<method>[A-Za-z][A-Za-z0-9_-]*) (?<target>{_WORD})(?: (?<protocol>HTTP/{_WORD}))?" '
     r"(?<status>[1-5][0-9]{2}) (?<size>[0-9]{1,18}|-)"
-    rf'(?: "(?<referrer>{_QUOTED})" "(?<agent>{_QUOTED})")?$'
+    rf'(?: "(?<referrer>{_QUOTED})" "(?<agent>{_QUOTED})"(?<more>{_MORE}))?$'
 )
 _MONTHS: Final = {
     name: f"{number:02}"
@@ -90,9 +94,13 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
     )
     local = stamp.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
     offset = pl.col("hours").cast(pl.Int32) * 60 + pl.col("minutes").cast(pl.Int32)
+    is_sure = pl.col("agent").is_in(["", "-"]).not_() & pl.col("agent").str.contains(URL).not_()
     return (
-        found.filter(pl.col("client").is_not_null())
+        found.filter(pl.col("day").is_not_null())
+        .filter(is_sure | pl.col("more").str.contains('"', literal=True).fill_null(False).not_())
         .with_columns(
+            pl.coalesce("address", "name").alias("client"),
+            pl.lit(None, pl.String).alias("ident"),
             local.cast(pl.Int64).alias("local_us"),
             pl.when(pl.col("sign") == "-")
             .then(-offset)
@@ -108,7 +116,9 @@ def _matched(lines: pl.DataFrame) -> pl.DataFrame:
                 "time_us"
             ),
             "utc_offset_minutes",
-            *(_given(name) for name in ("client", "ident", "user")),
+            "client",
+            "ident",
+            _given("user"),
             "method",
             pl.when(pl.col("field_0") == "").then(pl.lit("/")).otherwise("field_0").alias("path"),
             pl.col("field_1").alias("query"),

@@ -14,7 +14,8 @@ from barnabas.pipeline.behaviour.access_line import Fields, parse_line
 from barnabas.pipeline.behaviour.access_lines import FIELDS, matched_count, parse_lines
 from tests.kit.pipeline.web_records import line
 
-HEAD = "198.18.0.1 - - [17/May/2015:10:05:03 +0200] "
+TIME = "[17/May/2015:10:05:03 +0200]"
+HEAD = f"198.18.0.1 - - {TIME} "
 
 REASONS: list[tuple[bytes | None, str | None]] = [
     ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "-"').encode(), None),
@@ -30,8 +31,12 @@ REASONS: list[tuple[bytes | None, str | None]] = [
     ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "Moz').encode(), access_line.UNBALANCED_QUOTES),
     (b"Exception in thread main", access_line.NOT_AN_ACCESS_LOG),
     (HEAD.encode(), access_line.NOT_AN_ACCESS_LOG),
-    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "-" 0.3').encode(), access_line.NOT_AN_ACCESS_LOG),
-    ((HEAD + '"GET / HTTP/1.1" 200 12 17').encode(), access_line.NOT_AN_ACCESS_LOG),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "-" 0.3').encode(), None),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 0.017').encode(), None),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 17').encode(), access_line.MORE_COLUMNS),
+    (("www.example.com:443 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), None),
+    (("192.0.2.9 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), access_line.VIRTUAL_HOST),
+    (("a 7 " + HEAD + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_CLIENT),
     ((HEAD.replace("17/May", "32/May") + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_TIME),
     ((HEAD.replace("17/May", "31/Feb") + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_TIME),
     ((HEAD.replace("+0200", "+1801") + '"GET / HTTP/1.1" 200 1').encode(), access_line.BAD_TIME),
@@ -95,10 +100,126 @@ def test_a_line_becomes_fields() -> None:
     assert (second.path, second.utc_offset_minutes) == ("/", 120)
 
 
+@pytest.mark.parametrize(
+    ("front", "client", "user"),
+    [
+        ("fe80::a00:27ff:abcd:abc%enp0s8 - -", "fe80::a00:27ff:abcd:abc%enp0s8", None),
+        ("::ffff:192.0.2.7 - -", "::ffff:192.0.2.7", None),
+        ("192.0.2.7.example.com - -", "192.0.2.7.example.com", None),
+        ("localhost - -", "localhost", None),
+        ("host. - -", "host.", None),
+        ('192.0.2.7 - ""', "192.0.2.7", None),
+        ('192.0.2.7 - "anna smith"', "192.0.2.7", "anna smith"),
+        ("192.0.2.7 - anna smith", "192.0.2.7", "anna smith"),
+        ("192.0.2.7 - first.last", "192.0.2.7", "first.last"),
+        (r"192.0.2.7 - EXAMPLE\\anna@x.org", "192.0.2.7", r"EXAMPLE\anna@x.org"),
+        ("www.example.com:443 192.0.2.7 - -", "192.0.2.7", None),
+        ("www.example.com:443 2001:db8::7 - anna", "2001:db8::7", "anna"),
+        ("www.example.com:443 client.example.net - -", "client.example.net", None),
+        ("www.example.com 192.0.2.7 - anna smith", "192.0.2.7", "anna smith"),
+        ("www 192.0.2.7 - -", "192.0.2.7", None),
+        ("_:80 192.0.2.7 - -", "192.0.2.7", None),
+        ("127.0.1.1:80 192.0.2.7 - -", "192.0.2.7", None),
+        ("[2001:db8::1]:443 192.0.2.7 - -", "192.0.2.7", None),
+    ],
+)
+def test_sp_2_the_client_is_found_in_what_is_before_the_time(
+    front: str, client: str, user: str | None
+) -> None:
+    """SP-2: with a virtual host in front, and for all kinds of addresses and users."""
+    (found,) = both_ways([f'{front} {TIME} "GET / HTTP/1.1" 200 5 "-" "A/1"'.encode()], [False])
+    assert (found[2:5], found[-1]) == ((client, None, user), None)
+
+
+@pytest.mark.parametrize(
+    ("front", "reason"),
+    [
+        ("www.example.com:443 - -", access_line.VIRTUAL_HOST),
+        ("www.example.com:443 192.0.2.7 -", access_line.VIRTUAL_HOST),
+        ("www.example.com 192.0.2.7 -", access_line.VIRTUAL_HOST),
+        ("www.example.com client.example.net - -", access_line.VIRTUAL_HOST),
+        ("192.0.2.7 www.example.com - -", access_line.VIRTUAL_HOST),
+        ("192.0.2.7 10.0.0.1 - -", access_line.VIRTUAL_HOST),
+        ("192.0.2.7:51234 10.0.0.1 - -", access_line.VIRTUAL_HOST),  # a gateway's
+        ("192.0.2.7, 10.0.0.1 - -", access_line.BAD_CLIENT),
+        ("- 192.0.2.7 - -", access_line.BAD_CLIENT),
+        ("- - -", access_line.BAD_CLIENT),
+        ("unix: - -", access_line.BAD_CLIENT),
+        ("192.0.2.300 - -", access_line.BAD_CLIENT),
+        ("1760104536.123 - -", access_line.BAD_CLIENT),
+        ("2001:db8::1::2 - -", access_line.BAD_CLIENT),
+        ("192.0.2.7 - - www.example.com", access_line.BAD_CLIENT),
+        ("192.0.2.7 - anna www.example.com", access_line.BAD_CLIENT),
+        ("192.0.2.7 - anna 0.012", access_line.BAD_CLIENT),
+        ("192.0.2.7 - 10.0.0.1", access_line.BAD_CLIENT),
+        ("Oct 10 13:55:36 web nginx: 192.0.2.7 - -", access_line.BAD_CLIENT),  # syslog
+        ("web-1 | 192.0.2.7 - -", access_line.BAD_CLIENT),  # Compose
+        ("2025-10-10T13:55:36Z stdout F 192.0.2.7 - -", access_line.BAD_CLIENT),  # Kubernetes
+        ("192.0.2.7 - anna [17/May/2015:10:05:03 192.0.2.8 - -", access_line.BAD_CLIENT),
+    ],
+)
+def test_sp_2_no_line_is_taken_with_a_wrong_client(front: str, reason: str) -> None:
+    """SP-2: of a line that is not understood there is a dead letter, never a hit."""
+    (found,) = both_ways([f'{front} {TIME} "GET / HTTP/1.1" 200 5 "-" "A/1"'.encode()], [False])
+    assert found[-1] == reason
+
+
+@pytest.mark.parametrize(
+    ("end", "is_taken"),
+    [
+        ('"http://x/" "A/1 (B)" "-"', True),  # of nginx's own package
+        ('"-" "A/1 (B)" "192.0.2.9, unknown, 10.0.0.3"', True),
+        ('"-" "-" "-"', True),
+        ('"x.org" "A/1 (B)" "192.0.2.9"', True),
+        ('"-" "A/1 (B)" "-" "www.example.com" 0.012 0.011 .', True),
+        ('"-" "A/1 (B)" 512 1024', True),
+        ('"-" "A/1 (B)" rt=0.012 uct="0.000" urt="-"', True),
+        ('"-" "-" 411 0.001 [default-web-80] [] 10.0.0.5:80 5 0.001 200 abc', True),
+        ('"www.example.com" "http://x/" "A/1 (B)"', False),  # the host in front
+        ('"www.example.com" "-" "A/1 (B)"', False),
+        ('"-" "http://x/" "A/1 (B)"', False),
+        ('"-" "-" "A/1 (B)"', False),
+        ('"www.example.com" "A/1 (B)" "http://x/"', False),
+        ('"-" "A/1 (B)"x', False),
+        ('"-" "A/1 (B)" "x"y', False),
+        ('"-" "A/1 (B)""x"', False),
+        ('"-" "A/1 (B)" 192.0.2.8 - - [17/May/2015:10:05:03 +0200] "GET /b HTTP/1.1" 200 5', False),
+    ],
+)
+def test_sp_2_what_is_behind_the_agent_is_ignored_if_that_is_certain(
+    end: str, is_taken: bool
+) -> None:
+    """SP-2"""
+    (found,) = both_ways([f'{HEAD}"GET /a HTTP/1.1" 200 5 {end}'.encode()], [False])
+    if is_taken:
+        assert found[-1] is None and (found[2], found[6], found[9]) == ("198.18.0.1", "/a", 200)
+        assert found[12] == ("A/1 (B)" if "A/1" in end else None)
+    else:
+        assert found[-1] == access_line.MORE_COLUMNS
+
+
+def test_a_leap_second_is_the_next_one() -> None:
+    times = (
+        "31/Dec/2016:23:59:60 +0000",
+        "01/Jan/2017:00:59:60 +0100",
+        "31/Dec/2016:23:58:60 +0000",
+    )
+    lines = [f'192.0.2.7 - - [{time}] "GET / HTTP/1.1" 200 1'.encode() for time in times]
+    rows = both_ways([*lines], [False] * 3)
+    new_year_us = int(datetime(2017, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
+    assert [row[0] for row in rows] == [new_year_us, new_year_us, None]
+    assert rows[2][-1] == access_line.BAD_TIME
+
+
 def test_ordinary_lines_go_the_fast_way() -> None:
     """Or all of it would be for nothing, and every test pass."""
     ordinary = [line(path=path) for path in ("/", "/a?b=c", "http://me/x", "/caf\u00e9")]
     ordinary += [(HEAD + '"HEAD / HTTP/1.0" 304 -').encode(), (HEAD + '"GET /" 200 1').encode()]
+    ordinary += [
+        f'{front} - - {TIME} "GET / HTTP/1.1" 200 1 "-" "A/1"{more}'.encode()
+        for front in ("::1", "www.example.com:80 2001:db8::7", "127.0.1.1:80 192.0.2.7", "a.org")
+        for more in ("", ' "-"', ' "192.0.2.9, 10.0.0.3"', " 0.012")
+    ]
     assert matched_count(pl.Series(ordinary, dtype=pl.Binary)) == len(ordinary)
 
 
@@ -148,6 +269,17 @@ PIECES = st.sampled_from(
         ),
         *("23:59:60", "17/May/2015", "17/may/2015", "29/Feb/2015", "29/Feb/2016", "17/May/0000"),
         *("17/May/9999", "01/Jan/0001", "٣"),
+        *(
+            "www.example.com:443",
+            "a.org",
+            "::1",
+            "1::2:3",
+            "192.0.2.7",
+            "0.012",
+            "192.0.2.7:80",
+            "_",
+        ),
+        *(' "-"', ' "192.0.2.9"', "http://h/", "1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:8:9", "fe80::1%e"),
     ]
 )
 PARTS = (
@@ -188,6 +320,33 @@ def odd_lines(draw: st.DrawFn) -> bytes:
 @example([b'1 2 3 [31/Feb/2015:10:00:00 +0200] "GET ? HTTP/1.1" 200 1', b"\xff"])
 def test_the_fast_way_and_the_exact_way_agree(values: list[bytes]) -> None:
     both_ways(list(values), [False] * len(values))
+
+
+ADDRESSES = ("-", "192.0.2.7", "::1", "1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:8:9", "fe80::1%e", "1.2.3")
+HOSTS = ("a", "a.org", "a.org:443", "192.0.2.7:80", "192.0.2.7:81", "[::1]:80", "_", "_a", "a-.b")
+COLUMNS = st.sampled_from((*ADDRESSES, *HOSTS, "9", '""'))
+ENDS = st.sampled_from(
+    [
+        '"-"',
+        '""',
+        '"A/1"',
+        '"http://h/"',
+        '"a.org"',
+        '"192.0.2.9, ::1"',
+        "0.012",
+        "7",
+        '"x y"',
+        'r="1"',
+    ]
+)
+
+
+@given(st.lists(COLUMNS, min_size=2, max_size=5), st.lists(ENDS, max_size=5))
+def test_the_two_ways_agree_on_columns_before_the_time_and_at_the_end(
+    columns: list[str], ends: list[str]
+) -> None:
+    text = " ".join([*columns, TIME, '"GET / HTTP/1.1" 200 5', *ends])
+    both_ways([text.encode()], [False])
 
 
 @pytest.mark.parametrize("given_lines", [[], [None]])

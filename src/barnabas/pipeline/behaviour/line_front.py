@@ -1,0 +1,115 @@
+"""Reads the columns of an access log that are in front of a line's time. Pure.
+
+    client ident user                          as in the Common Log Format
+    host:port client ident user                Debian's `vhost_combined`: a virtual host in front
+    host client ident user                     the same without a port, if the client is an address
+
+Only a column that is an IP address or a host name is taken as the client, and a line with columns
+of any other kind is rejected: a wrong client makes one visitor of thousands. Log formats may have
+any columns, so there is doubt wherever a column could be two things, and in doubt a line is
+rejected. A user's name may contain blanks, but then none of its words is an address, a number, a
+dotted name or a hyphen, each of which is a column of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_OCTET: Final = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+IPV4: Final = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
+_H: Final = r"[0-9A-Fa-f]{1,4}"
+_IPV6: Final = (
+    rf"(?:(?:{_H}:){{7}}{_H}"
+    + "".join(rf"|(?:{_H}:){{1,{7 - n}}}(?::{_H}){{1,{n}}}" for n in range(1, 7))
+    + rf"|(?:{_H}:){{1,7}}:|:(?::{_H}){{1,7}}|::|(?:::|(?:0:){{5}})[Ff]{{4}}:{IPV4})"
+    r"(?:%[A-Za-z0-9_.~-]+)?"
+)
+# Without look-around, so that Polars can compile them, too.
+ADDRESS: Final = rf"(?:{IPV4}|{_IPV6})"
+"""An IP address; one of version 6 may have a zone."""
+NAME: Final = r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*\.)*[A-Za-z][A-Za-z0-9_-]*"
+"""The usual host names; `is_name` knows odd ones, too."""
+
+SERVER_PORTS: Final = ("80", "443", "8000", "8080", "8443")
+
+_ADDRESS: Final = re.compile(ADDRESS)
+_NAME_CHARACTERS: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+_NUMBER: Final = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
+
+
+class Front(NamedTuple):
+    """The columns in front of the time."""
+
+    client: str
+    ident: str
+    user: str
+
+
+def front(words: list[str]) -> Front | None:
+    """The columns, of the words in front of the time; None in doubt."""
+    if len(words) > 3 and _has_virtual_host(words[0], words[1]):
+        words = words[1:]
+    if len(words) < 3:
+        return None
+    client, ident, user = words[0], words[1], words[2:]
+    if not is_client(client) or _is_other_column(ident, hyphen=True):
+        return None
+    if any(map(_is_other_column, user)) if len(user) > 1 else is_address(user[0]):
+        return None
+    return Front(client, ident, " ".join(user))
+
+
+def has_host_in_front(words: list[str]) -> bool:
+    """Whether a line that `front` rejects seems to begin with a virtual host."""
+    return bool(_host_and_port(words[0])[1]) or all(map(is_client, words[:2]))
+
+
+def is_client(word: str) -> bool:
+    return is_address(word) or is_name(word)
+
+
+def is_address(word: str) -> bool:
+    return _ADDRESS.fullmatch(word) is not None
+
+
+def is_name(word: str) -> bool:
+    """Whether this is a host name. A last label of digits alone is of an address or a number."""
+    last = word.removesuffix(".").rpartition(".")[2]
+    return _NAME_CHARACTERS.fullmatch(word) is not None and re.search("[A-Za-z]", last) is not None
+
+
+def _has_virtual_host(first: str, second: str) -> bool:
+    name, port = _host_and_port(first)
+    if port:
+        # A server without a name has its address. With other ports it is rather a client that a
+        # gateway names with its port.
+        has_name = not is_address(name.strip("[]"))
+        return is_client(second) and (has_name or port in SERVER_PORTS)
+    return (is_name(name) or name == "_") and is_address(second)  # nginx's host for all others
+
+
+def _host_and_port(word: str) -> tuple[str, str]:
+    """A host and its port; an empty port if there is none."""
+    name, _, port = word.rpartition(":")
+    if not _PORT.fullmatch(port):
+        return word, ""
+    is_bracketed = name.startswith("[") and name.endswith("]") and is_address(name[1:-1])
+    is_host = is_bracketed or name == "_" or (":" not in name and is_client(name))
+    return (name, port) if is_host else (word, "")
+
+
+def _is_other_column(word: str, *, hyphen: bool = False) -> bool:
+    """Whether a word in the place of an ident, or of a part of a user's name, is a column of its
+    own. `hyphen`: a hyphen is an ident."""
+    if word == "-":
+        return not hyphen
+    return (
+        not word
+        or word[0] in "[|"
+        or _NUMBER.fullmatch(word) is not None
+        or is_address(word)
+        or bool(_host_and_port(word)[1])
+        or ("." in word.strip(".") and is_name(word))
+    )

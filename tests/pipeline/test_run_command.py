@@ -102,3 +102,15 @@ def test_an_input_that_cannot_be_read_is_one_clear_line_ux_4(
     _, errors = command.start().communicate(timeout=PATIENCE_S)
     assert command.process is not None and command.process.returncode == 1
     assert errors == f"barnabas: cannot read {command.log}: {reason}\n"
+
+
+@pytest.mark.slow
+def test_ux_4_a_log_without_a_valid_line_fails_with_words(command: Command) -> None:
+    """UX-4, SP-2: there is a page, which says the same, and its figures are no success."""
+    front = "2001:db8::1 10.0.0.3 - - [17/May/2015:10:05:03 +0200]"
+    command.log.write_text(f'{front} "GET / HTTP/1.1" 200 5 "-" "A"\n' * 30)
+    _, errors = command.start().communicate(timeout=PATIENCE_S)
+    assert command.process is not None and command.process.returncode == 1
+    assert errors.startswith("barnabas: none of 30 records is valid: 30 a virtual host or a second")
+    assert "line 1: 2001:db8::x 10.0.0.x - -" in errors and errors.count("\n") == 1
+    assert "100% of the records were rejected" in (command.out / "report.html").read_text("utf-8")

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from barnabas.pipeline.accounts import Accounts
+from barnabas.pipeline.accounts import Accounts, DeadLetters
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.step import Definition
 from barnabas.pipeline.workspace import Workspace
@@ -46,6 +46,7 @@ class Report(NamedTuple):
     accounts: Accounts
     summary: list[tuple[str, str]]
     """The figures in a few words: labels and texts."""
+    dead_letters: list[DeadLetters]
 
 
 class Application(NamedTuple):
@@ -64,6 +65,8 @@ class Application(NamedTuple):
     collecting: Callable[[Source], AbstractContextManager[Collecting]]
     write_report: Callable[[Path, Path, PageOptions], Report]
     """Writes a page from tables: directory of the tables, path of the page."""
+    expected: str
+    """The lines that it understands, and what to do about others."""
 
     @property
     def dead_letter_topic(self) -> str:

@@ -23,12 +23,13 @@ import barnabas
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.config import of_every_client
 from barnabas.client.sync.producer import SyncAdmin
-from barnabas.errors import TopicAlreadyExists
+from barnabas.errors import ConfigError, TopicAlreadyExists
 from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.application import Application, Collecting, Report, Source
 from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
 from barnabas.pipeline.page.page import PageOptions
+from barnabas.pipeline.rejections import complaint
 from barnabas.pipeline.session import LOCAL, SHORT_LIVED, start_session
 from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.stop import Stop
@@ -76,7 +77,8 @@ class Run:
     def run(self) -> bool:
         """Run it; whether every line is accounted for.
 
-        Raises `ConfigError` and other `BarnabasError`s, `OSError`, and Spark's exceptions.
+        Raises `ConfigError`, also if no line is valid, other `BarnabasError`s, `OSError`, and
+        Spark's exceptions.
         """
         provide_java(os.environ)  # else a missing Java would only be noticed at the end
         path = None if self._options.is_fed_by_others else self._input()
@@ -228,7 +230,7 @@ class Run:
         return self._application.write_report(workspace.tables, workspace.report, options)
 
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
-        total, summary = self._report()
+        total, summary, letters = self._report()
         self._steps.show("", "")
         if before.read:
             self._steps.show("this run", account(total.minus(before)))
@@ -237,6 +239,8 @@ class Run:
             self._steps.show(label, text)
         self._steps.show("tables", str(self._workspace.tables))
         self._steps.show("report", str(self._workspace.report))
+        if (why := complaint(total, letters)) is not None:
+            raise ConfigError(f"{why}; {self._application.expected}")
         if self._options.is_service or sent_lines is None:
             return total.balance
         counted = total.valid + total.dead_letters

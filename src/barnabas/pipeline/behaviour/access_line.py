@@ -99,7 +99,7 @@ class Fields(NamedTuple):
 
     time_us: int  # since the epoch, UTC
     utc_offset_minutes: int
-    client: str | None
+    client: str
     ident: str | None
     user: str | None
     method: str | None
@@ -170,12 +170,18 @@ def _of_pieces(pieces: list[str]) -> Fields | str:
     size_match = _SIZE.fullmatch(size)
     if size_match is None and size != "-":
         return BAD_SIZE
+    time_us, offset_minutes = moment
+    method, path, query, protocol = request or (None, None, None, None)
     return Fields(
-        *moment,
+        time_us,
+        offset_minutes,
         before.client,
         _given(before.ident),
         _given(before.user),
-        *(request or (None, None, None, None)),
+        method,
+        path,
+        query,
+        protocol,
         status,
         int(size_match[1]) if size_match else None,
         _given(pieces[3]) if is_combined else None,

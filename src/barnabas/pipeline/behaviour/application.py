@@ -30,13 +30,14 @@ def user_behaviour() -> Application:
         check_input=_check,
         collecting=_collecting,
         write_report=_write_report,
+        expected="an access log in the Common or the Combined Log Format is expected",
     )
 
 
 def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
     figures = read_figures(tables, show_addresses=options.show_addresses)
     write_report(page, figures, options)
-    return Report(figures.accounts, summary(figures))
+    return Report(figures.accounts, summary(figures), figures.dead_letters)
 
 
 class _Lines:

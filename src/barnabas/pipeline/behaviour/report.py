@@ -19,6 +19,7 @@ from barnabas.pipeline.page import sheets as page_sheets
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.page.pictures import heat_map, histogram
 from barnabas.pipeline.page.sheets import Sheet
+from barnabas.pipeline.rejections import many_rejected
 
 _PACKAGE = "barnabas.pipeline.behaviour"
 
@@ -37,10 +38,11 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
     values: dict[str, object] = {
         "figures": figures,
         "headlines": headlines(figures),
+        "rejections": many_rejected(figures.accounts, figures.dead_letters),
         "shown": SHOWN,
         "data": data,
         "sheets": made,
-        "period": words.period(timeline.begin, timeline.end),
+        "period": words.period(timeline.begin, timeline.end, words.nothing(figures.accounts.read)),
         "zone": words.zones(timeline.offsets_minutes),
         "traffic": pictures.traffic(timeline),
         "strips": pictures.status_strips(timeline),

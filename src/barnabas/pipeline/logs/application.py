@@ -31,10 +31,11 @@ def system_logs(formats: Path | None = None) -> Application:
         check_input=check_input,
         collecting=collecting,
         write_report=_write_report,
+        expected="lines of text are expected, and formats whose times are possible",
     )
 
 
 def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
     figures = read_figures(tables, show_addresses=options.show_addresses)
     write_report(page, figures, options)
-    return Report(figures.accounts, summary(figures))
+    return Report(figures.accounts, summary(figures), figures.dead_letters)

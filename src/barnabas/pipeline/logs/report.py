@@ -21,6 +21,7 @@ from barnabas.pipeline.page import page, words
 from barnabas.pipeline.page import sheets as page_sheets
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.page.sheets import Sheet
+from barnabas.pipeline.rejections import are_many, many_rejected
 
 _PACKAGE: Final = "barnabas.pipeline.logs"
 _INCIDENTS: Final = 12
@@ -41,13 +42,16 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
     page's links."""
     # Raw lines have no times of their own.
     systems = [each for each in figures.systems if each.name != RAW]
+    nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)
     begin = min((each.begin for each in systems), default=None)
     end = max((each.end for each in systems), default=None)
     values: dict[str, object] = {
         "figures": figures,
+        "rejections": many_rejected(figures.accounts, figures.dead_letters),
+        "many_raw": are_many(figures.raw_lines, figures.lines),
         "data": data,
         "sheets": made,
-        "period": words.period(begin, end),
+        "period": words.period(begin, end, nothing),
         "systems": [(each, pictures.levels(each)) for each in systems],
         "styles": pictures.STYLES,
         "incidents": [_incident(each, figures) for each in figures.incidents[:_INCIDENTS]],

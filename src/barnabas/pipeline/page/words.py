@@ -77,10 +77,10 @@ def size(size_bytes: float) -> str:
     )
 
 
-def period(begin: datetime | None, end: datetime | None) -> str:
+def period(begin: datetime | None, end: datetime | None, nothing: str = "nothing yet") -> str:
     """A period, from one day to the other."""
     if begin is None or end is None:
-        return "nothing yet"
+        return nothing
     if begin.date() == end.date():
         return f"{begin:%A}, {begin.day} {begin:%B %Y}"
     if (begin.year, begin.month) == (end.year, end.month):
@@ -88,6 +88,11 @@ def period(begin: datetime | None, end: datetime | None) -> str:
     if begin.year == end.year:
         return f"{begin.day} {begin:%B} to {end.day} {end:%B %Y}"
     return f"{begin.day} {begin:%B %Y} to {end.day} {end:%B %Y}"
+
+
+def nothing(records: int) -> str:
+    """A page's heading without a period, after so many records."""
+    return "nothing valid" if records else "nothing yet"
 
 
 def span(at: datetime, step: timedelta) -> str:

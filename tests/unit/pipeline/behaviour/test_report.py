@@ -127,6 +127,26 @@ def test_a_page_of_little_and_of_nothing(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == [DATA, "report.html"]
 
 
+def test_sp_2_many_rejected_lines_are_the_first_that_a_page_says() -> None:
+    """SP-2: how many, why, and one of them, before all figures."""
+    few = page_of(figures(3)._replace(accounts=Accounts(10, 8, 2, 0)), OPTIONS)
+    assert 'class="alarms"' not in few and "were rejected" not in few, "a fifth"
+    many = figures(3)._replace(accounts=Accounts(10, 6, 3, 1))
+    page = page_of(many, OPTIONS)
+    assert page.index('class="alarms"') < page.index('class="key"')
+    assert unsaid(page, "33% of the records were rejected", "3 of 9", "not UTF-8") == []
+    assert "access.log, line 7" in page and HOSTILE not in page
+
+
+def test_sp_2_a_page_without_a_valid_line_says_so(tmp_path: Path) -> None:
+    rows = [record(b"no line", i, position=100 * i) for i in range(3)]
+    tasks = lambda one_pass: in_tasks(table(rows), one_pass)  # noqa: E731
+    taken(tables_in(tmp_path / "tables"), 0, "q", tasks, send_nothing)
+    page = page_of(read_figures(tmp_path / "tables"), OPTIONS)
+    assert unsaid(page, "nothing valid", "100% of the records were rejected") == []
+    assert "nothing yet" not in page
+
+
 def test_numbers_that_do_not_add_up_are_shown_as_such() -> None:
     broken = figures(3)._replace(accounts=Accounts(10, 7, 1, 1))
     assert unsaid(page_of(broken, OPTIONS), "do not add up", "does not add up") == []

@@ -8,17 +8,18 @@ in between stays complete.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 import pyarrow.dataset as pa_dataset  # type: ignore[import-untyped]
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
 from barnabas.errors import BarnabasError, ConfigError
-from pyspark_barnabas.delta.files import DataFile, PartitionFile, partition_texts
+from pyspark_barnabas.delta.files import DataFile, PartitionFile, partition_texts, without_mark
 from pyspark_barnabas.delta.log import hook
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.delta.schema import refuse_demands
@@ -90,17 +91,31 @@ def compact(
 def _small_files(table: DeltaTable) -> list[_Small]:
     partition_by = table.metadata().partition_columns
     actions = pa.table(table.get_add_actions())
+    paths = [unquote(path) for path in actions.column("path").to_pylist()]
     texts: list[Sequence[str | None]] = []
     if partition_by:
         values = actions.column("partition").combine_chunks()
         texts = [
-            partition_texts(values.field(name), name).to_pylist() if len(values) else []
-            for name in partition_by
+            _texts(values.field(name), name, paths) if len(values) else [] for name in partition_by
         ]
     keys = zip(*texts, strict=True) if partition_by else [()] * actions.num_rows
-    paths, sizes = actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist()
-    every = (_Small(unquote(path), *rest) for path, *rest in zip(paths, sizes, keys, strict=True))
+    sizes = actions.column("size_bytes").to_pylist()
+    every = (_Small(*each) for each in zip(paths, sizes, keys, strict=True))
     return [file for file in every if file.size_bytes < _SMALL_BYTES]
+
+
+def _texts(values: pa.Array, name: str, paths: Sequence[str]) -> Sequence[str | None]:
+    """A column's partition values as the log has them. `deltalake` returns only what it makes of
+    them, so the directories show which instants are marked as UTC: Spark reads the others
+    differently, and those of earlier versions of this sink may be wrong."""
+    texts: list[str | None] = partition_texts(values, name).to_pylist()
+    if not pa.types.is_timestamp(values.type) or values.type.tz is None:
+        return texts
+    marked = re.compile(rf"(^|/){re.escape(quote(name, safe=''))}=[^/]*Z/")
+    return [
+        text if text is None or marked.search(path) else without_mark(text)
+        for text, path in zip(texts, paths, strict=True)
+    ]
 
 
 def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:

@@ -8,10 +8,9 @@ removed by a vacuum.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -205,19 +204,40 @@ def _directory(name: str, value: str | None) -> str:
 
 def partition_texts(column: pa.Array, name: str) -> pa.Array:
     """A partition column's values as the log has them (Delta's protocol, "Partition Value
-    Serialization")."""
+    Serialization"). Raises `ConfigError` for values that it cannot have."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return pc.if_else(pc.equal(column, ""), None, column).cast(pa.string())
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind):
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())
+    if pa.types.is_date(kind):
+        return _within_years(column, name).cast(pa.string())
     if pa.types.is_timestamp(kind):
-        return pa.array([_instant(value) for value in column.to_pylist()], pa.string())
+        return _instants(column, name)
     raise ConfigError(f"column {name} is {kind}, by which no table can be partitioned")
 
 
-def _instant(value: Any) -> str | None:
-    if value is None:
-        return None
-    assert isinstance(value, datetime.datetime)
-    return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+def _instants(column: pa.Array, name: str) -> pa.Array:
+    """An instant in UTC, and marked as such: without the mark, Spark reads it as a time of its own
+    session's zone. A time without a zone as it is."""
+    # A cast to a type without a zone gives the time in UTC, whichever zone the column is shown in.
+    texts = _within_years(column.cast(pa.timestamp("us")), name).cast(pa.string())
+    if column.type.tz is None:
+        return texts
+    return pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), "Z", "")
+
+
+def without_mark(instant: str) -> str:
+    """The text of an instant as `deltalake` and older versions of this sink write it: in UTC
+    without saying so."""
+    return instant.replace("T", " ").removesuffix("Z")
+
+
+def _within_years(column: pa.Array, name: str) -> pa.Array:
+    years = pc.min_max(pc.year(column)).as_py()
+    if years["min"] is not None and not 1 <= years["min"] <= years["max"] <= 9999:
+        raise ConfigError(
+            f"column {name} has a time before the year 1 or after 9999, by which no table can be "
+            "partitioned"
+        )
+    return column

@@ -19,6 +19,9 @@ from barnabas.records.batch import (
 )
 from barnabas.records.control_records import Marker, read_marker
 
+_WITH_BASE_OFFSET = 2
+"""The magic from which on a header says where its batch begins."""
+
 
 class Copy(NamedTuple):
     """A batch that can be appended as it is."""
@@ -29,19 +32,38 @@ class Copy(NamedTuple):
     """The transaction's end, if it is one."""
 
 
+UNKNOWN_BOUND = 2**63 - 1
+"""The leader's high watermark where it is not known."""
+
+
 def check_copies(
-    records: memoryview, log_end_offset: int, latest_epoch: int, *, is_empty: bool = False
+    records: memoryview,
+    log_end_offset: int,
+    latest_epoch: int,
+    high_watermark: int = UNKNOWN_BOUND,
+    *,
+    is_empty: bool = False,
 ) -> list[Copy]:
     """The whole batches in a fetch's response; one cut at its end comes with the next fetch.
 
     CorruptData unless all are valid, follow each other in offset and epoch, and begin at the log
     end or above. The first may begin below it if the follower's log `is_empty`: the leader's may
     start in the middle of a batch, by DeleteRecords.
+
+    No checksum covers a base offset, and gaps are possible: compaction makes them below the
+    leader's `high_watermark`. So a last batch behind a gap is left to the next fetch, in which the
+    one behind it may show that its offset is damaged.
     """
     copies: list[Copy] = []
-    next_offset, epoch = log_end_offset, latest_epoch
+    next_offset, epoch, is_behind_gap = log_end_offset, latest_epoch, False
     for position, header in iterate_batches(records):
         first_offset = header.base_offset
+        if first_offset > max(next_offset, high_watermark) and header.magic == _WITH_BASE_OFFSET:
+            raise CorruptData(
+                f"a batch begins at {first_offset}, the log ends at {next_offset}, and the leader's"
+                f" high watermark is {high_watermark}"
+            )
+        is_behind_gap = first_offset > next_offset and header.magic == _WITH_BASE_OFFSET
         if header.last_offset < next_offset or header.last_offset_delta < 0:
             raise CorruptData(f"a batch ends at {header.last_offset}, the log at {next_offset}")
         if first_offset < next_offset and (copies or not is_empty or first_offset < 0):
@@ -59,6 +81,8 @@ def check_copies(
         copies.append(Copy(records[position : position + header.size_bytes], header, marker))
         next_offset = header.last_offset + 1
         epoch = max(epoch, header.partition_leader_epoch)
+    if is_behind_gap and len(copies) > 1 and next_offset != high_watermark:
+        copies.pop()
     if len(records) and not copies:
         raise CorruptData(f"no whole batch in {len(records)} bytes from the leader")
     return copies

@@ -7,7 +7,7 @@ a file has them written first. If a write fails, memory and disk differ, so the 
 good: everything raises until it is opened again, and what was staged has not been acknowledged.
 
 It knows no roles: the caller gives the leader epoch, and the offset up to which a reader may see.
-Nothing is on disk for sure before `flush`: durability comes from replicas.
+Before `flush` nothing is sure to be on disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas.records.control_records import ABORT, Marker
 from barnabas.storage.abandoned import refusal
 from barnabas.storage.append_result import AppendResult, new_result
 from barnabas.storage.batch_validation import Limits, admit, admit_marker, admit_own
-from barnabas.storage.copies import Copy, check_copies
+from barnabas.storage.copies import UNKNOWN_BOUND, Copy, check_copies
 from barnabas.storage.cut import Cut
 from barnabas.storage.deferred_snapshots import DeferredSnapshots
 from barnabas.storage.discards import Discards
@@ -172,9 +172,8 @@ class Log:
         before = self.producers.check(header)
         if before is not None:
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
-            return AppendResult(
-                before.base_offset, before.last_offset, time, self.log_start_offset, 0, True
-            )
+            base_offset, last_offset = before.base_offset, before.last_offset
+            return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
         result = self._place(records, header, leader_epoch, wall_ms)
         stamped_ms = result.log_append_time_ms
         timestamp = header.max_timestamp if stamped_ms == NO_TIMESTAMP else stamped_ms
@@ -245,15 +244,16 @@ class Log:
             (base_offset, last_offset, log_append_time_ms, self.log_start_offset, size, False)
         )
 
-    def append_as_follower(self, records: memoryview, wall_ms: int) -> int:
-        """Append the leader's batches as they are in its log; returns how many.
+    def append_as_follower(
+        self, records: memoryview, wall_ms: int, high_watermark: int = UNKNOWN_BOUND
+    ) -> int:
+        """Append the leader's batches, staged, as they are in its log; returns how many.
 
-        Staged like every append. CorruptData, without a change, if they do not continue the log.
-        """
+        CorruptData, without a change, if they do not continue the log. See `check_copies`."""
         self.settle()
         end_offset = self.log_end_offset
-        is_empty = end_offset == self.log_start_offset
-        copies = check_copies(records, end_offset, self.epochs.latest, is_empty=is_empty)
+        is_empty, latest = end_offset == self.log_start_offset, self.epochs.latest
+        copies = check_copies(records, end_offset, latest, high_watermark, is_empty=is_empty)
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
             self._segments.active.need_descriptors()
@@ -353,17 +353,17 @@ class Log:
         """
         log_end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= log_end_offset:
-            raise OffsetOutOfRange(
-                f"offset {offset} is out of range for {self.topic_partition}, which has offsets "
-                f"{self.log_start_offset} to {log_end_offset}"
-            )
+            has = f"{self.topic_partition}, which has offsets {self.log_start_offset} to"
+            raise OffsetOutOfRange(f"offset {offset} is out of range for {has} {log_end_offset}")
         if self.is_failed or self._segments.active.staged:
             self.write_staged()
         if offset >= min(end_offset, log_end_offset):
             return []
         if end_offset >= log_end_offset:
             end_offset = NO_END
-        return self._segments.read(offset, max(0, max_bytes), end_offset, at_least_one_batch)
+        return self._segments.read(
+            offset, max(0, max_bytes), end_offset, at_least_one_batch, log_end_offset
+        )
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         """The greatest epoch at or below the given one, and where it ended; (-1, -1) if the given

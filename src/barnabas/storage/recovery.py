@@ -47,6 +47,7 @@ from barnabas.storage.segment import (
     base_offset_in,
     segment_path,
 )
+from barnabas.storage.segments import NO_END
 from barnabas.storage.snapshot import (
     load_newest_snapshot,
     snapshot_offsets,
@@ -248,18 +249,32 @@ class _Opening:
         return end
 
     def _peek_end(self, segment: Segment) -> int | None:
+        """The end of the last segment; None if its file ends elsewhere."""
+        entry = segment.offset_index.last
+        position = entry[1] if entry else 0
+        end_offset = sound_end = segment.base_offset
+        is_sound = True
+        if position > 0 and position >= segment.size_bytes:
+            return None
         try:
-            entry = segment.offset_index.last
-            position = entry[1] if entry else 0
-            end_offset = segment.base_offset
-            if position > 0 and position >= segment.size_bytes:
-                return None
             for found in segment.headers(position):
-                end_offset = found.header.last_offset + 1
+                base_offset, last_offset = found.header.base_offset, found.header.last_offset
+                if entry is not None and found.position == entry[1]:
+                    is_sound = last_offset == segment.base_offset + entry[0]
+                elif base_offset != end_offset:
+                    is_sound = False
+                end_offset = last_offset + 1
                 position = found.position + found.header.size_bytes
+                sound_end = end_offset if is_sound else sound_end
         except CorruptData:
             return None
-        return end_offset if position == segment.size_bytes else None
+        if position != segment.size_bytes:
+            return None
+        if not is_sound and self.start.is_clean and self.start.recovery_point >= sound_end:
+            # There is a gap, by compaction, or by an offset that is damaged: no checksum covers
+            # it, and its readers get an error. The clean stop noted where the log ended.
+            return self.start.recovery_point or end_offset
+        return end_offset
 
     def _remove_from(self, i: int) -> None:
         """Delete the segments from the i-th on, the last one first: no gap may ever be seen."""
@@ -284,7 +299,7 @@ class _Opening:
         scan = self._scan(self.epochs.entries, begin_offset)
         self.epochs.truncate_from_end(begin_offset)
         for i, segment in enumerate(self.segments[first:], first):
-            end, end_offset = scan.rebuild(segment, self.producers)
+            end, end_offset = scan.rebuild(segment, self.producers, self._bound(i))
             if end < segment.size_bytes:
                 _log.warning(
                     "%s is corrupt from byte %d on: truncating %d bytes and %d later segments",
@@ -313,6 +328,10 @@ class _Opening:
         claimed = tuple(each for each in known if each.start_offset >= begin_offset)
         interval_bytes = self.config.index_interval_bytes
         return Scan(self.epochs, claimed, begin_offset, interval_bytes, self.start.loading)
+
+    def _bound(self, i: int) -> int:
+        """The offset that is above all of the i-th segment."""
+        return self.segments[i + 1].base_offset if i + 1 < len(self.segments) else NO_END
 
     def _is_hole(self, end_offset: int, i: int) -> bool:
         """Whether records were lost between this offset and the i-th segment."""

@@ -44,6 +44,9 @@ _MIN_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
 _WINDOW_BYTES = 256 * 1024
 _MARKED = TRANSACTIONAL | CONTROL
 _MOST_RECENT = 10_000
+_NO_BOUND = 2**63 - 1
+_BASE_OFFSET = Struct(">q").unpack_from
+_NEXT_BYTES = 8
 
 
 class Scan:
@@ -77,11 +80,14 @@ class Scan:
         self._loading = loading
         self._window_bytes = window_bytes
 
-    def rebuild(self, segment: Segment, producers: Producers) -> tuple[int, int]:
+    def rebuild(
+        self, segment: Segment, producers: Producers, bound: int = _NO_BOUND
+    ) -> tuple[int, int]:
         """Rebuild the segment's indexes; returns the position and the offset at which its last
-        valid batch ends. `producers`: those at its beginning, and afterwards those at its end."""
+        valid batch ends. `producers`: those at its beginning, and afterwards those at its end.
+        `bound`: above all of its offsets."""
         segment.forget_indexes()
-        found = _Found(self, segment, producers)
+        found = _Found(self, segment, producers, bound)
         file = segment.open_file()
         while found.position < segment.size_bytes:
             begin = found.position
@@ -130,6 +136,7 @@ class _Found:
     """Collects what was found in one segment up to a position."""
 
     __slots__ = (
+        "_highest",
         "_last_indexed",
         "_newest",
         "_newest_at",
@@ -141,8 +148,9 @@ class _Found:
         "position",
     )
 
-    def __init__(self, scan: Scan, segment: Segment, producers: Producers) -> None:
+    def __init__(self, scan: Scan, segment: Segment, producers: Producers, bound: int) -> None:
         self._scan = scan
+        self._highest = min(segment.base_offset + MAX_RELATIVE_OFFSET, bound - 1)
         self._segment = segment
         self._producers = producers
         self._recent: dict[int, deque[bytes]] = {}  # headers of data batches, not applied yet
@@ -158,7 +166,7 @@ class _Found:
         # Names of this function cost less than attributes: this runs once for each batch.
         begin, next_offset = self.position, self.next_offset
         newest, latest = self._newest, self._scan.latest_epoch
-        highest = self._segment.base_offset + MAX_RELATIVE_OFFSET
+        highest = self._highest
         index_at = self._last_indexed + self._scan.interval_bytes - begin
         recent_of = self._recent.get
         end, at = len(window), 0
@@ -179,6 +187,10 @@ class _Found:
                 or crc32c(window[at + CHECKED_FROM : stop]) != crc
             ):
                 break
+            if offset > next_offset and (
+                stop > end - _NEXT_BYTES or _BASE_OFFSET(window, stop)[0] <= last_offset
+            ):
+                break  # behind a gap: only the next batch shows whether the offset can be right
             if timestamp > newest:
                 newest = self._newest = timestamp
                 self._newest_at = last_offset
@@ -207,7 +219,7 @@ class _Found:
             last_offset = header.last_offset
             if header.base_offset < self.next_offset or last_offset < header.base_offset:
                 break
-            if not self._segment.fits(last_offset):
+            if last_offset > self._highest or not self._is_followed(batch):
                 break
             if header.max_timestamp > self._newest:
                 self._newest, self._newest_at = header.max_timestamp, last_offset
@@ -221,6 +233,18 @@ class _Found:
             if header.magic == _MAGIC:
                 break  # the next one may fit into a window
         return self.position > begin
+
+    def _is_followed(self, batch: Located) -> bool:
+        """Whether the next batch, if there is one, begins above the end of this one.
+
+        No checksum covers a base offset. One that reads too high leaves a gap before its batch, as
+        compaction does; but then the next one seems to begin within it.
+        """
+        position, header = batch
+        if header.base_offset == self.next_offset or header.magic != _MAGIC:
+            return True
+        following = self._segment.read_batch(position + header.size_bytes, _NEXT_BYTES)
+        return len(following) < _NEXT_BYTES or _BASE_OFFSET(following)[0] > header.last_offset
 
     def complete(self) -> None:
         """The segment ends here."""

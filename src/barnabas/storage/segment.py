@@ -36,6 +36,8 @@ _HANDFUL = 16
 NO_TIMESTAMP = -1
 _NAME_DIGITS = 20
 _MAX_OFFSET = 2**63 - 1
+_NO_OFFSET = -1
+_WITH_BASE_OFFSET = 2  # the magic from which on a header says where its batch begins
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
@@ -64,10 +66,14 @@ class Located(NamedTuple):
 class DamagedBatch(CorruptData):
     """The header of a batch in a segment cannot be right."""
 
-    def __init__(self, path: Path, position: int, cause: CorruptData) -> None:
+    def __init__(
+        self, path: Path, position: int, cause: CorruptData, offset: int | None = None
+    ) -> None:
         super().__init__(f"{path}, byte {position}: {cause}")
         self.position = position
         """Is the position where the batch begins."""
+        self.offset = offset
+        """Ends the batch before it; None if the search began here."""
 
 
 class Segment:
@@ -277,12 +283,94 @@ class Segment:
                     break
             position += at
 
-    def locate(self, offset: int) -> int | None:
-        """Where the first batch that ends at or after `offset` begins; None if there is none."""
+    def headers_in_order(
+        self, entry: tuple[int, int] | None, bound: int, end: int | None = None
+    ) -> Iterator[Located]:
+        """The batches from an entry of the offset index on (None: all), with possible offsets.
+
+        No checksum covers a base offset either. Compaction leaves gaps, but batches never overlap:
+        so one behind a gap counts when the next one, or the `bound` above all offsets here, agrees.
+        Where it does not, it is the damaged one; DamagedBatch.
+        """
+        expected: int | None = self.base_offset
+        indexed, position = _NO_OFFSET, 0
+        if entry is not None:
+            # The last offset of the batch, or in Kafka's files of some that follow it as well.
+            expected, indexed, position = None, self.base_offset + entry[0], entry[1]
+        bound = min(bound, self.base_offset + MAX_RELATIVE_OFFSET + 1)
+        doubtful: Located | None = None
+        damaged: DamagedBatch | None = None
+        batches = self.headers(position, end)
+        while True:
+            try:
+                found = next(batches, None)
+            except DamagedBatch as error:
+                found, damaged = None, error
+            if found is None:
+                break
+            base_offset, last_offset = found.header.base_offset, found.header.last_offset
+            floor = expected if doubtful is None else doubtful.header.last_offset + 1
+            if (floor is not None and base_offset < floor) or (
+                doubtful is not None
+                and doubtful.position == position
+                and doubtful.header.last_offset < indexed < base_offset
+            ):
+                raise self._out_of_order(doubtful or found, expected)
+            if doubtful is not None:
+                yield doubtful
+                doubtful, expected = None, floor
+            if not base_offset <= last_offset < bound:
+                raise self._out_of_order(found, expected)
+            is_indexed = found.position == position and entry is not None
+            if is_indexed and base_offset > indexed and found.header.magic == _WITH_BASE_OFFSET:
+                raise self._out_of_order(found, expected)
+            if base_offset == expected or (is_indexed and last_offset == indexed):
+                yield found
+                expected = last_offset + 1
+            else:
+                doubtful = found
+        if doubtful is not None:
+            yield doubtful
+        if damaged is not None:
+            raise damaged
+
+    def _out_of_order(self, found: Located, expected: int | None) -> DamagedBatch:
+        stated = f"its offset {found.header.base_offset} does not fit between its neighbours'"
+        return DamagedBatch(
+            self.path(LOG_SUFFIX), found.position, CorruptData(stated), offset=expected
+        )
+
+    def locate(self, offset: int, bound: int = _MAX_OFFSET) -> int | None:
+        """Where the first batch that ends at or after `offset` begins; None if there is none.
+
+        `bound`: above all offsets of the segment. DamagedBatch on the way to it."""
         position = self._marks.get(offset)
         if position is not None:
             return position
-        for found in self.headers(self.index_position(offset)):
+        entry = self.offset_index.floor(offset - self.base_offset)
+        indexed, position = entry or (_NO_OFFSET, 0)
+        expected = self.base_offset
+        for found in self.headers(position):
+            header = found.header
+            last_offset = header.base_offset + header.last_offset_delta
+            if header.base_offset != expected and (
+                found.position != position or last_offset != self.base_offset + indexed
+            ):
+                return self._locate_in_order(offset, entry, bound)
+            if last_offset >= offset:
+                return (
+                    found.position
+                    if last_offset < bound
+                    else self._locate_in_order(offset, entry, bound)
+                )
+            expected = last_offset + 1
+        return None
+
+    def _locate_in_order(
+        self, offset: int, entry: tuple[int, int] | None, bound: int
+    ) -> int | None:
+        """`locate` where offsets leave a gap: from an entry of the index on."""
+        for found in self.headers_in_order(entry, bound):
             if found.header.last_offset >= offset:
                 return found.position
         return None
@@ -394,7 +482,11 @@ class Segment:
     def truncate(self, offset: int) -> bool:
         """End the segment before the batch that holds `offset`, and its indexes with it; whether
         that is before its end. The file is left to `Cut`."""
-        position = self.locate(offset)
+        position: int | None
+        try:
+            position = self.locate(offset)
+        except DamagedBatch as damaged:
+            position = damaged.position
         newest, newest_at = self.max_timestamp, self._offset_of_max_timestamp
         relative = offset - self.base_offset
         for index, column in ((self.offset_index, 0), (self.time_index, 1)):

@@ -68,7 +68,12 @@ class Segments(Sequence[Segment]):
     # --- read ------------------------------------------------------------------------------------
 
     def read(
-        self, offset: int, max_bytes: int, end_offset: int, at_least_one_batch: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        end_offset: int,
+        at_least_one_batch: bool,
+        log_end_offset: int = NO_END,
     ) -> list[FileSlice]:
         """Whole batches from the one that holds `offset`, which exists, on, below `end_offset`.
 
@@ -78,7 +83,7 @@ class Segments(Sequence[Segment]):
         slices: list[FileSlice] = []
         try:
             i = self._index_of(offset)
-            start = self._all[i].locate(offset)
+            start = self._all[i].locate(offset, self._bound(i, log_end_offset))
             while True:
                 segment = self._all[i]
                 try:
@@ -128,10 +133,17 @@ class Segments(Sequence[Segment]):
         """The base offset of the batch that holds the offset, which is not below the first
         segment; the offset itself, if none does."""
         segment = self._all[self._index_of(offset)]
-        position = segment.locate(offset) if segment.size_bytes else None
+        try:
+            position = segment.locate(offset) if segment.size_bytes else None
+        except DamagedBatch as damaged:
+            return offset if damaged.offset is None else damaged.offset
         if position is None:
             return offset
         return min(offset, next(segment.headers(position)).header.base_offset)
+
+    def _bound(self, i: int, log_end_offset: int) -> int:
+        """The offset that is above all of segment `i`."""
+        return self._all[i + 1].base_offset if i + 1 < len(self._all) else log_end_offset
 
     def _index_of(self, offset: int) -> int:
         """The index of the segment whose range holds the offset."""

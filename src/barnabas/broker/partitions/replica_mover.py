@@ -237,7 +237,7 @@ class ReplicaMover:
         else:
             await self._begin_within(records)
             if log.truncations == truncations:
-                self._append(records)
+                self._append(records, end_offset)
                 throttle.record(len(records), clock.monotonic_ms())
                 self._move.copied(len(records), reached_end=future.log_end_offset >= end_offset)
 
@@ -259,11 +259,12 @@ class ReplicaMover:
             for part in slices:
                 part.release()
 
-    def _append(self, records: bytes) -> None:
+    def _append(self, records: bytes, end_offset: int) -> None:
         future = self._future
         if not records:
             raise _GivenUp(f"no batch can be read at offset {future.log_end_offset}")
-        future.append_as_follower(memoryview(records), self._replicas.clock.wall_ms())
+        wall_ms = self._replicas.clock.wall_ms()
+        future.append_as_follower(memoryview(records), wall_ms, end_offset)
         future.write_staged()
 
     def _switch(self, replica: Replica) -> Path | None:
@@ -277,7 +278,7 @@ class ReplicaMover:
             replica.fail(error)
             return None
         if records:
-            self._append(records)
+            self._append(records, log.log_end_offset)
         if future.log_end_offset < log.log_end_offset:
             self._move.copied(len(records), reached_end=False)
             return None

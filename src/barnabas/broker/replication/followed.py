@@ -95,7 +95,7 @@ class Followed:
         if type(step) is Append:
             before = self.replica.log.log_end_offset
             if isinstance(records, memoryview) and size_bytes:
-                self._append(records, now_ms)
+                self._append(records, got.high_watermark, now_ms)
             self.replica.copied(size_bytes, before, self._follower.appended(got))
             self._level(got, now_ms)
         else:
@@ -122,9 +122,9 @@ class Followed:
         throttle = self._throttles.of_follower(self.replica)
         return 0 if throttle is None else throttle.wait_ms(now_ms)
 
-    def _append(self, records: memoryview, now_ms: int) -> None:
+    def _append(self, records: memoryview, high_watermark: int, now_ms: int) -> None:
         replica = self.replica
-        replica.log.append_as_follower(records, self._clock.wall_ms())
+        replica.log.append_as_follower(records, self._clock.wall_ms(), high_watermark)
         throttle = self._throttles.of_follower(replica)
         if throttle is not None:
             throttle.record(len(records), now_ms)

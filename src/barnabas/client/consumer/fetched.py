@@ -44,6 +44,8 @@ class ConsumerRecord(NamedTuple):
         return TopicPartition(self.topic, self.partition)
 
 
+_UNKNOWN = -1
+
 _new_record: Callable[[tuple[Any, ...]], ConsumerRecord] = partial(tuple.__new__, ConsumerRecord)
 
 
@@ -67,6 +69,14 @@ class FetchedBytes(NamedTuple):
     aborted: tuple[AbortedTransaction, ...] = ()  # with read_committed
 
 
+class _Taken(NamedTuple):
+    """How far a chunk's batches were taken."""
+
+    end: int
+    next_offset: int
+    last_epoch: int
+
+
 class Chunk:
     """A partition's part of one fetch answer."""
 
@@ -86,27 +96,64 @@ class Chunk:
         offset: int,
         records: memoryview,
         aborted: Sequence[AbortedTransaction] = (),
+        high_watermark: int = _UNKNOWN,
     ) -> None:
         self.topic_partition = topic_partition
         self.offset = offset
         self.next_offset = offset
         self.epoch = -1  # the leader epoch of the last record that `iterate` has given
         self.last_epoch = -1  # ... of the last batch
-        end = 0
-        try:
-            for position, header in iterate_batches(records):
-                end = position + header.size_bytes
-                self.next_offset = max(self.next_offset, header.last_offset + 1)
-                self.last_epoch = header.partition_leader_epoch
-        except CorruptData as error:
-            if not end:
-                raise CorruptData(
-                    f"partition {topic_partition}: the batch at offset {offset} is damaged: {error}"
-                    "; seek past it"
-                ) from error
-            # The intact batches come first; the next fetch begins with the damaged one.
+        end = self._end_of_order(records, high_watermark)
         self.records = records[:end]  # without the torn batch at the end that a fetch may have
         self.aborted = tuple(aborted)
+
+    def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
+        """Where the intact batches end whose offsets can be right, and go on behind them.
+
+        No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
+        never overlap, and nothing is above the high watermark: so a batch behind a gap counts when
+        the next one agrees. The last one is left to the next fetch, which begins with it.
+        Raises CorruptData if the first batch is damaged.
+        """
+        end, reason = 0, ""
+        before: _Taken | None = None  # up to a batch that follows a gap, and is in doubt
+        try:
+            for position, header in iterate_batches(records):
+                base_offset, last_offset = header.base_offset, header.last_offset
+                if last_offset < self.offset == self.next_offset and before is None:
+                    end = position + header.size_bytes  # some brokers begin a little earlier
+                    reason = f"it ends at {last_offset}"
+                    continue
+                if header.magic < 2:
+                    base_offset = min(last_offset, self.next_offset)  # only its end is known
+                is_first = self.next_offset == self.offset
+                if last_offset < base_offset or (base_offset < self.next_offset and not is_first):
+                    reason = f"offset {base_offset} cannot follow {self.next_offset - 1}"
+                    break
+                before, reason = None, ""
+                if base_offset > self.next_offset:
+                    before = _Taken(end, self.next_offset, self.last_epoch)
+                end = position + header.size_bytes
+                self.next_offset = last_offset + 1
+                self.last_epoch = header.partition_leader_epoch
+        except CorruptData as error:
+            # The intact batches come first; the next fetch begins with the damaged one.
+            if not end:
+                raise self._damaged(str(error)) from error
+        if before is not None and self.next_offset != high_watermark:
+            if _UNKNOWN < high_watermark < self.next_offset:
+                reason = f"it ends at {self.next_offset - 1}, the log at {high_watermark}"
+            if reason or before.next_offset > self.offset:
+                end, self.next_offset, self.last_epoch = before
+        if reason and self.next_offset == self.offset:
+            raise self._damaged(reason)
+        return end
+
+    def _damaged(self, reason: str) -> CorruptData:
+        return CorruptData(
+            f"partition {self.topic_partition}: the batch at offset {self.offset} is damaged: "
+            f"{reason}; seek past it"
+        )
 
     def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
         """The records from `offset` on. Raises CorruptData, which names the place."""

@@ -361,7 +361,7 @@ class Fetcher:
         ]
         try:
             assert isinstance(data.records, memoryview), "decoded records are a view"
-            chunk = Chunk(state.topic_partition, offset, data.records, aborted)
+            chunk = Chunk(state.topic_partition, offset, data.records, aborted, data.high_watermark)
         except BarnabasError as error:
             state.error = error
             return

@@ -99,6 +99,9 @@ class Compaction:
     def _segment(self, source: Source) -> Segment:
         return Segment(self._files, self._directory, source.base_offset, source.sizes)
 
+    def _batches(self, segment: Segment, source: Source, position: int = 0) -> Iterator[Stored]:
+        return stored_batches(segment, position, self._job.read_bytes, source.end_offset)
+
     def _aborted(self) -> list[Aborted]:
         """All aborted transactions with data in the sources, wherever their markers are."""
         found = list(self._job.aborted)
@@ -136,7 +139,7 @@ class Compaction:
         segment = self._segment(source)
         position = segment.index_position(first_offset) if first_offset > source.base_offset else 0
         try:
-            for stored in stored_batches(segment, position, self._job.read_bytes):
+            for stored in self._batches(segment, source, position):
                 header = stored.header
                 yield from self._moved(header.size_bytes)
                 if header.is_control:
@@ -160,11 +163,11 @@ class Compaction:
         for source in group:
             segment = self._segment(source)
             try:
-                for stored in stored_batches(segment, 0, self._job.read_bytes):
+                for stored in self._batches(segment, source):
                     kept = self._look(stored, survival)
                     if rewritten is None and kept != stored.raw:
                         rewritten = self._begin(source)
-                        yield from self._copy(rewritten, segment, stored.header.base_offset)
+                        yield from self._copy(rewritten, source, stored.header.base_offset)
                     if rewritten is not None and kept is not None:
                         self._append(rewritten, segment, kept)
                     if survival.to_index is not None:
@@ -192,13 +195,15 @@ class Compaction:
         self._bytes_kept += 0 if kept is None else len(kept)
         return kept
 
-    def _copy(self, cleaned: CleanedSegment, segment: Segment, end_offset: int) -> Iterator[Event]:
+    def _copy(self, cleaned: CleanedSegment, source: Source, end_offset: int) -> Iterator[Event]:
         """Copy the unchanged batches below an offset."""
-        for stored in stored_batches(segment, 0, self._job.read_bytes):
+        segment = self._segment(source)
+        for stored in self._batches(segment, source):
             if stored.header.base_offset >= end_offset:
                 break
             self._append(cleaned, segment, stored.raw)
             yield from self._moved(2 * stored.header.size_bytes)
+        segment.release()
 
     def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)

@@ -22,8 +22,15 @@ class Stored(NamedTuple):
         return self.data[self.at : self.at + self.header.size_bytes]
 
 
-def stored_batches(segment: Segment, position: int, read_bytes: int) -> Iterator[Stored]:
-    """The batches from `position` on, where one begins; CorruptData names the position."""
+def stored_batches(
+    segment: Segment, position: int, read_bytes: int, bound: int
+) -> Iterator[Stored]:
+    """The batches from `position` on, where one begins; CorruptData names the position.
+
+    No checksum covers a base offset; one that overlaps its neighbours', or the `bound` above all of
+    the segment, would make an old record the latest one of its key.
+    """
+    next_offset = segment.base_offset
     file = segment.open_file()
     end = segment.size_bytes
     wanted = max(read_bytes, HEADER_BYTES)
@@ -49,6 +56,12 @@ def stored_batches(segment: Segment, position: int, read_bytes: int) -> Iterator
                     f"{_place(segment, position + at)}: the batch at offset {header.base_offset} "
                     "fails its checksum"
                 )
+            if not next_offset <= header.base_offset <= header.last_offset < bound:
+                raise CorruptData(
+                    f"{_place(segment, position + at)}: the batch has offset {header.base_offset}, "
+                    f"where {next_offset} to {bound - 1} are possible"
+                )
+            next_offset = header.last_offset + 1
             yield Stored(header, data, at)
             at += size
         if not data:

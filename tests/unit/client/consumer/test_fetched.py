@@ -100,3 +100,42 @@ def test_batches_before_a_damaged_header_are_given_first() -> None:
     assert (offsets(fetched), fetched.next_offset) == ([0, 1, 2], 3)
     with pytest.raises(CorruptData, match=r"offset 0 is damaged: .* magic 99; seek past it"):
         chunk(bytes(data[len(batch(0, 3)) :]))
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_no_base_offset_moves_a_reader(place: int) -> None:
+    """No checksum covers it. Records in front are given; the next fetch begins with the damage."""
+    for bit in range(64):
+        batches = [bytearray(batch(100 + 10 * i, 10)) for i in range(4)]
+        batches[place][7 - bit // 8] ^= 1 << bit % 8
+        fetched = Chunk(T0, 100, memoryview(b"".join(batches)), (), 140)
+        assert offsets(fetched) == list(range(100, 100 + 10 * place)), f"bit {bit}"
+        assert fetched.next_offset == 100 + 10 * place
+
+
+def test_an_answer_that_begins_elsewhere_is_damaged() -> None:
+    """A first batch may begin below the position; it cannot end there, nor above the log."""
+    after = batch(110, 10)
+    for base_offset in (90, -10, 2**40, 105):
+        with pytest.raises(CorruptData, match=r"at offset 100 is damaged: .*; seek past it"):
+            Chunk(T0, 100, memoryview(batch(base_offset, 10)), (), 104)
+    with pytest.raises(CorruptData, match=r"at offset 100 is damaged: .* cannot follow 114"):
+        Chunk(T0, 100, memoryview(batch(105, 10) + after), (), 140)
+
+
+def test_a_batch_behind_a_gap_needs_another_one_to_agree() -> None:
+    """Compaction leaves gaps. What is left out comes with the next fetch."""
+    data = batch(0, 3) + batch(7, 3) + batch(12, 2)
+    fetched = Chunk(T0, 0, memoryview(data), (), 20)
+    assert (offsets(fetched), fetched.next_offset) == ([0, 1, 2, 7, 8, 9], 10)
+    fetched = Chunk(T0, 10, memoryview(batch(12, 2)), (), 20)
+    assert (offsets(fetched), fetched.next_offset) == ([12, 13], 14)
+    fetched = Chunk(T0, 0, memoryview(data), (), 14)
+    assert fetched.next_offset == 14, "it ends where the log ends"
+
+
+def test_damage_behind_a_gap_is_not_of_the_batch_before_it() -> None:
+    data = bytearray(batch(5, 3) + batch(8, 3))
+    data[len(batch(5, 3)) + 16] = 99
+    fetched = Chunk(T0, 0, memoryview(data), (), 11)
+    assert (offsets(fetched), fetched.next_offset) == ([5, 6, 7], 8)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
+from barnabas.errors import CorruptData
 from barnabas.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from barnabas.records.control_records import ABORT
 from barnabas.storage.cleaner import examine, job_of
@@ -63,6 +64,23 @@ def test_a_segment_of_which_nothing_goes_is_not_written_again(tmp_path: Path) ->
     assert [i for i in range(4) if after[i] != before[i]] == [2]
     keys = [each.key for each in records(log)]
     assert len(keys) == len(set(keys)) == 20
+
+
+@pytest.mark.parametrize("bit", [0, 2, 5, 20, 40, 63])
+def test_a_damaged_base_offset_takes_no_record_away(tmp_path: Path, bit: int) -> None:
+    """It is in no checksum, and would make an old record the latest one of its key."""
+    log = open_at(tmp_path, CONFIG._replace(segment_bytes=5000))
+    for _ in range(2):
+        for i in range(5):
+            write(log, (b"key %d" % i, VALUE), (b"key %d" % (i + 5), VALUE))
+        roll(log)
+    path = log.segments[0].path(".log")
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 5 * 4 + 7 - bit // 8] ^= 1 << bit % 8
+    path.write_bytes(raw)
+    with pytest.raises(CorruptData, match=r"byte \d+: the batch has offset -?\d+, where"):
+        clean(log)
+    assert path.read_bytes() == raw
 
 
 def test_a_segment_is_whole_from_its_first_change_on(tmp_path: Path) -> None:

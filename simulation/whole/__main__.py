@@ -13,7 +13,7 @@ from statistics import median
 
 from simulation.command import Simulator, run_seeds
 from simulation.whole.plan import draw
-from simulation.whole.rules import RULES
+from simulation.whole.rules import RULE_OF_DRILL, RULES
 from simulation.whole.run import EVENTS, Outcome, run
 from simulation.whole.shrink import shrink
 
@@ -63,14 +63,20 @@ def never_met(outcomes: Sequence[Outcome]) -> list[str]:
     """
     if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
         return []
-    calm = run(outcomes[0].plan._replace(faults=()))
+    calm = run(outcomes[0].plan._replace(faults=(), drills=()))
     assert not calm.broken, calm.story
     return unjudged([*outcomes, calm])
 
 
 def unjudged(outcomes: Sequence[Outcome]) -> list[str]:
     """Rules and events that were never met."""
-    rules = [rule for rule in RULES if not any(each.judged[rule] for each in outcomes)]
+    drilled = {RULE_OF_DRILL[drill.kind] for each in outcomes for drill in each.plan.drills}
+    idle = set(RULE_OF_DRILL.values()) - drilled
+    rules = [
+        rule
+        for rule in RULES
+        if rule not in idle and not any(each.judged[rule] for each in outcomes)
+    ]
     return rules + [kind for kind in EVENTS if not any(each.events[kind] for each in outcomes)]
 
 

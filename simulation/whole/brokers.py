@@ -7,6 +7,7 @@ each power cut a new boot. The broker is `broker.server.Server` as it is, in a l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from simulation.whole.files import SimFiles
 from simulation.whole.lives import CURRENT, Life, LifeOver, ProcessOver
 from simulation.whole.loop import VirtualLoop
 from simulation.whole.network import Network
+from simulation.whole.pulse import SimPulse
 from simulation.whole.seams import SeededRandom, VirtualClock
 from simulation.whole.store import SimStore
 from simulation.whole.store_session import SimSession
@@ -224,6 +226,9 @@ class SimBroker:
             cleans_inline=True,
             descriptors=plenty,
         )
+        life = self.life
+        assert life is not None
+        machine = machine._replace(pulse=partial(SimPulse, self._loop, life))
         self.session = self._store.session(self._session_timeout_ms)
         return Server(BrokerConfig(properties), machine, self.session)
 
@@ -234,7 +239,8 @@ class SimBroker:
         if not self.files.is_spoiled:
             self.unfounded.append(server.failure.result())
         life.budget_us = 0
-        await server.stop()
+        if not server.is_hung:  # else a stop would wait for the disk
+            await server.stop()
         self._loop.world_at_us(self._loop.now_us, life.kill)
 
     def _running(self) -> tuple[Life, Server]:

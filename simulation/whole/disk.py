@@ -56,6 +56,7 @@ class SimDisk:
         "_changed_files",
         "_changed_names",
         "_faults",
+        "_hangs",
         "clock",
         "locked",
         "most_open",
@@ -85,6 +86,7 @@ class SimDisk:
         """How much longer each sync takes before `slow_until_us`."""
         self.slow_until_us = 0
         self._faults: list[Fault] = []
+        self._hangs: list[tuple[Path, int]] = []
         self._changed_names: dict[DirectoryInode, None] = {}
         self._changed_files: dict[FileInode, None] = {}
 
@@ -123,10 +125,22 @@ class SimDisk:
     def heal(self, path: Path) -> None:
         self._faults = [fault for fault in self._faults if fault.path != path]
 
+    def hang(self, path: Path, until_us: int) -> None:
+        """Let each change at or below a path last until then."""
+        self._hangs.append((path, until_us))
+
+    def go_on(self) -> None:
+        """Undo each `hang`."""
+        self._hangs.clear()
+
+    def hangs_until_us(self, path: Path) -> int:
+        """Until when a change there lasts, at least."""
+        return max((until for each, until in self._hangs if path.is_relative_to(each)), default=0)
+
     @property
     def is_spoiled(self) -> bool:
-        """Whether anything of it is full or broken."""
-        return bool(self._faults)
+        """Whether anything of it is full or broken, or hangs."""
+        return bool(self._faults or self._hangs)
 
     def fault(self, path: Path) -> Fault | None:
         """What is wrong there."""
@@ -162,6 +176,7 @@ class SimDisk:
             if not create:
                 raise os_error(errno.ENOENT, path)
             self.check_room(path)
+            self._wait(path)
             inode = FileInode(self.clock.wall_ms())
             self.change((directory, name, inode))
         return inode
@@ -188,6 +203,12 @@ class SimDisk:
             if inode is not None and self.strike is not None:
                 self.strike.named(name)
 
+    def _wait(self, path: Path) -> None:
+        """What changes something at a path waits there while the disk hangs."""
+        if self._hangs:
+            until_us = self.hangs_until_us(path)
+            self.spend(0, "hang", max(0, until_us - 1000 * self.clock.monotonic_ms()), until_us)
+
     def write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
         """As much as there is room for; the error says that it was not all."""
         if self._is_struck():
@@ -198,6 +219,7 @@ class SimDisk:
         self._write(path, file, position, data)
 
     def _write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
+        self._wait(path)
         self.spend(costs.WRITE_US + len(data) * costs.WRITE_KIB_US // 1024, "write")
         fault = self.fault(path)
         room = len(data)
@@ -212,6 +234,7 @@ class SimDisk:
 
     def truncate(self, path: Path, file: FileInode, size: int) -> None:
         self.check_health(path)
+        self._wait(path)
         if size < 0:
             raise os_error(errno.EINVAL, path)
         if self._is_struck():
@@ -228,6 +251,7 @@ class SimDisk:
         self.check_descriptors(path)
         if self._is_struck():
             self._fall()
+        self._wait(path)
         self.spend(costs.SYNC_US, "sync", self.slow_sync_us, self.slow_until_us)
         try:
             self.check_health(path)

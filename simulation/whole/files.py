@@ -86,6 +86,24 @@ class SimFiles:
         """Undo each `fail` of this path."""
         self._disk.heal(path_prefix)
 
+    def hang(self, path_prefix: Path, until_us: int) -> None:
+        """Let what changes anything at or below a path wait until then, without an error."""
+        self._disk.hang(path_prefix, until_us)
+
+    def go_on(self) -> None:
+        """Undo each `hang`."""
+        self._disk.go_on()
+
+    def hangs_until_us(self, path: Path) -> int:
+        """Until when; 0 if it does not hang."""
+        return self._disk.hangs_until_us(path)
+
+    def empty(self, path: Path) -> None:
+        """Replace the disk of a directory by a new one, on which there is nothing; no process runs
+        on it."""
+        self._disk.settle()
+        self._disk.directory(path).empty()
+
     def measure(self, spend: Spend) -> None:
         """Have each operation call this with what it costs."""
         self._disk.spend = spend

@@ -5,27 +5,34 @@ sends requests behind each other without waiting for an answer.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import NONE, NotController, TopicAlreadyExists, UnknownTopicOrPartition
-from barnabas.protocol.api import CREATE_TOPICS, DELETE_TOPICS, METADATA, Api
+from barnabas.protocol.api import CREATE_TOPICS, DELETE_TOPICS, HEARTBEAT, METADATA, Api
 from barnabas.protocol.frame import decode_response, encode_request
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from simulation.options import Fault
 from simulation.whole.brokers import PORT
+from simulation.whole.environment import MEMBERS
 
 if TYPE_CHECKING:
     from simulation.whole.brokers import Brokers, MachineRoom
     from simulation.whole.history import History
 
 _UNREAD = 200  # requests for metadata
-_METADATA, _CREATE, _DELETE = 4, 2, 3  # versions without tagged fields
+_WAVES = 10
+_MOST_HELD_BYTES = 256 * 1024
+"""What one wake-up of a connection may have written, and the answers that one request adds."""
+_METADATA, _CREATE, _DELETE, _HEARTBEAT = 4, 2, 3, 1  # versions without tagged fields
 _TIMEOUT_MS = 4_000
 _PATIENCE_S = 20.0
+_BEAT_EVERY_S = 0.1
 
 _BUFFER_BYTES = 64 * 1024
 
@@ -48,14 +55,41 @@ class Guests:
         """Create a topic, delete it and create it again in one breath, and look at the answers."""
         await self._life.call(self._pipeline(fault))
 
+    async def beat(self, broker_ids: Sequence[int], for_ms: int) -> int:
+        """Send heartbeats to each of these brokers, and return how long the slowest answer took."""
+        beats = [self._life.call(self._beat(each, for_ms)) for each in broker_ids]
+        return max(await asyncio.gather(*beats))
+
+    async def _beat(self, broker_id: int, for_ms: int) -> int:
+        line = await self._connect(broker_id)
+        if line is None:
+            return 0
+        slowest_us, until_us = 0, self._loop.now_us + 1000 * for_ms
+        request = HeartbeatRequest(group_id=MEMBERS, generation_id=0, member_id="guest")
+        while self._loop.now_us < until_us:
+            sent_us = self._loop.now_us
+            line.send(HEARTBEAT, _HEARTBEAT, request)
+            answered = await line.codes(1)
+            slowest_us = max(slowest_us, self._loop.now_us - sent_us)
+            if not answered:
+                break
+            await asyncio.sleep(_BEAT_EVERY_S)
+        line.transport.abort()
+        return slowest_us // 1000
+
     async def _do_not_read(self, fault: Fault) -> None:
         line = await self._connect(fault.first)
         if line is None:
             return
         line.transport.pause_reading()
-        for _ in range(_UNREAD):
-            line.send(METADATA, _METADATA, MetadataRequest(topics=None))
-        await asyncio.sleep(fault.for_ms / 1000)
+        for _ in range(_WAVES):
+            for _ in range(_UNREAD):
+                line.send(METADATA, _METADATA, MetadataRequest(topics=None))
+            await asyncio.sleep(fault.for_ms / _WAVES / 1000)
+        held = line.transport.held_by_peer()
+        self._history.tell("broker {} holds {} bytes for a guest", fault.first, held)
+        if held > _MOST_HELD_BYTES:
+            self._wrong(f"broker {fault.first} holds {held} bytes for a client that does not read")
         line.transport.abort()
 
     async def _pipeline(self, fault: Fault) -> None:
@@ -84,11 +118,14 @@ class Guests:
         line.transport.abort()
         self._history.tell("a guest on broker {} is answered {}", broker_id, codes)
         created, deleted, again = (*codes, -1, -1, -1)[:3]
-        if created == NONE:
-            assert deleted != UnknownTopicOrPartition.code, f"{name}: {codes}"
-        if deleted == NONE:
-            assert again != TopicAlreadyExists.code, f"{name}: {codes}"
+        if created == NONE and deleted == UnknownTopicOrPartition.code:
+            self._wrong(f"{name} was deleted before it was created, its first request: {codes}")
+        if deleted == NONE and again == TopicAlreadyExists.code:
+            self._wrong(f"{name} was created before it was deleted, as was asked: {codes}")
         return codes
+
+    def _wrong(self, text: str) -> None:
+        self._history.surprise("a guest", AssertionError(text))
 
     async def _connect(self, broker_id: int) -> _Line | None:
         line = _Line()
@@ -117,7 +154,8 @@ class _Line(asyncio.BufferedProtocol):
         self.transport.writelines(parts)
 
     async def codes(self, most: int) -> list[int]:
-        """The error code of each answer's first topic; fewer if the connection ends, or in time."""
+        """The error code of each answer, or of its first topic; fewer if the connection ends, or
+        time does."""
         found: list[int] = []
         try:
             async with asyncio.timeout(_PATIENCE_S):
@@ -142,7 +180,8 @@ class _Line(asyncio.BufferedProtocol):
             number, answer = decode_response(api, version, memoryview(frame))
             assert number == self._taken, f"answer {number} came as {self._taken}"
             topics: Any = getattr(answer, "topics", None) or getattr(answer, "responses", ())
-            found.append(int(topics[0].error_code))
+            coded: Any = topics[0] if topics else answer
+            found.append(int(coded.error_code))
         return found
 
     # --- what the transport calls ----------------------------------------------------------------

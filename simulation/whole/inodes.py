@@ -149,6 +149,12 @@ class DirectoryInode:
     def sync(self) -> None:
         self._settle(len(self._pending))
 
+    def empty(self) -> None:
+        """Have no names, as one on a new disk; every change is on the old disk."""
+        assert self.is_durable
+        self.names.clear()
+        self._durable.clear()
+
     def keep_some(self, random: Random) -> None:
         """Without power: the changes up to some moment are on the disk."""
         count = len(self._pending)

@@ -60,6 +60,15 @@ CLOCK_AT_BOOT, UNREAD, PIPELINED = GUESTS = ("clock at boot", "unread", "pipelin
 """A broker that is killed and finds another calendar at its start; clients that do not read their
 answers, or do not wait for them."""
 
+EMPTIED = "emptied"
+"""A broker is killed, and finds a new disk in the place of a log directory; only while all replicas
+are in sync, for what it had is gone."""
+
+HUNG, PAUSED_FOLLOWER, REPLACED = DRILLS = ("hung", "paused follower", "disk replaced")
+"""What comes by itself, when all the faults have ended and all replicas are in sync: a disk that
+lets no write end, and reports no error; a broker that stands still and leads nothing that matters
+to a group; an emptied log directory, after a clean stop if `second` is 1."""
+
 MOVE_LOG_DIR = "move log dir"
 """What operators do to a replica on a broker with two log directories."""
 
@@ -69,6 +78,9 @@ _HAVE_TWO_LOG_DIRS = 0.3
 _HAVE_FLIPS = 0.5
 _HAVE_GUESTS = 0.3
 _FIRST_WITH_GUESTS = 1_000
+_HAVE_EMPTIED = 0.3
+_HAVE_DRILLS = 0.4
+_FIRST_WITH_DRILLS = 100_000
 _SMALL_SEGMENT_BYTES = 8192
 
 
@@ -92,6 +104,7 @@ class Plan(NamedTuple):
     has_two_log_dirs: bool = False
     faults_end_at_ms: int = 15_000
     faults: tuple[Fault, ...] = ()
+    drills: tuple[Fault, ...] = ()
 
     def text(self) -> str:
         """All but the faults."""
@@ -141,7 +154,30 @@ def draw(seed: int) -> Plan:
     plan = _widened(plan, Random(f"wider {seed}"))
     plan = _with_log_dirs(plan, Random(f"log dirs {seed}"))
     plan = _with_flips(plan, Random(f"flips {seed}"))
-    return _with_guests(plan, Random(f"guests {seed}"))
+    plan = _with_guests(plan, Random(f"guests {seed}"))
+    return _with_drills(plan, Random(f"drills {seed}"))
+
+
+def _with_drills(plan: Plan, random: Random) -> Plan:
+    """By dice of their own, and not in the seeds that tests name, as with guests."""
+    if plan.seed < _FIRST_WITH_DRILLS:
+        return plan
+    faults = list(plan.faults)
+    if random.random() < _HAVE_EMPTIED:
+        for _ in range(random.choice((1, 2))):
+            at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms)
+            faults.append(Fault(at_ms, EMPTIED, *_broker_and_way(plan, random)))
+    drills: list[Fault] = []
+    for kind in DRILLS:
+        if random.random() < _HAVE_DRILLS:
+            drills.append(Fault(len(drills), kind, *_broker_and_way(plan, random)))
+    random.shuffle(drills)
+    return plan._replace(faults=tuple(sorted(faults)), drills=tuple(drills))
+
+
+def _broker_and_way(plan: Plan, random: Random) -> tuple[int, int, int]:
+    for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))
+    return random.randint(1, plan.brokers), random.randrange(2), for_ms
 
 
 def _with_guests(plan: Plan, random: Random) -> Plan:

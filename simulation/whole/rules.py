@@ -21,6 +21,7 @@ from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.types import TopicPartition
 from simulation.whole.history import FAIL, OK, OPEN, History, Transaction, Writing, id_of
 from simulation.whole.keyed_rules import is_keyed
+from simulation.whole.plan import HUNG, PAUSED_FOLLOWER, REPLACED
 from simulation.whole.truth import Truth
 
 RULES: Mapping[str, str] = MappingProxyType(
@@ -58,9 +59,18 @@ RULES: Mapping[str, str] = MappingProxyType(
         "young": "retention takes nothing before its time, whatever a calendar shows",
         "start": "no log begins above its high watermark, nor a leader's further in front",
         "lagging": "who does not keep up leaves the ISR in time",
+        "hung": "who waits for a disk that hangs is replaced, and ends",
+        "awake": "a follower that stands still delays no heartbeat, and leaves the ISR",
+        "refilled": "a replica on an emptied disk gets everything from its leader",
         "healthy": "a broker gives up a log directory only if its disk was spoiled",
     }
 )
+
+
+RULE_OF_DRILL: Mapping[str, str] = MappingProxyType(
+    {HUNG: "hung", PAUSED_FOLLOWER: "awake", REPLACED: "refilled"}
+)
+"""Rules that judge nothing in a run without the drill."""
 
 
 class Allowed(NamedTuple):

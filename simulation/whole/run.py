@@ -15,16 +15,18 @@ from typing import NamedTuple
 
 from barnabas.broker.server import Server
 from barnabas.cluster.store import SessionState
+from simulation.options import Fault
 from simulation.story import words
 from simulation.whole.brokers import DATA, SECOND_DATA, Brokers, MachineRoom
 from simulation.whole.clients import Clients
+from simulation.whole.drills import HANG_TIMEOUT_MS, Drills
 from simulation.whole.environment import Options
 from simulation.whole.hearing import Hearing
 from simulation.whole.lives import Life
 from simulation.whole.loop import LoopError
 from simulation.whole.plan import STRIKES, Plan
 from simulation.whole.removals import Removals
-from simulation.whole.rules import RULES, Allowed, Tally
+from simulation.whole.rules import RULES, Allowed
 from simulation.whole.seams import EPOCH_MS, VirtualClock, client_seams
 from simulation.whole.trouble import Trouble
 from simulation.whole.verdict import Judged, judge
@@ -76,6 +78,7 @@ class _Stage:
             "log.segment.bytes": str(plan.segment_bytes),
             "log.segment.delete.delay.ms": "500",
             "log.flush.offset.checkpoint.interval.ms": "1000",
+            "log.dir.failure.timeout.ms": str(HANG_TIMEOUT_MS),
             "log.cleaner.enable": str(plan.is_cleaning).lower(),
             **_EACH_SECOND,
         }
@@ -94,6 +97,7 @@ class _Stage:
             )
         )
         self.trouble = Trouble(self.room, self.brokers, plan, self.clients.around)
+        self.drills = Drills(self.room, self.brokers, plan, self.clients.around, self.trouble)
         self.witness = Witness()
         self.removals = Removals(self.clients.history, plan.lag_time_max_ms)
         self._true = VirtualClock(loop)
@@ -194,6 +198,7 @@ async def _play(stage: _Stage) -> Judged:
     stage.trouble.begin()
     await asyncio.sleep(stage.plan.faults_end_at_ms / 1000)
     await stage.trouble.heal(_HEALED_MS)
+    await stage.drills.run()
     await asyncio.sleep(_AFTER_FAULTS_MS / 1000)
     clients.stop()
     await life.call(clients.finished())
@@ -206,7 +211,7 @@ async def _play(stage: _Stage) -> Judged:
 
 def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
     """With what was seen of the brokers by true time, and of their disks."""
-    tally = Tally()
+    tally = stage.drills.tally
     stage.removals.judge(tally, Allowed())
     for broker in stage.brokers.by_id.values():
         tally.judge("healthy", not broker.unfounded, "{}: {}", broker.host, broker.unfounded)
@@ -219,12 +224,14 @@ def _story(stage: _Stage, broken: list[str]) -> str:
     plan = stage.plan
     parts = [f"seed {plan.seed}: {plan.text()}", "faults:"]
     for fault in plan.faults:
-        parts.append(
-            f"  {fault.at_ms / 1000:8.3f} s  {fault.kind} {fault.first} {fault.second} "
-            f"for {fault.for_ms} ms"
-        )
+        parts.append(f"  {fault.at_ms / 1000:8.3f} s  {_said(fault)}")
+    parts += [f"  afterwards  {_said(drill)}" for drill in plan.drills]
     parts.append("story:")
     lines = stage.clients.history.lines[-_STORY_LENGTH:]
     parts += [f"  {words(line._replace(at_ms=line.at_ms - EPOCH_MS))}" for line in lines]
     parts += [f"BROKEN: {each}" for each in broken]
     return "\n".join(parts)
+
+
+def _said(fault: Fault) -> str:
+    return f"{fault.kind} {fault.first} {fault.second} for {fault.for_ms} ms"

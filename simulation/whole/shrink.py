@@ -21,8 +21,11 @@ def shrink(failed: Outcome, tries: int = 30) -> Outcome:
             smallest = outcome
         return bool(outcome.broken)
 
+    for drill in failed.plan.drills:
+        drills = tuple(each for each in smallest.plan.drills if each != drill)
+        still_fails(smallest.plan._replace(drills=drills))
     # Leave out halves, quarters, ..., single faults.
-    plan = failed.plan
+    plan = smallest.plan
     size = max(1, len(plan.faults) // 2)
     while plan.faults and tries:
         start = 0

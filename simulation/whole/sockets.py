@@ -53,6 +53,7 @@ class End:
         "flow_is_due",
         "flow_is_stalled",
         "has_ended",
+        "holds",
         "host",
         "is_closed",
         "life",
@@ -75,6 +76,8 @@ class End:
         self.unread_bytes = 0  # of the peer's: under way or received, and not read
         self.on_readable: Callable[[], None] | None = None
         self.on_room: Callable[[], None] | None = None
+        self.holds: Callable[[], int] | None = None
+        """How many bytes its process has written and could not send."""
         # What this end has sent, each item with the time at which it arrives.
         self.flow: deque[tuple[int, Item]] = deque()
         self.flow_at_us = 0

@@ -35,6 +35,7 @@ class SimSession(RemoteStore):
         self._trying: Link | None = None
         self._retry_ms = _FIRST_RETRY_MS
         self._is_cut = False
+        self._is_given_up = False
         self._link, self._server = store.connect(self, context)
         self._session_id = store.accept(self._link, self._server, 0, timeout_ms)
         self._beat(self._link)
@@ -69,6 +70,19 @@ class SimSession(RemoteStore):
                 await left
             except Broken:
                 return
+
+    def give_up(self) -> None:
+        """See `RemoteStore`; the servers learn of it a little later."""
+        self._is_given_up = True
+        self._link.there.send(self._store.leave, self._session_id)
+        if self._state is not SessionState.EXPIRED:
+            self._loop.call_soon(self._become, SessionState.EXPIRED, context=self._context)
+
+    def beat_by_itself(self) -> None:
+        """Once, as a client does whose thread goes on while the broker's loop waits for a disk."""
+        if not self._is_given_up and self._state is SessionState.CONNECTED:
+            self._link.there.send(self._store.heard, self._session_id)
+            self._link.heard_at = self._loop.time()
 
     # --- what befalls it -------------------------------------------------------------------------
 
@@ -119,7 +133,7 @@ class SimSession(RemoteStore):
         self._retry_ms = min(2 * self._retry_ms, _LAST_RETRY_MS, self._timeout_ms // 4)
 
     def _try(self) -> None:
-        if self._is_closed:
+        if self._is_closed or self._is_given_up:
             return
         link, server = self._store.connect(self, self._context)
         self._trying = link

@@ -47,6 +47,7 @@ class SimTransport(asyncio.Transport):
         """Call the protocol with this transport, then with what comes."""
         self._end.on_readable = self._readable
         self._end.on_room = self._room
+        self._end.holds = self.get_write_buffer_size
         self._protocol.connection_made(self)
         if self._end.is_readable:
             self._readable()
@@ -61,6 +62,11 @@ class SimTransport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self._is_closing
+
+    def held_by_peer(self) -> int:
+        """How many bytes the process at the other end has written and could not send."""
+        peer = self._end.peer
+        return 0 if peer is None or peer.holds is None else peer.holds()
 
     # ---- reading ----
 

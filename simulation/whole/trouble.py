@@ -19,7 +19,7 @@ from barnabas.errors import BarnabasError
 from barnabas.storage.directory import DELETED_SUFFIX
 from barnabas.types import TopicPartition
 from simulation.options import Fault
-from simulation.whole.brokers import DATA, Brokers, MachineRoom, SimBroker
+from simulation.whole.brokers import DATA, SECOND_DATA, Brokers, MachineRoom, SimBroker
 from simulation.whole.costs import BUSY_TURN_US, SLOW_SYNC_US
 from simulation.whole.guests import Guests
 from simulation.whole.lives import LifeOver
@@ -31,6 +31,7 @@ from simulation.whole.plan import (
     CLOCK_AT_BOOT,
     DESCRIPTORS,
     DISK_SLOW,
+    EMPTIED,
     FLIP_AT_A_CRASH,
     MACHINE_FAULTS,
     MOVE_LOG_DIR,
@@ -100,7 +101,7 @@ class Trouble:
             ):
                 self._start_the_damaged_again()
                 for broker_id in self._brokers.by_id:
-                    self._supervise(broker_id)
+                    self.supervise(broker_id)
                 await asyncio.sleep(_RETRY_MS / 1000)
 
     def _start_the_damaged_again(self) -> None:
@@ -123,6 +124,8 @@ class Trouble:
             self._disturb_session(fault)
         elif kind in ("disk full", "disk broken"):
             self._spoil_disk(fault)
+        elif kind == EMPTIED:
+            self._empty(fault, self._brokers[fault.first])
         elif kind == CLOCK_AT_BOOT:
             self._boot_at_another_time(fault, self._brokers[fault.first])
         elif kind in (UNREAD, PIPELINED):
@@ -170,7 +173,7 @@ class Trouble:
                 broker.power_cut()
             else:
                 broker.kill()
-            self._supervise(broker.broker_id)
+            self.supervise(broker.broker_id)
 
     def _fall(self, fault: Fault, broker: SimBroker) -> None:
         """In the middle of one of its turns."""
@@ -181,13 +184,14 @@ class Trouble:
             broker.power_cut()
         else:
             broker.kill()
-        self._supervise(broker.broker_id)
+        self.supervise(broker.broker_id)
 
     def _may_lose_power(self, victims: int) -> bool:
         is_flushed = self._plan.flush_interval_messages == 1
-        return is_flushed or (victims == 1 and self._are_all_in_sync())
+        return is_flushed or (victims == 1 and self.are_all_in_sync())
 
-    def _are_all_in_sync(self) -> bool:
+    def are_all_in_sync(self) -> bool:
+        """Whether every replica that any broker has is in the ISR of its leader."""
         partitions = []
         for broker in self._brokers.by_id.values():
             if not broker.is_serving or broker.server is None:
@@ -212,9 +216,9 @@ class Trouble:
             self._history.tell("broker {} was killed while it stopped", broker.broker_id)
         except OSError as error:  # its disk is broken, or it has no descriptor left
             self._history.tell("broker {} has not stopped cleanly: {}", broker.broker_id, error)
-        self._supervise(broker.broker_id)
+        self.supervise(broker.broker_id)
 
-    def _supervise(self, broker_id: int) -> None:
+    def supervise(self, broker_id: int) -> None:
         """See to it that it runs again, once its time has come."""
         task = self._supervised.get(broker_id)
         if (task is None or task.done()) and not self._brokers[broker_id].is_running:
@@ -280,6 +284,18 @@ class Trouble:
 
     # ---- machines ----
 
+    def _empty(self, fault: Fault, broker: SimBroker) -> None:
+        if broker.is_running and self.are_all_in_sync():
+            self._end(fault)
+            self.replace_disk(broker, fault.second)
+
+    def replace_disk(self, broker: SimBroker, number: int) -> None:
+        """With a new one, for one of the log directories."""
+        paths = [DATA, SECOND_DATA] if self._plan.has_two_log_dirs else [DATA]
+        path = paths[number % len(paths)]
+        broker.files.empty(path)
+        self._history.tell("broker {} has a new disk for {}", broker.broker_id, path)
+
     def _befall(self, fault: Fault, broker: SimBroker) -> None:
         """Something that passes, and stops no broker."""
         kind = fault.kind
@@ -344,7 +360,7 @@ class Trouble:
         broker.files.heal(DATA)
         if broker.is_running:
             broker.kill()
-        self._supervise(broker.broker_id)
+        self.supervise(broker.broker_id)
 
 
 def _has_damaged(broker: SimBroker) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from barnabas.broker.network.listeners import Listener, bind
 from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
+from barnabas.broker.runtime.disk_pulse import DiskPulse
 from barnabas.broker.runtime.disk_threads import DiskThreads, new_disk_threads
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.storage.files import Files, OsFiles
@@ -38,6 +39,8 @@ class Seams(NamedTuple):
     cleans_inline: bool = False
     """Compact in this process, where there can be no other one (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
+    pulse: Callable[..., DiskPulse] = DiskPulse
+    """What notices a disk that hangs."""
     keep_objects: Callable[[], None] = _nothing
     """What is in memory now stays for long: no cycle collector need look at it again."""
 

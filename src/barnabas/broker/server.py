@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metrics.listener import MetricsListener
     from barnabas.broker.runtime.disk_pulse import DiskPulse
     from barnabas.broker.security.server_tls import ServerTls
-    from barnabas.cluster.zookeeper import ZooKeeperStore
+    from barnabas.cluster.remote_store import RemoteStore
 
 _log = logging.getLogger(__name__)
 
@@ -138,6 +138,8 @@ class Server:
             self._note_time()
             self._warn_of_readers()
             self._store = self._store or await self._open_store()
+            if self._view.has_peers:
+                self._watch_disks(self._store)
             if self._first_users:
                 await self._ensure_users(self._store, self._first_users)
             config = await self._with_secrets(self._store)
@@ -225,22 +227,26 @@ class Server:
         if not self._view.has_peers:
             return await self._open_embedded_store()
         # Only here, so that a broker which is alone loads nothing of ZooKeeper's client.
-        from barnabas.broker.runtime.disk_pulse import DiskPulse
         from barnabas.cluster.zookeeper import ZooKeeperStore
         from barnabas.cluster.zookeeper_settings import settings_from
 
-        store = await ZooKeeperStore.open(settings_from(self.config))
-        self._pulse = DiskPulse(
-            self._seams.files,
-            lambda: self._logs.online_directories,
-            self.config.int("log.dir.failure.timeout.ms"),
-            partial(self._disk_hangs, store, asyncio.get_running_loop()),
-        )
-        self._pulse.start()
-        return store
+        return await ZooKeeperStore.open(settings_from(self.config))
+
+    def _watch_disks(self, store: MetadataStore) -> None:
+        """Notice a disk that hangs, where the session would outlast it."""
+        from barnabas.cluster.remote_store import RemoteStore  # of no use to a broker that is alone
+
+        if isinstance(store, RemoteStore):
+            self._pulse = self._seams.pulse(
+                self._seams.files,
+                lambda: self._logs.online_directories,
+                self.config.int("log.dir.failure.timeout.ms"),
+                partial(self._disk_hangs, store, asyncio.get_running_loop()),
+            )
+            self._pulse.start()
 
     def _disk_hangs(
-        self, store: ZooKeeperStore, loop: asyncio.AbstractEventLoop, directory: Path
+        self, store: RemoteStore, loop: asyncio.AbstractEventLoop, directory: Path
     ) -> None:
         """Called in another thread: the loop itself may wait for that disk, and a log may lie on
         it, so the session comes first."""

@@ -43,6 +43,11 @@ class RemoteStore(SessionStore):
         self._watches.add(path, callback, is_connected=is_connected)
 
     @abstractmethod
+    def give_up(self) -> None:
+        """End the session, and begin no other one. For any thread: the loop may be held up, and
+        what is ephemeral has to go all the same."""
+
+    @abstractmethod
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
         """Read nodes that fit into one request, retrying until there is an answer."""
 

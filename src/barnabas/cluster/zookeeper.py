@@ -160,8 +160,6 @@ class ZooKeeperStore(RemoteStore):
         await self._connection.stop()
 
     def give_up(self) -> None:
-        """End the session, and begin no other one. For any thread: the loop may be held up, and
-        what is ephemeral has to go all the same."""
         self._is_given_up = True
         self._connection.end_session()
 

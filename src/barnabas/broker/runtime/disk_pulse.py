@@ -48,6 +48,7 @@ class DiskPulse:
         self._writes = 0  # begun; each thread writes only its own of these
         self._ended = 0
         self._path = Path()
+        self._seen = self._ticks = 0
 
     def start(self) -> None:
         """Begin to beat."""
@@ -57,6 +58,18 @@ class DiskPulse:
     def stop(self) -> None:
         """Write nothing more, but for what is under way; waits for nothing."""
         self._stopped.set()
+
+    def tick(self) -> bool:
+        """Look whether the write under way lasts too long; if so `on_hang` is called, once."""
+        writes = self._writes
+        if writes == self._ended or writes != self._seen:
+            self._seen, self._ticks = writes, 0
+            return False
+        self._ticks += 1
+        if self._ticks * self._tick_ms < self._timeout_ms:
+            return False
+        self._on_hang(self._path)
+        return True
 
     def _beat(self) -> None:
         while not self._stopped.wait(self._tick_ms / 1000):
@@ -70,13 +83,6 @@ class DiskPulse:
                 self._ended = self._writes
 
     def _watch(self) -> None:
-        seen = ticks = 0
         while not self._stopped.wait(self._tick_ms / 1000):
-            writes = self._writes
-            if writes == self._ended or writes != seen:
-                seen, ticks = writes, 0
-                continue
-            ticks += 1
-            if ticks * self._tick_ms >= self._timeout_ms:
-                self._on_hang(self._path)
+            if self.tick():
                 return

@@ -116,6 +116,16 @@ def test_a_command_config_is_for_every_client(run: Run, broker: Broker, tmp_path
     assert "request.timeout.ms: 'soon' is not a whole number" in run(line, code=2)[1]
     file.write_text("client.id=cli\nacks=all\nrequest.timeout.ms=5000\n")
     assert run(line)[0].endswith("order-lines\norders\n")
+    assert run(line)[1] == "", "what only some clients have is no mistake"
+    file.write_text("client.id=cli\nrequest.timeout=5000\n")
+    output, warnings = run(line)
+    assert output.endswith("order-lines\norders\n")
+    hint = "request.timeout is no config of a client, and has no effect; did you mean request.timeo"
+    assert f"topics list: warning: {file}: {hint}" in warnings and warnings.count("\n") == 1
+    for tool in ("kafka-topics.sh --list", "kafka-consumer-groups.sh --list"):
+        _, warnings = run(line.replace("topics list", tool, 1))
+        assert f"--command-config: warning: {file}: {hint}" in warnings, tool
+        assert warnings.count("\n") == 1
     file.write_text("security.protocol=SALS_SSL\n")
     assert f"{file}: security.protocol: 'SALS_SSL' is not one of" in run(line, code=2)[1]
     file.write_text(f"bootstrap.servers={broker.bootstrap_servers}\n")

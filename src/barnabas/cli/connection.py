@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from barnabas.cli.complaint import warn
 from barnabas.cli.completion import profile_names
 from barnabas.errors import ConfigError
 
@@ -116,10 +117,13 @@ def _properties(context: click.Context, path: str) -> dict[str, str]:
 def _options_of(context: click.Context, path: str, properties: Mapping[str, str]) -> dict[str, Any]:
     """The options of every client that a properties file has; those of only some are left out."""
     from barnabas.client.config import ClientConfig, configure, of_every_client
+    from barnabas.client.known_options import unknown_options
 
     try:
         common = of_every_client(properties)
         configure(ClientConfig, common)
     except ConfigError as error:
         raise click.UsageError(f"{path}: {error}", context) from error
+    for line in unknown_options(properties):
+        warn(context.command_path, f"{path}: {line}")
     return common

@@ -17,7 +17,7 @@ from barnabas.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
-_TUNING: Final = frozenset(
+TUNING: Final = frozenset(
     {
         "auto_include_jmx_reporter",
         "client_dns_lookup",
@@ -91,10 +91,10 @@ def without_unused(options: Mapping[str, Any]) -> dict[str, Any]:
     used, ignored = {}, []
     for name, value in options.items():
         is_used = name in SecurityConfig._fields
-        if is_used or not (name in _TUNING or name in _ONLY or name.startswith(SECURITY_PREFIXES)):
+        if is_used or not (name in TUNING or name in _ONLY or name.startswith(SECURITY_PREFIXES)):
             used[name] = value
             continue
-        if name not in _TUNING:
+        if name not in TUNING:
             _check(name, value)
         ignored.append(name.replace("_", "."))
     if ignored:

@@ -181,10 +181,14 @@ def _client_options(given: argparse.Namespace) -> dict[str, str]:
     if not given.bootstrap_servers:
         raise ConfigError("--command-config needs --bootstrap-servers: an own broker needs none")
     from barnabas.client.config import ClientConfig, configure, of_every_client
+    from barnabas.client.known_options import unknown_options
     from barnabas.config import load_properties
 
-    options = of_every_client(load_properties(given.command_config))
+    properties = load_properties(given.command_config)
+    options = of_every_client(properties)
     configure(ClientConfig, options)
+    for line in unknown_options(properties):
+        sys.stderr.write(f"--command-config {given.command_config}: warning: {line}\n")
     return {name.replace("_", "."): text for name, text in options.items()}
 
 

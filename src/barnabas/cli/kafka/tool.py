@@ -88,10 +88,17 @@ def file_configs(given: Given, option: str) -> dict[str, str]:
 
 
 def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
-    """Those of `file_configs` that every client of ours has, as its options."""
-    from barnabas.client.config import of_every_client
+    """Those of `file_configs` that every client of ours has, as its options.
 
-    return of_every_client(file_configs(given, option))
+    Warns of names that no client has.
+    """
+    from barnabas.client.config import of_every_client
+    from barnabas.client.known_options import unknown_options
+
+    configs = file_configs(given, option)
+    for line in unknown_options(configs):
+        warn(f"--{option}", f"{given.text(option)}: {line}")
+    return of_every_client(configs)
 
 
 def admin_of(given: Given, option: str = "command-config") -> Admin:

@@ -1,0 +1,58 @@
+"""The names that a file of client configs may have: those of any client of Kafka's.
+
+A file serves several programs, so a command's client takes what is for every client and leaves out
+the rest without a word. Only a name that no client of Kafka 3.9 has is worth one: it is mistyped,
+and what it was to set stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from barnabas.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from barnabas.client.security.config import SecurityConfig
+from barnabas.client.unused_options import SECURITY_PREFIXES, TUNING
+
+_KAFKAS: Final = frozenset(
+    {
+        "bootstrap_controllers",
+        "bootstrap_servers",
+        "group_protocol",
+        "group_remote_assignor",
+        "internal_leave_group_on_close",
+        "internal_throw_on_fetch_stable_offset_unsupported",
+        "max_block_ms",
+        "partitioner_class",
+        "partitioner_ignore_keys",
+    }
+)
+"""Those of Kafka's producer, consumer and admin that are in no table of ours."""
+
+_KNOWN: Final = frozenset(
+    {
+        *ClientConfig._fields,
+        *ProducerConfig._fields,
+        *ConsumerConfig._fields,
+        *SecurityConfig._fields,
+        *TUNING,
+        *_KAFKAS,
+    }
+) - {"security"}
+
+
+_PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
+"""Of security: the client refuses those that it does not know. Of plug-ins: they are free."""
+
+
+def unknown_options(names: Iterable[str]) -> Iterator[str]:
+    """A line for each name that no client has, with the nearest one that some client has."""
+    for name in names:
+        own = name.strip().replace(".", "_")
+        if own in _KNOWN or own.startswith(_PREFIXES):
+            continue
+        from difflib import get_close_matches  # only imported for a mistake
+
+        near = get_close_matches(own.lower(), sorted(_KNOWN), n=1, cutoff=0.7)
+        hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""
+        yield f"{name} is no config of a client, and has no effect{hint}"

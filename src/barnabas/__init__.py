@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,4 +28,6 @@ def __getattr__(name: str) -> Any:
         from barnabas.broker.embedded.cluster import Cluster
 
         return Cluster
+    if name in ("client", "testing"):  # documented as barnabas.testing.RemoteBroker, for one
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,9 @@
-"""Masks the variable parts of messages: addresses, numbers, identifiers, paths.
+"""Masks the variable parts of messages: addresses, numbers, times, identifiers, paths.
 
 Masking first makes templates fast: a million lines become a few hundred distinct texts, and only
-those are processed one by one.
+those are processed one by one. What is not masked and differs in each message makes a template of
+each; what is masked and is not variable makes one template of two messages. So a mask needs a
+shape that words do not have: a number with a known unit, a hash with letters and digits.
 """
 
 from __future__ import annotations
@@ -10,17 +12,60 @@ from typing import Final
 
 import polars as pl
 
-_IP: Final = r"/?\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]+)?\b"
+_IPV4: Final = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
+_IP: Final = rf"/?\b{_IPV4}(?::[0-9]+)?\b"
+_H: Final = r"[0-9a-fA-F]{1,4}"
+# The beginnings of addresses in use, so that `abc::def` stays a name: global unicast (2000::/3),
+# unique local, multicast, link-local, NAT64.
+_GROUP: Final = r"(?:[23][0-9a-fA-F]{3}|[fF][cdfCDF][0-9a-fA-F]{2}|[fF][eE][89abAB][0-9a-fA-F]|64)"
+_ZONE: Final = r"(?:%[0-9A-Za-z]+)?"
+
+_NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?"
+_UNIT: Final = (
+    r"(?:ns|us|µs|μs|ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|days?|bytes?|B"
+    r"|[kKMGT]i?[bB]?|[PE]i?B|[kKMGT]i?bps|[kMG]?Hz)"
+)
+# Letters and digits, seven or more, in one case: two alternatives for each length of what is first.
+_HASH: Final = "|".join(
+    rf"{first}{{{length},{'' if length == 7 else length}}}{second}{rest}{{{max(0, 6 - length)},}}"
+    for letter, rest in (("[a-f]", "[0-9a-f]"), ("[A-F]", "[0-9A-F]"))
+    for first, second in (("[0-9]", letter), (letter, "[0-9]"))
+    for length in range(1, 8)
+)
+_WORD: Final = r"[A-Za-z_./-]*"
 _MASKS: Final = (
     (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "<id>"),
     (r"\bblk_-?[0-9]+\b", "<id>"),  # a block of HDFS
+    (
+        r"\b[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9]{2}:?[0-9]{2}(?::?[0-9]{2}(?:[.,][0-9]+)?)?"
+        r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?\b",
+        "<time>",
+    ),
+    (r"\b[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,}\b", "<mac>"),  # and fingerprints
+    (r"\b[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}\b", "<mac>"),
+    (rf"\b(?:{_H}:){{7}}{_H}\b{_ZONE}", "<ip>"),
+    (rf"\b{_GROUP}(?::{_H}){{0,6}}::(?:(?:{_H}:){{0,5}}(?:{_IPV4}|{_H})\b{_ZONE})?", "<ip>"),
+    (rf"(^|[^\w:])::(?:[fF]{{4}}:{_IPV4}|[0-9]{{1,4}})\b", "${1}<ip>"),
     (rf"{_IP}(?:,{_IP})*", "<ip>"),
-    (r"\b(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}\b", "<ip>"),
+    # A unit of systemd is no mail address, and its instance is variable.
+    (r"@[\w:.\\-]+\.(service|socket|mount|slice|scope|target|timer)\b", "@<id>.$1"),
+    (r"\b[A-Za-z0-9][A-Za-z0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\b", "<mail>"),
     (r"""(^|[\s"'(=\[,:])(?:/[^\s"'(),:;\[\]]+)+""", "${1}<path>"),
     (r"\b0x[0-9a-fA-F]+\b", "<hex>"),
     (r"\b[0-9a-fA-F]{16,}\b", "<hex>"),
+    (
+        rf"\b(?:[0-9]+\.[0-9]+[eE][-+]?[0-9]+|[0-9]{{1,3}}[eE][-+]?[0-9]{{1,3}}"
+        rf"|(?:[0-9]+d)?(?:{_NUMBER}{_UNIT})+)\b",
+        "<num>",
+    ),
+    # A kind of key, and words such as `face2face`, are no hashes.
+    (r"(?i)\b(ed|[a-f]{3,})(25519|2[a-f]{3,})\b", "${1}_$2"),
+    (rf"\b(?:{_HASH})\b", "<hex>"),
+    (r"(?i)\b(ed|[a-f]{3,})_(25519|2[a-f]{3,})\b", "$1$2"),
     (r"\b[0-9]+(?:\.[0-9]+)*\b", "<num>"),
     (r"(^|[\s=(\[,:])[-+]<num>", "${1}<num>"),
+    (rf"""(["'`]{_WORD})[0-9]+(?:\.[0-9]+)*({_WORD}["'`])""", "${1}<num>$2"),
+    (r"""(["'`])[A-Za-z_.-]+[0-9][A-Za-z0-9_.-]*(["'`])""", "${1}<id>$2"),
 )
 LONGEST: Final = 2_000
 """Characters of a message that count for its template."""

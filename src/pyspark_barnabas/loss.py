@@ -1,21 +1,83 @@
 """Data loss: records that a query should have read and that no longer exist.
 
 A gap is not a loss. Compaction and transaction markers leave offsets without records *inside* the
-log; a loss is an offset not read yet *below* the log's start (retention, deleted records), above
-its end (a topic deleted and created again), or in a deleted partition.
+log; a loss is an offset not read yet *below* the log's start (retention, deleted records), one
+above its end (records that the brokers lost, a topic deleted and created again), or one in a
+deleted partition.
+
+Where a query goes on after a loss is decided here alone, for the driver that plans and for the
+tasks that read. Nothing is read twice if the topic is known to be the same one.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from barnabas.errors import BarnabasError
+from barnabas.types import TopicPartition
+from pyspark_barnabas.offsets import OffsetRange
 
 _log = logging.getLogger(__name__)
 
 
 class DataLoss(BarnabasError):
     """Records that the query should have read no longer exist."""
+
+
+class Log(NamedTuple):
+    """A partition's log as the brokers have it now."""
+
+    start: int
+    end: int
+    is_same: bool | None
+    """Whether its topic is the one that was read, by its id; None: the id is unknown."""
+
+
+class Resumed(NamedTuple):
+    """The offset from which a partition is read on, and the loss in words; empty: there is none."""
+
+    position: int
+    loss: str = ""
+
+
+def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
+    """Where to go on that has read everything before `position`.
+
+    A log that ends below it was cut. If the topic is known to be the same, what is left of it was
+    read, and the query goes on at the end, as that of Spark's connector; if not, it is likelier to
+    be another one under the old name, and begins at its start.
+    """
+    if log.is_same is False:
+        text = f"{partition.topic}: deleted and created again, with records still to read"
+        return Resumed(log.start, text)
+    if position < log.start:
+        text = f"offsets {position} to {log.start} of {partition} were deleted from its log"
+        return Resumed(log.start, text)
+    if position <= log.end:
+        return Resumed(position)
+    cut = f"{partition} had records up to offset {position}, but its log now ends at {log.end}"
+    if log.is_same:
+        reason = "it is the same topic, and its brokers lost records (an unclean leader election,"
+        return Resumed(log.end, f"{cut}: {reason} or a disk restored from a copy)")
+    reason = "the topic was deleted and created again, or its brokers lost records"
+    return Resumed(log.start, f"{cut}: {reason}")
+
+
+def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
+    """What a task can still read of a range, and the loss in words; empty: all of it.
+
+    Nothing before the range's start, though `resume` may go back: those rows would be of another
+    micro-batch, which the driver plans.
+    """
+    partition, start, end, _ = wanted
+    first, last = resume(partition, start, log), resume(partition, end, log)
+    loss = first.loss or last.loss
+    if not loss:
+        return wanted, ""
+    if log.is_same is False or start > log.end:
+        return wanted._replace(start=end), loss
+    return wanted._replace(start=min(first.position, end), end=min(end, log.end)), loss
 
 
 def report_loss(text: str, *, fail_on_data_loss: bool) -> None:

@@ -15,19 +15,21 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from barnabas.client.errors import LogTruncated, NoOffsetForPartition
+from barnabas.client.consumer.fetched import FetchedBytes
+from barnabas.client.errors import LogTruncated, NoOffsetForPartition, Unreachable
 from barnabas.client.sync.producer import SyncConsumer
-from barnabas.errors import BarnabasError, UnknownTopicOrPartition
+from barnabas.errors import BarnabasError, KafkaError, UnknownTopicOrPartition
 from barnabas.records.columns import Columns, iterate_columns, microseconds
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect, consumers_of_process
-from pyspark_barnabas.loss import report_loss
+from pyspark_barnabas.loss import Log, remainder, report_loss
 from pyspark_barnabas.offsets import OffsetRange, StreamOffset, ranges_between, split
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.schema import RECORD_BATCHES, arrow_schema, check_read_schema
 from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
 
 _ROWS = 16_384
+_LOOK_MS = 1_000  # without a record, before the log's end is asked for
 
 
 class ReadTimedOut(BarnabasError):
@@ -80,50 +82,69 @@ def read_range(
     Raises `DataLoss` for records that no longer exist, with or without their topic, `ReadTimedOut`,
     `CorruptData`.
     """
-    partition, position, end, _ = wanted
     # Looked up first: a fetch without a known leader waits for a backoff, which a task of one
     # small topic among many would do each time.
     if _is_deleted(consumer, options, wanted):
         return
+    partition = wanted.topic_partition
     consumer.assign([partition])
-    consumer.seek(partition, position)
+    consumer.seek(partition, wanted.start)
     try:
-        while position < end:
+        while wanted.start < wanted.end:
             try:
-                answer = consumer.fetch_batches(options.poll_timeout_ms).get(partition)
+                answer = _fetched(consumer, options, wanted)
             except NoOffsetForPartition as lost:
-                position = _after_loss(consumer, options, wanted._replace(start=position), lost)
-                consumer.seek(partition, position)
-                continue
+                if isinstance(lost, LogTruncated):
+                    # Rows before the loss were returned already; the present ones follow.
+                    report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
+                answer = None
             if answer is None:
-                if _is_deleted(consumer, options, wanted._replace(start=position)):
-                    return
-                raise ReadTimedOut(
-                    f"no records of {partition} from offset {position} to {end} within"
-                    f" {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
-                )
+                wanted = _remainder(consumer, options, wanted)
+                consumer.seek(partition, wanted.start)
+                continue
             yield from iterate_columns(
                 answer.records,
-                range(position, end),
+                range(wanted.start, wanted.end),
                 aborted=answer.aborted,
                 with_headers=options.include_headers,
             )
-            position = answer.next_offset
+            wanted = wanted._replace(start=answer.next_offset)
     finally:
         consumer.assign([])
+
+
+def _fetched(
+    consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange
+) -> FetchedBytes | None:
+    """The next records of a range; None: some of the range no longer exist.
+
+    Raises `ReadTimedOut`, and `NoOffsetForPartition` if its start is outside of the log.
+    """
+    partition, position, end, _ = wanted
+    look_ms = min(_LOOK_MS, options.poll_timeout_ms)
+    for timeout_ms in (look_ms, options.poll_timeout_ms - look_ms):
+        answer = consumer.fetch_batches(timeout_ms).get(partition)
+        if answer is not None:
+            return answer
+        try:
+            if not _has(consumer, wanted) or remainder(wanted, _log_of(consumer, wanted))[1]:
+                return None
+        except (Unreachable, KafkaError) as error:
+            if isinstance(error, KafkaError) and not error.retriable:
+                raise
+            # A leader that is away for a while is no loss.
+    raise ReadTimedOut(
+        f"no records of {partition} from offset {position} to {end} within"
+        f" {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
+    )
 
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
     """Whether the partition was deleted since the range was planned, even if another topic has its
     name now; if so, raises `DataLoss` unless the user chose to go on."""
-    partition, position, end, topic_id = wanted
-    try:
-        if partition.partition in consumer.partitions_for(partition.topic):
-            found = None if topic_id is None else ids_of(consumer, [partition.topic])
-            if found is None or found.get(partition.topic) == topic_id:
-                return False
-    except UnknownTopicOrPartition:
-        pass
+    if _has(consumer, wanted):
+        return False
+    partition, position, end, _ = wanted
     report_loss(
         f"offsets {position} to {end} of {partition} were to be read, but it was deleted",
         fail_on_data_loss=options.fail_on_data_loss,
@@ -131,27 +152,40 @@ def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRa
     return True
 
 
-def _after_loss(
-    consumer: SyncConsumer,
-    options: SourceOptions,
-    wanted: OffsetRange,
-    lost: NoOffsetForPartition,
-) -> int:
-    """The offset to continue from if the range's start is outside of the log."""
-    partition, position, end, _ = wanted
-    if isinstance(lost, LogTruncated):
-        # Rows before the loss were returned already; the present ones follow.
-        report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
-    log_start = consumer.beginning_offsets([partition])[partition]
-    log_end = consumer.end_offsets([partition])[partition]
-    if log_start <= position <= log_end:
-        return position  # it is back, for instance after a change of leader
-    report_loss(
-        f"offsets {position} to {end} of {partition} were to be read, but its log now holds those"
-        f" from {log_start} to {log_end}",
-        fail_on_data_loss=options.fail_on_data_loss,
-    )
-    return min(log_start, end) if position < log_start else end
+def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
+    """Whether the partition that the range was planned for exists."""
+    partition, _, _, topic_id = wanted
+    try:
+        if partition.partition not in consumer.partitions_for(partition.topic):
+            return False
+    except UnknownTopicOrPartition:
+        return False
+    return topic_id is None or ids_of(consumer, [partition.topic]).get(partition.topic) == topic_id
+
+
+def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
+    """What exists of the range; raises `DataLoss` if that is not all of it, unless the user chose
+    to go on. All of it: it is back, for instance after a change of leader."""
+    if _is_deleted(consumer, options, wanted):
+        return wanted._replace(start=wanted.end)
+    log = _log_of(consumer, wanted)
+    left, loss = remainder(wanted, log)
+    if loss:
+        partition, position, end, _ = wanted
+        report_loss(
+            f"offsets {position} to {end} of {partition} were to be read, and its log has those"
+            f" from {log.start} to {log.end}: {loss}",
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
+    return left
+
+
+def _log_of(consumer: SyncConsumer, wanted: OffsetRange) -> Log:
+    """The present log of a partition that `_has`."""
+    partition = wanted.topic_partition
+    start = consumer.beginning_offsets([partition])[partition]
+    end = consumer.end_offsets([partition])[partition]
+    return Log(start, end, None if wanted.topic_id is None else True)
 
 
 def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,7 @@ from barnabas.client.sync.producer import SyncConsumer
 from barnabas.clock import Clock, SystemClock
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect
-from pyspark_barnabas.loss import report_loss
+from pyspark_barnabas.loss import Log, report_loss, resume
 from pyspark_barnabas.offsets import Offsets, StreamOffset, shares
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.reader import read_task, tasks
@@ -68,18 +68,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
         before = StreamOffset.from_json(start)
-        recreated = _recreated(before, found)
-        if start:
-            begins = self._begins(before, found, recreated)
-        else:
-            begins = self._first(found)
+        begins = self._begins(before, found) if start else self._first(found)
         starts = {each: at for each, at in begins.items() if before.positions.get(each) != at}
         backlog = {each: found.ends[each] - at for each, at in begins.items()}
         if start and not starts and self._is_too_little(sum(backlog.values()), limit):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
-        if start and not starts and positions == before.positions and not recreated:
+        if start and not starts and positions == before.positions and not _recreated(before, found):
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()
         return StreamOffset(positions, starts, found.topic_ids).to_json()
@@ -123,7 +119,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A timestamp is resolved a moment after an AvailableNow run has pinned its end.
         return {each: min(at, found.ends[each]) for each, at in begins.items()}
 
-    def _begins(self, before: StreamOffset, found: Survey, recreated: set[str]) -> Offsets:
+    def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
         """The start of the next batch in each existing partition.
 
         One that `before` does not cover was added since: all its records are new.
@@ -132,27 +128,17 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if gone:
             listed = ", ".join(map(str, sorted(gone)))
             self._report(f"{listed}: deleted, or no longer subscribed, with records still to read")
-        if recreated:
-            listed = ", ".join(sorted(recreated))
-            self._report(f"{listed}: deleted and created again, with records still to read")
-        known = {each: at for each, at in before.positions.items() if each.topic not in recreated}
-        return {each: self._begin(each, known, found) for each in sorted(found.ends)}
-
-    def _begin(self, partition: TopicPartition, positions: Offsets, found: Survey) -> int:
-        log_start, log_end = found.beginnings[partition], found.ends[partition]
-        position = positions.get(partition, log_start)
-        if position < log_start:
-            self._report(
-                f"offsets {position} to {log_start} of {partition} were deleted from its log"
-            )
-            return log_start
-        if position > log_end:
-            self._report(
-                f"{partition} was read up to offset {position}, but its log now ends at {log_end}:"
-                " the topic was deleted and created again, or a broker lost records"
-            )
-            return log_start
-        return position
+        begins: dict[TopicPartition, int] = {}
+        losses: dict[str, None] = {}  # each once: one of a topic is found in all its partitions
+        for each in sorted(found.ends):
+            log = _log_of(each, before, found)
+            resumed = resume(each, before.positions.get(each, log.start), log)
+            begins[each] = resumed.position
+            if resumed.loss and each in before.positions:
+                losses[resumed.loss] = None
+        if losses:
+            self._report("; ".join(losses))
+        return begins
 
     def _report(self, text: str) -> None:
         report_loss(text, fail_on_data_loss=self._options.fail_on_data_loss)
@@ -179,10 +165,17 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shares(backlog, most)
 
 
-def _recreated(before: StreamOffset, found: Survey) -> set[str]:
-    """The topics with another id than before; one without an id, now or then, has the same."""
-    return {
-        topic
-        for topic, topic_id in found.topic_ids.items()
-        if before.ids.get(topic, topic_id) != topic_id
-    }
+def _recreated(before: StreamOffset, found: Survey) -> bool:
+    return any(_is_same(topic, before, found) is False for topic in before.ids)
+
+
+def _log_of(partition: TopicPartition, before: StreamOffset, found: Survey) -> Log:
+    is_same = _is_same(partition.topic, before, found)
+    return Log(found.beginnings[partition], found.ends[partition], is_same)
+
+
+def _is_same(topic: str, before: StreamOffset, found: Survey) -> bool | None:
+    """Whether a topic has the same id as before; None: it had none then, or has none now."""
+    if topic not in before.ids or topic not in found.topic_ids:
+        return None
+    return before.ids[topic] == found.topic_ids[topic]

@@ -294,7 +294,7 @@ def test_a_topic_made_again_is_a_loss(broker: Broker) -> None:
     remake(broker, "again", [b"new"])
     with pytest.raises(DataLoss, match="again: deleted and created again"):
         next_batch(reader_of(broker, subscribe="again"), end)
-    with pytest.raises(DataLoss, match="read up to offset 5, but its log now ends at 1"):
+    with pytest.raises(DataLoss, match="up to offset 5, but its log now ends at 1"):
         next_batch(reader_of(broker, subscribe="again"), numbers(end))
     lenient = reader_of(broker, subscribe="again", failOnDataLoss="false")
     assert values(lenient, end, next_batch(lenient, end)) == [b"new"]
@@ -432,3 +432,58 @@ def test_ranges_are_cut_for_more_tasks(broker: Broker) -> None:
     assert [(each.start, each.end) for each in ranges] == [(0, 33), (33, 66), (66, 100), (0, 10)]
     assert ranges[0].topic_partition == TopicPartition("cut", 0)
     assert values(reader, {}, end) == numbered(0, 100) + numbered(0, 10)
+
+
+def cut_behind(directory: Path, topic: str) -> int:
+    """As an unclean leader election leaves a log, or a disk from a copy: its last segments are
+    gone, and the topic is the same. Returns where it ends now."""
+    _, *lost = segments(directory, topic)[-3:]
+    assert len(lost) == 2
+    for file in (each for segment in lost for each in segment.parent.glob(f"{segment.stem}.*")):
+        file.unlink()
+    return int(lost[0].stem)
+
+
+@pytest.mark.parametrize("ids", ["true", "false"])
+def test_a_log_that_ends_below_the_position_is_a_loss(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ids: str
+) -> None:
+    """Of a topic that is known to be the same, nothing is read again: as the connector, the query
+    goes on at the end. If the id is unknown, the topic may be another one: its records are new."""
+    given = {"subscribe": "short", "topicIds": ids, "kafkaConsumer.pollTimeoutMs": "400"}
+    with barnabas.Broker(tmp_path, config=SEGMENTED) as broker:
+        create(broker, "short")
+        for number in range(6):
+            send(broker, "short", [b"%d" % number * 900])
+        reader = reader_of(broker, **given)
+        half, whole = next_batch(reader, {}, ReadMaxRows(1)), next_batch(reader, {}, ALL)
+        rest = next_batch(reader, half, ALL)
+        reader.stop()
+    log_end = cut_behind(tmp_path, "short")
+    kept = [b"%d" % number * 900 for number in range(log_end)]
+    assert 1 < log_end < 6
+    with barnabas.Broker(tmp_path, config=SEGMENTED) as broker:
+        strict, lenient = reader_of(broker, **given), reader_of(
+            broker, **given, failOnDataLoss="false"
+        )  # fmt: skip
+        reason = "it is the same topic" if ids == "true" else "deleted and created again, or"
+        with pytest.raises(
+            DataLoss, match=rf"short-0.*offset 6.*now ends at {log_end}.*{reason}.*failOnDataLoss"
+        ):
+            next_batch(strict, whole)
+        with caplog.at_level(logging.WARNING):
+            after = next_batch(lenient, whole)
+        assert "now ends at" in caplog.text
+        again = [] if ids == "true" else kept
+        assert values(lenient, whole, after) == again
+        # A batch that was planned before: what is left of it, without a wait for the rest.
+        for start, end, left in (({}, whole, kept), (half, rest, kept[1:])):
+            caplog.clear()
+            with pytest.raises(DataLoss, match=rf"to 6 of short-0.*now ends at {log_end}"):
+                values(strict, start, end)
+            assert values(lenient, start, end) == left
+            assert "now ends at" in caplog.text
+        send(broker, "short", [b"new"])
+        follow = next_batch(lenient, after)
+        assert values(lenient, after, follow) == [b"new"]
+        assert next_batch(lenient, follow) == follow

@@ -36,6 +36,7 @@ class ClientConfig(NamedTuple):
     request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
     metadata_max_age_ms: int = 300_000
+    metadata_max_idle_ms: int = 300_000
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     retry_backoff_ms: int = 100
@@ -96,6 +97,7 @@ class ClientOptions(SecurityOptions, total=False):
     request_timeout_ms: int
     default_api_timeout_ms: int
     metadata_max_age_ms: int
+    metadata_max_idle_ms: int
     reconnect_backoff_ms: int
     reconnect_backoff_max_ms: int
     retry_backoff_ms: int
@@ -163,6 +165,7 @@ _LEAST: Mapping[str, int] = {
     "max_in_flight_requests_per_connection": 1,
     "max_poll_records": 1,
     "max_block_ms": 0,
+    "metadata_max_idle_ms": 5_000,
     "heartbeat_interval_ms": 1,
     "max_poll_interval_ms": 1,
     "session_timeout_ms": 1,

@@ -4,6 +4,12 @@ One task refreshes it for all: at `metadata.max.age.ms`, and as soon as `request
 (a leader moved, a connection was lost, a topic is new). The first broker that answers will do; the
 servers of `bootstrap.servers` come last. A failed refresh fails those who wait for it and is
 repeated with backoff; the old view stays in use.
+
+A request for metadata may create a topic. So one that is merely known is never asked for with
+leave to create: only one that a send or a subscription waits for (`create`), in a request of its
+own, until it has been described once. Topics that are read stay (`hold`), others leave after
+`metadata.max.idle.ms` (KIP-526); a topic that is read and does not exist yet is asked for at the
+pace of the retry backoff.
 """
 
 from __future__ import annotations
@@ -43,6 +49,7 @@ _CREATION_VERSION = 4  # Metadata before it always creates unknown topics
 # all brokers, and waiting max.block.ms for a mistyped name is of no use.
 _UNKNOWN_TOPIC_MS = 1_000
 _UNMADE_TOPIC_MS = 5_000  # ... when the request creates it
+_LEAST_PAUSE_MS = 20  # between two looks for a topic, whatever the backoff
 
 
 class Metadata:
@@ -66,13 +73,18 @@ class Metadata:
         tasks.on_failure(self._fail_waiters)
         self.view = ClusterView()
         self.creates_topics = False
-        self._tracked: dict[str, None] = {}  # the topics to ask for, in order of first use
+        # The topics to ask for, in order of first use, with the time of the last one.
+        self._tracked: dict[str, int] = {}
+        self._held: dict[str, None] = {}  # those that are read: never idle
+        self._wanted: dict[str, None] = {}  # those that a request may create
         self._waiters: list[asyncio.Future[ClusterView]] = []
         self._asking: list[asyncio.Future[ClusterView]] = []  # waiters of the refresh under way
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
         self._urgent = False  # a new topic is tracked: no backoff after the last refresh
         self._refreshed_at_ms = 0
+        self._looked_at_ms = 0  # when topics that do not exist yet were last asked for
+        self._looks = 0  # ... how often in a row
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -80,7 +92,7 @@ class Metadata:
 
     async def start(self) -> None:
         """Learn the brokers. Raises NoBrokersAvailable after one try of each server."""
-        self._accept(await self._ask())
+        self._accept(await self._ask_all())
         self._task = self._tasks.start("the metadata refresh", self._keep())
 
     async def close(self) -> None:
@@ -95,12 +107,38 @@ class Metadata:
 
     # ---- queries ----
 
-    def track(self, topics: Iterable[str]) -> None:
-        """Ask for these topics from the next refresh on; for one that is new, without backoff."""
+    def track(self, topics: Iterable[str], *, create: bool = False) -> None:
+        """Ask for these topics from the next refresh on; for one that is new, without backoff.
+
+        `create`: until it has been described, a request may create it (if this client may).
+        """
+        now_ms = self._clock.monotonic_ms()
         for topic in topics:
             if topic not in self._tracked:
-                self._tracked[topic] = None
                 self._urgent = True
+            self._tracked[topic] = now_ms
+            if create and self.creates_topics and topic not in self.view.topics:
+                self._wanted[topic] = None
+
+    def hold(self, topics: Iterable[str], *, create: bool = False) -> None:
+        """Read these topics from now on: they are not idle, and looked for until they exist.
+
+        Those that were held before and are not among them are forgotten.
+        """
+        held = dict.fromkeys(topics)
+        new = [topic for topic in held if topic not in self._held]
+        old = [topic for topic in self._held if topic not in held]
+        self._held = held
+        self._drop(old)
+        self.track(new, create=create)
+        if new:
+            self._looks = 0
+            self._wake.set()
+
+    def used(self, topic: str) -> None:
+        """Note that a topic is not idle."""
+        if topic in self._tracked:
+            self._tracked[topic] = self._clock.monotonic_ms()
 
     def request_refresh(self) -> None:
         """Refresh soon, without waiting for it: the view proved wrong."""
@@ -116,8 +154,10 @@ class Metadata:
         self._wake.set()
         return await waiter
 
-    async def topic(self, name: str, timeout_ms: int) -> TopicView:
+    async def topic(self, name: str, timeout_ms: int, *, create: bool = True) -> TopicView:
         """The topic's partitions; refreshes until they are known.
+
+        `create`: an unknown one may be created, if this client creates topics.
 
         Raises the topic's KafkaError (UnknownTopicOrPartition after some seconds at most), or
         Unreachable, once `timeout_ms` is over.
@@ -126,13 +166,14 @@ class Metadata:
         if known is not None:
             return known
         failure: BarnabasError = Unreachable(f"topic {name!r}: no broker has described it")
-        patience_ms = _UNMADE_TOPIC_MS if self.creates_topics else _UNKNOWN_TOPIC_MS
+        create = create and self.creates_topics
+        patience_ms = _UNMADE_TOPIC_MS if create else _UNKNOWN_TOPIC_MS
         unknown_until_ms = self._clock.monotonic_ms() + min(timeout_ms, patience_ms)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:
                     try:
-                        return await self._described(name, unknown_until_ms)
+                        return await self._described(name, unknown_until_ms, create=create)
                     except Unreachable as error:
                         failure = error
         except TimeoutError:
@@ -140,11 +181,12 @@ class Metadata:
             self.forget(name)
             raise last_said or failure from None
 
-    async def _described(self, name: str, unknown_until_ms: int) -> TopicView:
+    async def _described(self, name: str, unknown_until_ms: int, *, create: bool) -> TopicView:
         """The topic, once it is known, or is still unknown at that instant."""
         pause_ms = 0
         while True:
-            self.track([name])  # each time, since a caller that gives up forgets it
+            # Each time, since a caller that gives up forgets it.
+            self.track([name], create=create)
             self._urgent = True
             view = await self.refresh()
             if name in view.topics:
@@ -163,11 +205,16 @@ class Metadata:
             pause_ms = min(2 * pause_ms + 1, self._config.retry_backoff_ms)
 
     def forget(self, topic: str) -> None:
-        """Stop tracking a topic and drop its state."""
-        self._tracked.pop(topic, None)
-        topics = {name: known for name, known in self.view.topics.items() if name != topic}
-        errors = {name: code for name, code in self.view.errors.items() if name != topic}
-        self.view = self.view._replace(topics=topics, errors=errors)
+        """Drop a topic's state, and stop tracking it unless it is read."""
+        self._drop([topic])
+
+    def _drop(self, dropped: Sequence[str]) -> None:
+        for topic in dropped:
+            if topic not in self._held:
+                self._tracked.pop(topic, None)
+                self._wanted.pop(topic, None)
+        if dropped:
+            self.view = self.view.without(frozenset(dropped))
 
     async def any_channel(self) -> Channel:
         """A channel to any broker: an open one, else the first that opens."""
@@ -188,7 +235,12 @@ class Metadata:
 
     async def _keep(self) -> None:
         while True:
-            await self._sleep(self._refreshed_at_ms + self._config.metadata_max_age_ms)
+            due_ms = self._refreshed_at_ms + self._config.metadata_max_age_ms
+            looks_at_ms = self._looks_at_ms(due_ms)
+            await self._sleep(min(due_ms, looks_at_ms))
+            if not self._wake.is_set() and looks_at_ms < due_ms:
+                await self._look()
+                continue
             pause_ms = backoff_ms(
                 self._failures or 1,
                 self._config.retry_backoff_ms,
@@ -203,18 +255,67 @@ class Metadata:
             self._wake.clear()
             self._asking, self._waiters = self._waiters, []
             try:
-                response = await self._ask()
+                responses = await self._ask_all()
             except BarnabasError as error:
-                self._failures += 1
-                self._refreshed_at_ms = self._clock.monotonic_ms()
-                if not isinstance(error, LOG_IN_ERRORS):
-                    self._wake.set()
+                self._failed(error)
                 _fail(self._asking, error)
                 continue
-            self._accept(response)
+            self._accept(responses)
             for waiter in self._asking:
                 if not waiter.done():
                     waiter.set_result(self.view)
+
+    def _failed(self, error: BarnabasError) -> None:
+        self._failures += 1
+        self._refreshed_at_ms = self._clock.monotonic_ms()
+        if not isinstance(error, LOG_IN_ERRORS):
+            self._wake.set()
+
+    # ---- topics that do not exist yet ----
+
+    def _missing(self) -> list[str]:
+        """The topics that are read and do not exist, as far as is known."""
+        topics, errors = self.view.topics, self.view.errors
+        unknown = UnknownTopicOrPartition.code
+        return [
+            topic
+            for topic in self._held
+            if topic not in topics and errors.get(topic, unknown) == unknown
+        ]
+
+    def _looks_at_ms(self, latest_ms: int) -> int:
+        """When to look for missing topics again; `latest_ms` if there are none."""
+        if not self._missing():
+            self._looks = 0
+            return latest_ms
+        pause_ms = backoff_ms(
+            self._looks + 1,
+            self._config.retry_backoff_ms,
+            self._config.retry_backoff_max_ms,
+            self._random,
+        )
+        return self._looked_at_ms + max(pause_ms, _LEAST_PAUSE_MS)
+
+    async def _look(self) -> None:
+        """Ask for the missing topics alone; if there is news of one, refresh the whole view."""
+        self._looks += 1
+        missing = self._missing()
+        try:
+            responses = await self._ask_about(missing)
+        except BarnabasError as error:
+            self._failed(error)
+            return
+        errors = self.view.errors
+        if any(
+            topic.error_code != errors.get(topic.name or "")
+            for response in responses
+            for topic in response.topics
+        ):
+            self._urgent = True
+            self._wake.set()
+        self._looked_at_ms = self._clock.monotonic_ms()
+
+    # ---- asking ----
 
     async def _sleep(self, until_ms: int) -> None:
         """Sleep until a refresh is requested, or until this instant."""
@@ -224,7 +325,30 @@ class Metadata:
         except TimeoutError:
             return
 
-    async def _ask(self) -> MetadataResponse:
+    async def _ask_all(self) -> list[MetadataResponse]:
+        """Ask for all topics but those that have been idle, which are forgotten."""
+        idle_since_ms = self._clock.monotonic_ms() - self._config.metadata_max_idle_ms
+        self._drop(
+            [
+                topic
+                for topic, used_at_ms in self._tracked.items()
+                if used_at_ms < idle_since_ms and topic not in self._held
+            ]
+        )
+        return await self._ask_about(list(self._tracked))
+
+    async def _ask_about(self, topics: Sequence[str]) -> list[MetadataResponse]:
+        """One request for these topics, and another one for those of them to be created."""
+        wanted = [topic for topic in topics if topic in self._wanted]
+        others = [topic for topic in topics if topic not in self._wanted]
+        responses = []
+        if others or not wanted:
+            responses.append(await self._ask(others, create=False))
+        if wanted:
+            responses.append(await self._ask(wanted, create=True))
+        return responses
+
+    async def _ask(self, topics: Sequence[str], *, create: bool) -> MetadataResponse:
         """One Metadata request to the first broker that answers."""
         failures: dict[str, str] = {}
         for node in self._candidates():
@@ -232,8 +356,8 @@ class Metadata:
                 channel = await self._pool.channel(node)
                 version = channel.version(METADATA)
                 request = MetadataRequest(
-                    topics=[MetadataRequestTopic(name=name) for name in self._tracked],
-                    allow_auto_topic_creation=self.creates_topics or version < _CREATION_VERSION,
+                    topics=[MetadataRequestTopic(name=name) for name in topics],
+                    allow_auto_topic_creation=create or version < _CREATION_VERSION,
                 )
                 response = await channel.send(METADATA, request, version)
             except (Unreachable, UnsupportedVersion) as error:
@@ -254,9 +378,15 @@ class Metadata:
         nodes = known + self._servers
         return sorted(nodes, key=lambda node: self._pool.opened(node) is None)
 
-    def _accept(self, response: MetadataResponse) -> None:
-        self.view = self.view.updated(response)
-        self._refreshed_at_ms = self._clock.monotonic_ms()
+    def _accept(self, responses: Sequence[MetadataResponse]) -> None:
+        for response in responses:
+            # Without those that were forgotten meanwhile: they would not be asked for again.
+            response.topics = [each for each in response.topics if each.name in self._tracked]
+            self.view = self.view.updated(response)
+            for topic in response.topics:
+                if not topic.error_code:
+                    self._wanted.pop(topic.name or "", None)
+        self._refreshed_at_ms = self._looked_at_ms = self._clock.monotonic_ms()
         self._failures = 0
         incomplete = any(
             self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked

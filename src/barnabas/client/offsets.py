@@ -74,7 +74,7 @@ class OffsetFinder:
         metadata = self._cluster.metadata
         by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
         for topic_partition, timestamp in timestamps.items():
-            topic = await metadata.topic(topic_partition.topic, timeout_ms)
+            topic = await metadata.topic(topic_partition.topic, timeout_ms, create=False)
             if topic_partition.partition not in topic.partitions:
                 topic = (await metadata.refresh()).topics.get(topic.name, topic)
             if topic_partition.partition not in topic.partitions:

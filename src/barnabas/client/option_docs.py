@@ -34,6 +34,9 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "metadata_max_age_ms": OptionDoc(
             "ms", "After this time brokers, topics and leaders are asked for again."
         ),
+        "metadata_max_idle_ms": OptionDoc(
+            "ms", "A topic that was not used for this time is no longer asked for."
+        ),
         "reconnect_backoff_ms": OptionDoc(
             "ms", "The pause before a broker is connected to again; it doubles each time."
         ),
@@ -146,7 +149,9 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
             "random-until-refresh, or a callable `(topic, key, partitions) -> partition`.",
         ),
         "allow_auto_create_topics": OptionDoc(
-            "", "Whether an unknown topic may be created, if the brokers allow it as well."
+            "",
+            "Whether a send, a subscription or an assignment may create its topic, if the brokers "
+            "allow it as well. A client that merely knows a topic never brings it back.",
         ),
         "transactional_id": OptionDoc(
             "", "The name of a producer of transactions, the same after a restart; empty: none."

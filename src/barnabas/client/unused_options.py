@@ -27,7 +27,6 @@ TUNING: Final = frozenset(
         "config_providers",
         "connections_max_idle_ms",
         "enable_metrics_push",
-        "metadata_max_idle_ms",
         "metadata_recovery_strategy",
         "metadata_recovery_rebootstrap_trigger_ms",
         "metric_reporters",

@@ -7,7 +7,7 @@ must not send clients back to a deposed leader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from barnabas.client.channel import BrokerAddress
@@ -61,6 +61,12 @@ class ClusterView(NamedTuple):
         """The brokers' error for a topic without a view."""
         code = self.errors.get(name, 0)
         return broker_error(code, f"topic {name!r}") if code else None
+
+    def without(self, names: Set[str]) -> ClusterView:
+        """The view without these topics."""
+        topics = {name: known for name, known in self.topics.items() if name not in names}
+        errors = {name: code for name, code in self.errors.items() if name not in names}
+        return self._replace(topics=topics, errors=errors)
 
     def updated(self, response: MetadataResponse) -> ClusterView:
         """The view after an answer; topics that it does not mention stay as they were."""

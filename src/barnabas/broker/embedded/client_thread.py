@@ -112,6 +112,8 @@ class ClientThread:
                     **self.options(),
                     client_id=_CLIENT_ID,
                     request_timeout_ms=_REQUEST_MS,
+                    # A test that deletes a topic does not want it back.
+                    allow_auto_create_topics=False,
                 )
                 await producer.start()
                 self._producer = producer

@@ -219,6 +219,7 @@ class Topic:
             self._clients.bootstrap_servers(),
             **self._clients.options(),
             isolation_level=isolation_level,
+            allow_auto_create_topics=False,
         ) as consumer:
             consumer.assign(unread)
             for name in unread:

@@ -237,6 +237,7 @@ class Consumer(Polls):
         """Leave the group, as `close` does, and drop all partitions, assigned by hand or not."""
         await self._let_go("the consumer unsubscribed")
         self._assignment.replace([])
+        self._cluster.metadata.hold([])
 
     def subscription(self) -> list[str]:
         """The topics subscribed to; of a pattern the known topics that it matches."""
@@ -259,7 +260,7 @@ class Consumer(Polls):
             self._group.reads_alone()
         self._has_source = True
         self._assignment.replace(names)
-        self._cluster.metadata.track(topic for topic, _ in names)
+        self._cluster.metadata.hold([topic for topic, _ in names], create=True)
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions that are read: assigned by hand, or by the group in the last poll."""

@@ -60,6 +60,7 @@ class Group:
         self._read_as = self._membership.metadata
         self._subscription: Subscription | None = None
         self._joined_for: tuple[str, ...] = ()
+        self._may_create = False  # the topics of a subscription that has not joined yet
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._moving_to: list[TopicPartition] | None = None  # cooperative: not yet taken
@@ -77,6 +78,7 @@ class Group:
     def subscribe(self, subscription: Subscription) -> None:
         """Subscribe from the next poll on, which revokes the partitions of the last one."""
         self._subscription = subscription
+        self._may_create = subscription.pattern is None
         self._commits.who = self._who
 
     def names(self) -> tuple[str, ...]:
@@ -198,7 +200,9 @@ class Group:
             timeout_ms = self._cluster.config.default_api_timeout_ms
             await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
         self._joined_for = subscription.names
-        self._cluster.metadata.track(subscription.names)
+        # Only now, and not at a later join: a topic that is deleted stays so.
+        create, self._may_create = self._may_create, False
+        self._cluster.metadata.hold(subscription.names, create=create)
         owned = self._assignment.names()
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
@@ -320,7 +324,8 @@ class Group:
     # ---- watching the topics ----
 
     async def _count_partitions(self, topics: Sequence[str]) -> dict[str, int]:
-        self._cluster.metadata.track(topics)
+        # The leader looks for the topics of all members.
+        self._cluster.metadata.hold([*self.names(), *topics])
         view = await self._cluster.metadata.refresh()
         return {name: len(view.topics[name].partitions) for name in topics if name in view.topics}
 

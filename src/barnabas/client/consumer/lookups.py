@@ -84,10 +84,11 @@ class Lookups:
         """The numbers of a topic's partitions, as a broker has them now.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic, and it was not created on request.
+            UnknownTopicOrPartition: there is no such topic; asking does not create it.
         """
         self._cluster.metadata.forget(arguments.topic_name(topic))
-        return list((await self._cluster.metadata.topic(topic, self._api_timeout_ms)).partitions)
+        view = await self._cluster.metadata.topic(topic, self._api_timeout_ms, create=False)
+        return list(view.partitions)
 
     partitions_for_topic = partitions_for  # as in other clients
 
@@ -96,7 +97,9 @@ class Lookups:
 
         It asks a broker only for a topic that it does not know yet. Errors as of `partitions_for`.
         """
-        view = await self._cluster.metadata.topic(arguments.topic_name(topic), self._api_timeout_ms)
+        view = await self._cluster.metadata.topic(
+            arguments.topic_name(topic), self._api_timeout_ms, create=False
+        )
         return list(view.choice.available)
 
     available_partitions_for_topic = available_partitions_for  # as in other clients

@@ -220,7 +220,7 @@ class Sender:
                 continue  # we are woken when the partition is part of the transaction
             node = metadata.view.leader(queue.topic_partition)
             if node is None:
-                metadata.track([queue.topic_partition.topic])
+                metadata.track([queue.topic_partition.topic], create=True)
                 metadata.request_refresh()
             else:
                 by_node.setdefault(node, []).append(queue)

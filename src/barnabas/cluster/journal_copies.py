@@ -207,9 +207,11 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
             f"{'; '.join(places)}: the metadata can be read up to commit {found.end_zxid}, but "
             f"there were at least {found.proven_zxid}"
         )
-    # Only a copy with a whole journal knows where the commits end.
+    # Only a copy with a whole journal knows where the commits end. Its own snapshot may be gone, as
+    # what is read begins with another copy's.
     knows_end = any(
-        each.fault is None and 0 < each.newest_zxid >= found.snapshot_zxid for each in copies
+        (each.fault is None or each.journal) and 0 < each.newest_zxid >= found.snapshot_zxid
+        for each in copies
     )
     if faults and not knows_end:
         return f"{'; '.join(faults)}: the commits in it are unknown"

@@ -46,8 +46,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEANER = "cleaner-offset-checkpoint"
 
-_LOCK = ".lock"
-_META = "meta.properties"
+LOCK_NAME = ".lock"
+META_NAME = "meta.properties"
 _CLEAN_MARKER = ".kafka_cleanshutdown"
 _CLEAN_MARKER_TEXT = b'{"version":0,"brokerEpoch":-1}'
 _BOOT = ".barnabas_boot"
@@ -117,7 +117,7 @@ class LogDirectory:
         self.topic_ids = TopicIds(files, path)
         try:
             _make_directory(files, path)
-            self._lock: Lock = files.lock(path / _LOCK)
+            self._lock: Lock = files.lock(path / LOCK_NAME)
         except BlockingIOError as cause:
             raise ConfigError(
                 f"log directory {path} is locked by another broker; stop that one, or give this "
@@ -145,12 +145,12 @@ class LogDirectory:
         """The cluster that the directory belongs to; None if to none."""
         names = {entry.name for entry in self._files.list(self.path)}
         meta: dict[str, str] = {}
-        if _META in names:
+        if META_NAME in names:
             try:
-                meta = parse_properties(self._files.read(self.path / _META).decode())
+                meta = parse_properties(self._files.read(self.path / META_NAME).decode())
             except UnicodeDecodeError as cause:
                 raise UnusableDirectory(
-                    f"{self.path / _META} is damaged, so the directory's owner is unknown; "
+                    f"{self.path / META_NAME} is damaged, so the directory's owner is unknown; "
                     "restore it, or remove it if this broker wrote the directory"
                 ) from cause
         if _KRAFT_LOG in names or meta.get("version") == "1":
@@ -176,7 +176,7 @@ class LogDirectory:
                 f"broker is in {cluster_id}; name another one in log.dirs"
             )
         text = f"#\nversion=0\nbroker.id={broker_id}\ncluster.id={cluster_id}\n"
-        replace_file(self._files, self.path / _META, text.encode())
+        replace_file(self._files, self.path / META_NAME, text.encode())
         self.cluster_id = cluster_id
 
     # --- clean or not ----------------------------------------------------------------------------

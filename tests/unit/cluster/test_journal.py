@@ -157,6 +157,28 @@ def test_copies_that_are_damaged_in_different_places_complete_each_other(
     assert _names(two) == ALL
 
 
+FILES = [(which, name) for which in (0, 1) for name in (JOURNAL_NAME, SNAPSHOT_NAME)]
+
+
+@pytest.mark.parametrize("change", [_remove, _empty], ids=["removed", "emptied"])
+@pytest.mark.parametrize("gone", range(1, 15))
+def test_what_is_complete_together_is_enough(
+    two: tuple[Path, ...], gone: int, change: Callable[[str], Change]
+) -> None:
+    """Whatever is gone: a snapshot of one copy and the journal of the other are all of it."""
+    left = {name for i, (_, name) in enumerate(FILES) if not gone >> i & 1}
+    for i, (which, name) in enumerate(FILES):
+        if gone >> i & 1:
+            change(name)(two[which])
+    if len(left) < 2:
+        with pytest.raises(CorruptData, match="Nothing was changed"):
+            _names(two)
+        return
+    assert _names(two) == ALL
+    for each in two:
+        assert _names([each]) == ALL, "and each is whole by itself again"
+
+
 def test_the_loss_is_accepted_explicitly(one: Path) -> None:
     _flip(JOURNAL_NAME, 30)(one)
     damaged = (one / JOURNAL_NAME).read_bytes()

@@ -15,17 +15,15 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import Journal
 from barnabas.cluster.journal_copies import JOURNAL_NAME, merge_without_loss, read_copies
 from barnabas.cluster.store import Create
-from barnabas.config import parse_properties
+from barnabas.config import BrokerConfig, parse_properties
 from barnabas.errors import ConfigError
+from barnabas.storage.directory import LOCK_NAME, META_NAME
 from barnabas.storage.files import OsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from barnabas.storage.files import Lock
-
-_LOCK = ".lock"
-_META = "meta.properties"
 
 
 @click.command()
@@ -34,9 +32,15 @@ _META = "meta.properties"
     "directories",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     multiple=True,
-    required=True,
     metavar="DIR",
     help="The broker's log directories: all of them.",
+)
+@click.option(
+    "--config",
+    "properties_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The broker's properties file, which names them.",
 )
 @click.option(
     "--accept-loss",
@@ -44,23 +48,56 @@ _META = "meta.properties"
     is_flag=True,
     help="Continue without the commits that no copy has; the damaged files are kept.",
 )
-def repair(directories: tuple[Path, ...], accepts_loss: bool) -> None:
+def repair(directories: tuple[Path, ...], properties_file: Path | None, accepts_loss: bool) -> None:
     """Check the metadata in the log directories of a stopped broker, and repair what is damaged.
 
     Each directory has a copy, and what is damaged in one is taken from another, as at a start. What
     was destroyed in all of them is lost: restore a backup. With --accept-loss everything up to the
     damage is kept. Topics that are lost are unknown to the broker; their logs stay.
 
+    A directory that is left out keeps the history that is given up in the others, and the broker
+    refuses to start with both: name all of them, or the properties file.
+
     \b
     Examples:
-      barnabas metadata repair --dir /srv/log
+      barnabas metadata repair --config server.properties
       barnabas metadata repair --dir /disk1/kafka --dir /disk2/kafka --accept-loss
     """
+    if properties_file is not None:
+        directories = _named_in(properties_file, directories)
+    elif not directories:
+        raise click.UsageError("name the broker's log directories by --dir, or use --config")
+    elif accepts_loss:
+        click.echo(
+            f"warning: if the broker has other log directories than "
+            f"{', '.join(map(str, directories))}, they keep another history, and it will not "
+            "start with both: run this again with all of them, or with --config",
+            err=True,
+        )
     with ExitStack() as locks:
         for directory in directories:
             locks.callback(lock_directory(directory).release)
         for line in asyncio.run(_repair(directories, accepts_loss)):
             click.echo(line)
+
+
+def _named_in(properties_file: Path, given: Sequence[Path]) -> tuple[Path, ...]:
+    """The log directories of a broker's properties file. Raises ConfigError if `given` ones are
+    not all of them, or one is missing."""
+    properties = parse_properties(properties_file.read_text(errors="replace"))
+    named = tuple(map(Path, BrokerConfig(properties).log_directories()))
+    if given and {each.resolve() for each in given} != {each.resolve() for each in named}:
+        raise ConfigError(
+            f"the log directories in {properties_file} are {', '.join(map(str, named))}: "
+            "name all of them and no other, or leave --dir out"
+        )
+    missing = [str(each) for each in named if not each.is_dir()]
+    if missing:
+        raise ConfigError(
+            f"{', '.join(missing)}, which {properties_file} names, cannot be found: mount it, or "
+            "take it out of log.dirs if it is lost"
+        )
+    return named
 
 
 async def _repair(directories: Sequence[Path], accepts_loss: bool) -> list[str]:
@@ -110,14 +147,14 @@ def _report(
 def lock_directory(directory: Path) -> Lock:
     """Lock a log directory, so that no broker uses it meanwhile. Raises ConfigError if one does."""
     try:
-        return OsFiles().lock(directory / _LOCK)
+        return OsFiles().lock(directory / LOCK_NAME)
     except BlockingIOError as cause:
         raise ConfigError(f"{directory} is in use by a running broker; stop it first") from cause
 
 
 def cluster_of(directory: Path) -> str | None:
     """The cluster that a log directory belongs to, if any."""
-    meta = directory / _META
+    meta = directory / META_NAME
     if not meta.exists():
         return None
     return parse_properties(meta.read_text(errors="replace")).get("cluster.id")

@@ -74,3 +74,28 @@ def test_a_broker_that_runs_is_in_the_way(
     assert main(["metadata", "repair", "--dir", str(directories[0])]) == EXIT_FAILURE
     assert "in use by a running broker" in capfd.readouterr().err
     lock.release()
+
+
+def test_one_directory_of_several_is_not_repaired_alone(
+    directories: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each would go on with its own history, and the broker refuses both."""
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={directories[0]},{directories[1]}\n")
+    for each in directories:
+        _damage(each)
+    repair = ["metadata", "repair", "--accept-loss"]
+    alone = ["--dir", str(directories[0])]
+    assert main([*repair, "--config", str(config), *alone]) == EXIT_FAILURE
+    assert f"are {directories[0]}, {directories[1]}: name all of them" in capfd.readouterr().err
+    assert main([*repair, "--config", str(config)]) == EXIT_OK
+    captured = capfd.readouterr()
+    assert f"in {directories[0]}, {directories[1]} can be read" in captured.out
+    assert captured.err == ""
+    assert main([*repair, *alone]) == EXIT_OK
+    assert "if the broker has other log directories than" in capfd.readouterr().err
+    directories[1].rename(tmp_path / "elsewhere")
+    assert main([*repair, "--config", str(config)]) == EXIT_FAILURE
+    assert f"{directories[1]}, which {config} names, cannot be found" in capfd.readouterr().err
+    assert main(["metadata", "repair"]) != EXIT_OK
+    assert "--config" in capfd.readouterr().err

@@ -294,6 +294,7 @@ class Trouble:
         paths = [DATA, SECOND_DATA] if self._plan.has_two_log_dirs else [DATA]
         path = paths[number % len(paths)]
         broker.files.empty(path)
+        broker.finds_ahead_ms = 0  # the time that it would be compared with may be gone
         self._history.tell("broker {} has a new disk for {}", broker.broker_id, path)
 
     def _befall(self, fault: Fault, broker: SimBroker) -> None:

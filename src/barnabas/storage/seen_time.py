@@ -2,8 +2,9 @@
 
     .barnabas_clock     milliseconds since the epoch, as decimal digits
 
-A broker compares the clock with it at its start. It is replaced now and then, and not synced; the
-clock is believed without it, or if it cannot be read.
+A broker compares the clock with it at its start. It is replaced now and then, and synced: a machine
+that has lost power is the one whose clock may be wrong. The clock is believed without it, or if it
+cannot be read.
 """
 
 from __future__ import annotations
@@ -39,4 +40,4 @@ def read_seen_ms(files: Files, directories: Iterable[Path]) -> int | None:
 def write_seen_ms(files: Files, directories: Iterable[Path], wall_ms: int) -> None:
     """Replace the time in each directory. Raises OSError."""
     for each in directories:
-        replace_file(files, each / FILE_NAME, b"%d" % wall_ms, sync=False)
+        replace_file(files, each / FILE_NAME, b"%d" % wall_ms)

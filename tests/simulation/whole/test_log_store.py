@@ -11,6 +11,7 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.records.record import iterate_records
 from barnabas.storage.log import Log
+from barnabas.storage.seen_time import read_seen_ms, write_seen_ms
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
@@ -158,3 +159,13 @@ def test_a_full_disk_refuses_and_a_store_goes_on_when_there_is_room() -> None:
     end = log.log_end_offset
     _write(log, 5)
     assert _offsets(log) == list(range(end + 5))
+
+
+def test_st_6_the_newest_time_seen_is_read_after_a_loss_of_power() -> None:
+    """That is when a machine wakes up with a wrong calendar."""
+    for seed in range(20):
+        files = SimFiles(SetClock(), [LOGS])
+        write_seen_ms(files, [LOGS], 5)
+        write_seen_ms(files, [LOGS], 6)
+        files.power_cut(Random(seed))
+        assert read_seen_ms(files, [LOGS]) in (5, 6), seed

@@ -105,6 +105,7 @@ class ResponseQueue:
         "_context",
         "_has_handed_back",
         "_is_full",
+        "_is_over",
         "_kept_bytes",
         "_muted",
         "_node",
@@ -128,6 +129,7 @@ class ResponseQueue:
         self._slots: deque[_Slot] = deque()
         self._staged: list[_Slot] = []
         self._is_full = False
+        self._is_over = False
         self._has_handed_back = False  # the next request waits until all are answered
         self._muted: asyncio.TimerHandle | None = None  # until it is over
         self._kept_bytes = 0
@@ -319,6 +321,13 @@ class ResponseQueue:
                 self._node.replicas.write_staged()
                 outcome = outcome.answer()
             answer = await outcome if isinstance(outcome, Coroutine) else outcome
+            if self._is_over:
+                # It came in spite of the cancellation: `asyncio.wait_for` swallows one that meets
+                # an outcome, in Python 3.11.
+                if answer is not None:
+                    slot.fill(answer)
+                    _release(slot.parts)
+                return
             if answer is None:
                 self._drop(slot)
             elif slot.kept_bytes > LARGE_BYTES:
@@ -387,9 +396,8 @@ class ResponseQueue:
                 slot.task.cancel()
                 # A task that has not begun never will, so what it was to await is closed here.
                 slot.task.add_done_callback(partial(_close, slot.later))
-            for part in slot.parts:
-                if isinstance(part, FileSlice):
-                    part.release()
+            _release(slot.parts)
+        self._is_over = True
         self._slots.clear()
         self._staged.clear()
 
@@ -403,16 +411,20 @@ async def _encoded(slot: _Slot, response: Message) -> Sequence[Part]:
     try:
         return await shielded(encoding)
     except asyncio.CancelledError:
-        encoding.add_done_callback(_release)
+        encoding.add_done_callback(_release_encoded)
         raise
 
 
-def _release(encoding: asyncio.Future[list[Part]]) -> None:
-    """Release the slices of an answer that is not sent."""
+def _release_encoded(encoding: asyncio.Future[list[Part]]) -> None:
     if encoding.exception() is None:
-        for part in encoding.result():
-            if isinstance(part, FileSlice):
-                part.release()
+        _release(encoding.result())
+
+
+def _release(parts: Sequence[Part]) -> None:
+    """Release the slices of an answer that is not sent."""
+    for part in parts:
+        if isinstance(part, FileSlice):
+            part.release()
 
 
 def _close(later: Coroutine[Any, Any, Any] | None, _task: asyncio.Task[None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import struct
 import threading
 
@@ -57,7 +58,7 @@ from barnabas.protocol.messages.sync_group import (
 )
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.broker.produces import produce_request
-from tests.kit.raw_client import RawClient, batch, once_found
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch, once_found
 from tests.kit.waiting import wait_until
 
 
@@ -214,6 +215,38 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
     finally:
         routes.clear()
     assert order == ["next", "held", "next"]
+
+
+def test_an_answer_that_comes_as_its_connection_closes_is_dropped(
+    node: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As from `asyncio.wait_for`, which in Python 3.11 returns what is there instead of ending."""
+    routes = node.server.parts.network.routers[0]._routes
+    begun, ended = threading.Event(), threading.Event()
+
+    async def late() -> DescribeClusterResponse:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            asyncio.get_running_loop().call_soon(ended.set)
+        return DescribeClusterResponse()
+
+    def wait(context: Context, request: DescribeClusterRequest) -> Outcome:
+        return late()
+
+    routes.clear()
+    routes[DESCRIBE_CLUSTER.key, 1] = Route(
+        DESCRIBE_CLUSTER, decoder(DescribeClusterRequest, 1), wait
+    )
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            client.send(DESCRIBE_CLUSTER, 1, DescribeClusterRequest())
+            assert begun.wait(PATIENCE_S)
+        assert ended.wait(PATIENCE_S)
+    finally:
+        routes.clear()
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
 def test_a_wait_that_never_begins_leaves_no_coroutine_unawaited(

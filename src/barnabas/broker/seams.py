@@ -15,6 +15,7 @@ from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
 from barnabas.broker.runtime.disk_pulse import DiskPulse
 from barnabas.broker.runtime.disk_threads import DiskThreads, new_disk_threads
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
+from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.storage.files import Files, OsFiles
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
@@ -39,6 +40,8 @@ class Seams(NamedTuple):
     cleans_inline: bool = False
     """Compact in this process, where there can be no other one (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
+    journals: JournalDisk = OS_DISK
+    """Where a broker that is alone keeps its metadata: `files`, as `cluster` knows them."""
     pulse: Callable[..., DiskPulse] = DiskPulse
     """What notices a disk that hangs."""
     keep_objects: Callable[[], None] = _nothing

@@ -269,7 +269,7 @@ class Server:
     async def _open_embedded_store(self) -> EmbeddedStore:
         """Open the store, of which each log directory that can be used has a copy."""
         directories = self._logs.online_directories
-        store = EmbeddedStore.open(*directories)
+        store = EmbeddedStore.open(*directories, disk=self._seams.journals)
         cluster_id = self._logs.cluster_id
         if store.was_new and cluster_id is not None:
             await store.close()

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.cluster.journal import Journal, read_files
+from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.cluster.node_bytes import (
     commit_from_bytes,
     commit_to_bytes,
@@ -71,7 +72,9 @@ class EmbeddedStore(MetadataStore):
             self._take_over(journal)
 
     @classmethod
-    def open(cls, *directories: Path, read_only: bool = False) -> EmbeddedStore:
+    def open(
+        cls, *directories: Path, read_only: bool = False, disk: JournalDisk = OS_DISK
+    ) -> EmbeddedStore:
         """The store in these directories, which exist and have a copy each; one process may write
         it at a time.
 
@@ -81,7 +84,7 @@ class EmbeddedStore(MetadataStore):
         were damaged otherwise than by a crash.
         """
         if not read_only:
-            return cls(Journal(*directories))
+            return cls(Journal(*directories, disk=disk))
         store = cls()
         store._is_read_only = True
         snapshot, frames = read_files(*directories)

@@ -31,7 +31,8 @@ from barnabas.cluster.journal_copies import (
     merge_without_loss,
     read_copies,
 )
-from barnabas.cluster.journal_file import JournalFile, sync_directory
+from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
+from barnabas.cluster.journal_file import JournalFile
 from barnabas.cluster.journal_frames import frame, zxid_of
 from barnabas.errors import ConfigError, is_out_of_descriptors
 
@@ -43,7 +44,9 @@ class Journal:
 
     __slots__ = ("_files", "frames", "is_new", "kept", "proven_zxid", "snapshot")
 
-    def __init__(self, *directories: Path, accepts_loss: bool = False) -> None:
+    def __init__(
+        self, *directories: Path, accepts_loss: bool = False, disk: JournalDisk = OS_DISK
+    ) -> None:
         """Lock and read all copies, and bring those up to date that are damaged or behind.
 
         Raises OSError if none can be used, ConfigError if another process has them, and CorruptData
@@ -53,9 +56,9 @@ class Journal:
         self.kept: list[Path] = []
         """Lists the copies that were kept of damaged files."""
         try:
-            self._open(directories)
+            self._open(directories, disk)
             # No copy is written meanwhile: all of them are locked.
-            copies = [copy_of(each.directory, each.read()) for each in self._files]
+            copies = [copy_of(each.directory, each.read(), disk) for each in self._files]
             found = merge(copies) if accepts_loss else merge_without_loss(copies)
             self._repair(copies, found)
         except BaseException:
@@ -107,13 +110,12 @@ class Journal:
         for file in self._files:
             file.close()
 
-    def _open(self, directories: Sequence[Path]) -> None:
+    def _open(self, directories: Sequence[Path], disk: JournalDisk) -> None:
         failure: OSError | None = None
         for directory in directories:
             try:
-                self._files.append(JournalFile(directory))
-                with suppress(FileNotFoundError):
-                    (directory / f"{SNAPSHOT_NAME}.tmp").unlink()
+                self._files.append(JournalFile(directory, disk))
+                disk.remove(directory / f"{SNAPSHOT_NAME}.tmp")
             except OSError as error:
                 failure = error
                 _log.error("the metadata is not kept in %s: %s", directory, error)
@@ -161,7 +163,7 @@ class Journal:
         file.seal(min(found.proven_zxid, found.end_zxid))
         if copy.is_absent:
             file.sync()
-            sync_directory(file.directory)  # the file may be new
+            file.sync_names()  # the file may be new
 
     def _each(self, action: Callable[[JournalFile], None]) -> None:
         """Do it to each copy; one that fails is left out from now on. OSError from the last."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.cluster.journal_frames import Frame, Frames, read_frames
 from barnabas.errors import ConfigError, CorruptData
 
@@ -93,19 +94,19 @@ class Merged(NamedTuple):
         return self.snapshot is None and not self.frames
 
 
-def read_copies(directories: Sequence[Path]) -> list[Copy]:
+def read_copies(directories: Sequence[Path], disk: JournalDisk = OS_DISK) -> list[Copy]:
     """The copies in these directories, which a broker may be writing. Raises OSError."""
     # The journals first: one is emptied only when a snapshot has all of it, so that one is found.
-    journals = [_content(directory / JOURNAL_NAME) for directory in directories]
+    journals = [disk.read(directory / JOURNAL_NAME) for directory in directories]
     return [
-        copy_of(directory, journal)
+        copy_of(directory, journal, disk)
         for directory, journal in zip(directories, journals, strict=True)
     ]
 
 
-def copy_of(directory: Path, journal: bytes | None) -> Copy:
+def copy_of(directory: Path, journal: bytes | None, disk: JournalDisk) -> Copy:
     """The copy with this journal; its snapshot is read. Raises OSError."""
-    snapshot = _content(directory / SNAPSHOT_NAME)
+    snapshot = disk.read(directory / SNAPSHOT_NAME)
     tree = None
     if snapshot is not None:
         found = read_frames(snapshot)
@@ -216,10 +217,3 @@ def _loss(copies: Sequence[Copy], found: Merged) -> str | None:
     if faults and not knows_end:
         return f"{'; '.join(faults)}: the commits in it are unknown"
     return None
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None

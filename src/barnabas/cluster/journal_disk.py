@@ -1,0 +1,153 @@
+"""Every operating-system call on the embedded store's files: the side of the files seam that has
+them, since the metadata and the logs know nothing of each other.
+
+Only their owner may read what is made here: journals have passwords' hashes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from barnabas.disk_sync import sync_descriptor
+
+_OWNER_ONLY = 0o600
+
+
+class LockedFile(Protocol):
+    """A file that is open for reading and writing, and locked until `close`."""
+
+    def read(self) -> bytes:
+        """Read all of it."""
+        ...
+
+    def write(self, position: int, data: bytes) -> None:
+        """Write all of `data`. After an OSError any part of it may be there."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """Force what was written to disk. Releases the GIL, so it suits a thread."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class JournalDisk(Protocol):
+    """The disk. All methods raise OSError."""
+
+    def open_locked(self, path: Path) -> LockedFile:
+        """Open a file, which is made if there is none; BlockingIOError if it is locked."""
+        ...
+
+    def read(self, path: Path) -> bytes | None:
+        """Read a whole file; None if there is none."""
+        ...
+
+    def write(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Write a whole file, not atomically."""
+        ...
+
+    def replace(self, source: Path, target: Path) -> None: ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, if there is one."""
+        ...
+
+    def sync_directory(self, path: Path) -> None:
+        """Make a directory's names survive a power cut."""
+        ...
+
+
+class OsLockedFile:
+    """Locked per open file: that excludes a second store in one process, too."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def read(self) -> bytes:
+        size_bytes = os.fstat(self._fd).st_size
+        parts: list[bytes] = []
+        position = 0
+        while position < size_bytes:
+            part = os.pread(self._fd, size_bytes - position, position)
+            if not part:
+                break
+            parts.append(part)
+            position += len(part)
+        return b"".join(parts)
+
+    def write(self, position: int, data: bytes) -> None:
+        _pwrite_all(self._fd, data, position)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def sync(self) -> None:
+        sync_descriptor(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class OsJournalDisk:
+    """The machine's own."""
+
+    __slots__ = ()
+
+    def open_locked(self, path: Path) -> LockedFile:
+        import fcntl  # not on Windows
+
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ONLY)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(fd), path.stat()):
+                raise BlockingIOError  # its owner has just written it again
+        except BaseException:
+            os.close(fd)
+            raise
+        return OsLockedFile(fd)
+
+    def read(self, path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _OWNER_ONLY)
+        try:
+            _pwrite_all(fd, data, 0)
+            if sync:
+                sync_descriptor(fd)
+        finally:
+            os.close(fd)
+
+    def replace(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def sync_directory(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            sync_descriptor(fd)
+        finally:
+            os.close(fd)
+
+
+OS_DISK = OsJournalDisk()
+
+
+def _pwrite_all(fd: int, data: bytes, position: int) -> None:
+    """Write all of it, though one call may write less."""
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(fd, left, position)
+        position += written
+        left = left[written:]

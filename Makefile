@@ -45,7 +45,8 @@ help:
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these'
 	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on;'
-	@echo '            its machines alone, or with TIER=2 whole brokers and clients'
+	@echo '            its machines alone, with TIER=2 whole brokers and clients, or with TIER=alone'
+	@echo '            one broker whose metadata is damaged'
 	@echo 'make soak   three brokers and a ZooKeeper killed, paused and stopped at random while all kinds'
 	@echo '            of clients work, then the whole account: MINUTES=10  SEED=7; and the tests that'
 	@echo '            take minutes'
@@ -136,7 +137,7 @@ $(SHARES): $(VENV)/dev.stamp
 		$(BIN)/python -m pytest -q -m 'not slow and not soak' -o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(SHARE)
 
 sim: $(VENV)/dev.stamp
-	@$(BIN)/python -m simulation$(if $(filter 2,$(TIER)),.whole) \
+	@$(BIN)/python -m simulation$(if $(filter 2 alone,$(TIER)),.whole)$(if $(filter alone,$(TIER)),.alone) \
 		--seed '$(SEED)' --seeds '$(SEEDS)'
 
 soak: $(VENV)/dev.stamp

@@ -20,6 +20,7 @@ from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from simulation.whole.costs import BUDGET_US
 from simulation.whole.files import SimFiles
+from simulation.whole.journals import SimJournals
 from simulation.whole.lives import CURRENT, Life, LifeOver, ProcessOver
 from simulation.whole.loop import VirtualLoop
 from simulation.whole.network import Network
@@ -82,7 +83,10 @@ class SimBroker:
         broker_id: int,
         files: SimFiles,
         config: Mapping[str, str],
+        *,
+        is_alone: bool = False,
     ) -> None:
+        """`is_alone`: it keeps its metadata in its log directories."""
         self._loop = room.loop
         self._network = room.network
         self._store = room.store
@@ -95,6 +99,7 @@ class SimBroker:
         self._outage = Random(f"{self.host} without power {room.seed}")
         self._torn = Random(f"{self.host} torn {room.seed}")
         self._config = config
+        self._is_alone = is_alone
         self._is_started = False
         self._paused_until_us = 0
         self._ahead_ms = 0
@@ -143,7 +148,8 @@ class SimBroker:
             life.kill()
             raise
         self._is_started = True
-        life.budget_us = BUDGET_US
+        # A snapshot of the metadata is synced on the loop, and here one comes after few commits.
+        life.budget_us = 0 if self._is_alone else BUDGET_US
         life.start(self._end_when_it_fails(life, server))
 
     async def stop(self) -> None:
@@ -225,7 +231,10 @@ class SimBroker:
             threads,
             cleans_inline=True,
             descriptors=plenty,
+            journals=SimJournals(files),
         )
+        if self._is_alone:
+            return Server(BrokerConfig(properties), machine)
         life = self.life
         assert life is not None
         machine = machine._replace(pulse=partial(SimPulse, self._loop, life))

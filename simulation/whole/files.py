@@ -17,7 +17,7 @@ from barnabas.clock import Clock
 from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches
 from barnabas.storage.directory import RECOVERY_POINTS
-from barnabas.storage.files import Bytes, Entry, File, Lock, Space
+from barnabas.storage.files import Bytes, Entry, Lock, Space
 from simulation.whole import costs
 from simulation.whole.disk import SimDisk, Spend, os_error
 from simulation.whole.inodes import DirectoryInode, FileInode, Inode
@@ -164,6 +164,28 @@ class SimFiles:
 
         return undo
 
+    def damage(self, path: Path, random: Random) -> bool:
+        """Let one bit of a file read wrong for good; False if there is none, or it is empty."""
+        try:
+            inode = self._disk.find(path)
+        except FileNotFoundError:
+            return False
+        if not isinstance(inode, FileInode) or not inode.data:
+            return False
+        inode.flip(random.randrange(len(inode.data)), 1 << random.randrange(8))
+        return True
+
+    def lose(self, path: Path) -> bool:
+        """Have a file gone for good; False if there is none."""
+        try:
+            self._disk.find(path)
+        except FileNotFoundError:
+            return False
+        directory, name = self._disk.place(path)
+        self._disk.change((directory, name, None))
+        self._disk.settle()
+        return True
+
     def _recovered(self, path: Path) -> list[tuple[DirectoryInode, FileInode]]:
         """The `.log` files in the partitions' directories below a log directory, of topics of
         users, that end below the recovery point in its checkpoint; each with its directory."""
@@ -188,7 +210,7 @@ class SimFiles:
 
     # --- the seam --------------------------------------------------------------------------------
 
-    def open(self, path: Path, *, create: bool = False) -> File:
+    def open(self, path: Path, *, create: bool = False) -> SimFile:
         return SimFile(self._at(path), path, self._disk.file(path, create=create))
 
     def read(self, path: Path) -> bytes:
@@ -351,6 +373,9 @@ class SimFile:
 
     def size(self) -> int:
         return len(self._file().data)
+
+    def sync(self) -> None:
+        self._disk.sync(self._path, self._file())
 
     def is_cached(self, position: int, size: int) -> bool:
         """After a power cut nothing is, until somebody has warmed it."""

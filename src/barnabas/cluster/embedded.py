@@ -84,7 +84,7 @@ class EmbeddedStore(MetadataStore):
         were damaged otherwise than by a crash.
         """
         if not read_only:
-            return cls(Journal(*directories, disk=disk))
+            return cls(Journal(*directories, disk=disk), disk.snapshot_at_bytes)
         store = cls()
         store._is_read_only = True
         snapshot, frames = read_files(*directories)

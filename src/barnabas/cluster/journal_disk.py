@@ -38,6 +38,11 @@ class LockedFile(Protocol):
 class JournalDisk(Protocol):
     """The disk. All methods raise OSError."""
 
+    @property
+    def snapshot_at_bytes(self) -> int:
+        """How long a journal becomes, at least, before a snapshot replaces it."""
+        ...
+
     def open_locked(self, path: Path) -> LockedFile:
         """Open a file, which is made if there is none; BlockingIOError if it is locked."""
         ...
@@ -98,6 +103,8 @@ class OsJournalDisk:
     """The machine's own."""
 
     __slots__ = ()
+
+    snapshot_at_bytes = 1 << 20
 
     def open_locked(self, path: Path) -> LockedFile:
         import fcntl  # not on Windows

@@ -93,7 +93,7 @@ def record(capsys):
 
 def write(directory: Path, **files: str) -> None:
     for name, text in files.items():
-        (directory / f"{name}.py").write_text(text)
+        (directory / f"{name}.py").write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "xdist"])
@@ -111,6 +111,27 @@ def test_tk_2_a_scope_is_shared_as_far_as_it_reaches(tmp_path: Path) -> None:
         assert len(rows) == 4
         shared[scope] = [len(set(column)) for column in zip(*rows, strict=True)]
     assert shared == {"function": [4, 2, 1], "module": [2, 2, 1], "session": [1, 2, 1]}
+
+
+NAMES = """
+import pytest
+
+@pytest.mark.parametrize("value", ["c.d", "c_d", "c-d", "c/d", "\u00e4", ".", "x" * 300, "x" * 301])
+def test_it(barnabas_topic, value):
+    assert barnabas_topic.values() == []
+    barnabas_topic.send(value)
+    assert barnabas_topic.values() == [value.encode()]
+
+def \u00fc(barnabas_topic):
+    barnabas_topic.send("a name without a letter that Kafka allows")
+"""
+
+
+def test_tk_2_topics_that_are_called_alike_do_not_collide(tmp_path: Path) -> None:
+    """Kafka refuses a name that differs from another one in `.` and `_` only."""
+    write(tmp_path, test_names=NAMES)
+    options = ("-o", "barnabas_scope=session", "-o", "python_functions=test_* \u00fc")
+    assert "9 passed" in run_pytest(tmp_path, *options, "-p", "no:xdist")
 
 
 def test_tk_2_a_scope_that_is_none_is_refused(tmp_path: Path) -> None:

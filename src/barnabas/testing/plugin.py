@@ -12,7 +12,7 @@ pytest-xdist has its own. Nothing but pytest is imported before a fixture is use
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pytest
@@ -112,13 +112,9 @@ def barnabas_session_cluster(
 @pytest.fixture
 def barnabas_topic(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Topic:
     """A topic of one partition that is the test's own, called after it."""
-    wanted = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-.")[:_NAME_LIMIT]
-    taken = barnabas_broker.topics()
-    name, count = wanted, 1
-    while name in taken:
-        count += 1
-        name = f"{wanted}-{count}"
-    return barnabas_broker.topic(name, partitions=1)
+    return barnabas_broker.topic(
+        _topic_name(request.node.name, barnabas_broker.topics()), partitions=1
+    )
 
 
 @pytest.fixture
@@ -134,6 +130,17 @@ def barnabas_consumer(barnabas_broker: Broker, barnabas_topic: Topic) -> Iterato
     topic = barnabas_topic.name
     with barnabas_broker.consumer(topic, group_id=topic) as consumer:
         yield consumer
+
+
+def _topic_name(test: str, existing: Iterable[str]) -> str:
+    """A name like the test's that no topic has; Kafka refuses one that differs in . and _ only."""
+    wanted = re.sub(r"[^a-zA-Z0-9._-]+", "-", test).strip("-.")[:_NAME_LIMIT] or "test"
+    taken = {name.replace(".", "_") for name in existing}
+    name, count = wanted, 1
+    while name.replace(".", "_") in taken:
+        count += 1
+        name = f"{wanted}-{count}"
+    return name
 
 
 def _broker(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Iterator[Broker]:

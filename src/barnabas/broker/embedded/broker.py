@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from barnabas.broker.embedded.first_listener import address, with_port
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
 from barnabas.broker.embedded.pause import Paused, ProcessPause, ThreadPause
 from barnabas.broker.embedded.secured import listener
@@ -114,8 +115,8 @@ class Broker(EmbeddedLife):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`127.0.0.1:PORT`, for any Kafka client."""
-        return f"127.0.0.1:{self.port}"
+        """`127.0.0.1:PORT`, or the address of the first of `listeners`, for any Kafka client."""
+        return address(self._config, self.port)
 
     @property
     def port(self) -> int:
@@ -172,7 +173,8 @@ class Broker(EmbeddedLife):
             **self._config,
         }
         users = None if self._secured is None else self._secured.setup.passwords
-        server = Server(self._config_of(properties), self._seams(), first_users=users)
+        config = self._config_of(with_port(properties, self._port))
+        server = Server(config, self._seams(), first_users=users)
         await server.start()
         assert server.failure is not None
         stopping = self._stopping = asyncio.Event()

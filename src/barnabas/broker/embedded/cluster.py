@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from barnabas.broker.embedded.first_listener import address, with_port
 from barnabas.broker.embedded.life import EmbeddedLife, LifeOptions
 from barnabas.broker.embedded.own_threads import OwnThreads
 from barnabas.broker.embedded.pause import Paused
@@ -164,10 +165,14 @@ class Cluster(EmbeddedLife):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`127.0.0.1:PORT,...` of the running brokers, for any Kafka client."""
+        """`127.0.0.1:PORT,...` of the running brokers, or the addresses of their first listeners,
+        for any Kafka client."""
         if not self.is_running:
             raise self._is_not_running()
-        return ",".join(f"127.0.0.1:{self._ports[broker_id]}" for broker_id in self._running)
+        return ",".join(
+            address({**self._config, **self._broker_config.get(number, {})}, self._ports[number])
+            for number in self._running
+        )
 
     @property
     def running_broker_ids(self) -> list[int]:
@@ -231,9 +236,11 @@ class Cluster(EmbeddedLife):
         return SnapshotKind("cluster", len(self.broker_ids))
 
     def _arguments(self) -> dict[str, Any]:
-        own = {broker_id: listener(self._secured, port) for broker_id, port in self._ports.items()}
-        for broker_id, config in self._broker_config.items():
-            own[broker_id] = {**own.get(broker_id, {}), **config}
+        listeners = {key: self._config[key] for key in ("listeners",) if key in self._config}
+        own = dict(self._broker_config)
+        for number, port in self._ports.items():
+            given = {**listeners, **own.get(number, {})}
+            own[number] = with_port({**listener(self._secured, port), **given}, port)
         return {
             "brokers": len(self.broker_ids),
             "data_dir": str(self.data_dir),
@@ -327,9 +334,10 @@ class Cluster(EmbeddedLife):
 
     def _properties(self, broker_id: int) -> dict[str, str]:
         size = len(self.broker_ids)
-        return {
+        port = self._ports.get(broker_id, 0)
+        properties = {
             "broker.id": str(broker_id),
-            **listener(self._secured, self._ports.get(broker_id, 0)),
+            **listener(self._secured, port),
             "log.dirs": str(self.data_dir / f"broker-{broker_id}"),
             "offsets.topic.replication.factor": str(min(3, size)),
             "transaction.state.log.replication.factor": str(min(3, size)),
@@ -339,6 +347,7 @@ class Cluster(EmbeddedLife):
             **metrics_port(self._config, broker_id),
             **self._broker_config.get(broker_id, {}),
         }
+        return with_port(properties, port)
 
     async def _stop(self) -> None:
         for broker_id, server in self._servers.items():

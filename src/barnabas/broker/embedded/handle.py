@@ -9,6 +9,7 @@ broker.wait_for(group="g", state="Stable")
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -42,8 +43,8 @@ class BrokerHandle(ABC):
     def __init__(self) -> None:
         self._client_thread: ClientThread | None = None
         self._clients_lock = threading.Lock()
-        self._handed_out: weakref.WeakSet[SyncProducer | SyncConsumer | SyncAdmin]
-        self._handed_out = weakref.WeakSet()
+        self._handed_out: weakref.WeakKeyDictionary[SyncProducer | SyncConsumer | SyncAdmin, str]
+        self._handed_out = weakref.WeakKeyDictionary()  # with the line that has made it
 
     @property
     @abstractmethod
@@ -224,23 +225,37 @@ class BrokerHandle(ABC):
         Records that no broker takes keep a producer open until `delivery.timeout.ms`, and a
         listener of a rebalance that does not return keeps its consumer.
         """
-        threads = []
-        while self._handed_out:
-            close = partial(_close, self._handed_out.pop())
-            threads.append(threading.Thread(target=close, name="barnabas-close", daemon=True))
-            threads[-1].start()
-        for thread in threads:
+        closing = []
+        handed_out = list(self._handed_out.items())
+        self._handed_out.clear()
+        for client, place in handed_out:
+            name = f"{client!r}, made at {place},"
+            close = partial(_close, client, name)
+            thread = threading.Thread(target=close, name="barnabas-close", daemon=True)
+            thread.start()
+            closing.append((thread, name))
+        for thread, name in closing:
             thread.join(_CLOSING_S)
             if thread.is_alive():
-                _log.warning("a client outlives its broker: it is in use, or has records to send")
+                _log.warning(
+                    "a client outlives its broker: %s is in use, or has records to send", name
+                )
 
     def _noted(self, client: C) -> C:
-        self._handed_out.add(client)
+        self._handed_out[client] = _place_of_caller()
         return client
 
 
-def _close(client: SyncProducer | SyncConsumer | SyncAdmin) -> None:
+def _close(client: SyncProducer | SyncConsumer | SyncAdmin, name: str) -> None:
     try:
         client.close()
     except BarnabasError as error:
-        _log.warning("a client outlives its broker: %s", error)
+        _log.warning("a client outlives its broker: %s: %s", name, error)
+
+
+def _place_of_caller() -> str:
+    """FILE:LINE of the program that has called into this package; a test's own, for a fixture."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("barnabas."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -13,7 +13,7 @@ from barnabas.errors import ConfigError
 if TYPE_CHECKING:
     from barnabas.broker.security.secure_setup import SecureSetup
 
-_NAMES: Final = ("localhost", "127.0.0.1")
+_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class Secured:

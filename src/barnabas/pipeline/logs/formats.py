@@ -11,8 +11,9 @@ A name may have several patterns; the first that matches a line counts, the user
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -34,23 +35,82 @@ class Format(NamedTuple):
 
 _SYSLOG_TIME: Final = "{time:%b %d %H:%M:%S}"
 _ISO_TIME: Final = "{time:%Y-%m-%dT%H:%M:%S%f%z}"
-_KNOWN: Final = (
-    # RFC 5424; structured data in brackets, or a hyphen if there is none.
-    ("syslog", "<{priority}>1 " + _ISO_TIME + " {host} {component} {pid} {id} {data} {message}"),
-    ("syslog", "<{priority}>1 " + _ISO_TIME + " {host} {component} - {id} {data} {message}"),
+_LOG4J_TIME: Final = "{time:%Y-%m-%d %H:%M:%S,%f}"
+_APACHE_TIME: Final = "{time:%a %b %d %H:%M:%S%f %Y}"
+_PYTHON_TIME: Final = "{time:%Y-%m-%d %H:%M:%S%f}"
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+# A message may be empty, and its blank is then often missing. In RFC 5424 it may have a byte order
+# mark.
+_MAY_END: Final = r"(?: +|$)"
+_MAY_END_5424: Final = "(?: +\ufeff?|$)"
+# A host is there, rather than the tag of a line without one.
+_HOST: Final = MappingProxyType({"host": r"\S*[^\s:]"})
+_WITHOUT_TAG: Final = MappingProxyType(
+    {**_HOST, "message": r"last message repeated [0-9]+ times|-- MARK --"}
+)
+# Where a component is beside the message, it is only one if it looks like one.
+_PYTHON: Final = MappingProxyType(
+    {
+        "component": r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)+|root|__main__",
+        "level": "DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL",
+    }
+)
+_PYTHON_DEFAULT: Final = MappingProxyType({**_PYTHON, "component": r"[A-Za-z0-9_.]+"})
+
+
+class _Known(NamedTuple):
+    """A built-in pattern; `fields` and `start` as for `compiled`."""
+
+    name: str
+    pattern: str
+    fields: Mapping[str, str] = _NOTHING
+    start: str = ""
+
+
+_SYSLOG: Final = (
+    # RFC 5424; structured data in brackets, and a hyphen for what is not there.
+    *(
+        _Known(
+            "syslog",
+            f"<{{priority}}>1 {time} {{host}} {{component}} {pid} {{id}} {{data}} {{message}}",
+            start=_MAY_END_5424,
+        )
+        for time in (_ISO_TIME, "-")
+        for pid in ("{pid}", "{other}")
+    ),
     # RFC 3164, and its form in files: without a priority, and newer ones with another time.
     *(
-        ("syslog", f"{priority}{time} {{host}} {program}: {{message}}")
+        _Known("syslog", f"{priority}{time} {{host}} {program}: {{message}}", _HOST, _MAY_END)
         for priority in ("", "<{priority}>")
         for time in (_SYSLOG_TIME, _ISO_TIME)
         for program in ("{component}[{pid}]", "{component}")
     ),
-    (
-        "zookeeper",
-        "{time:%Y-%m-%d %H:%M:%S,%f} - {level} [{thread}:{component}@{line}] - {message}",
+    # On the machine itself there may be no host, and what syslogd itself says has no tag.
+    *(
+        _Known("syslog", f"{front}: {{message}}", start=_MAY_END)
+        for front in (
+            f"<{{priority}}>{_SYSLOG_TIME} {{component}}[{{pid}}]",
+            f"<{{priority}}>{_SYSLOG_TIME} {{component}}",
+            f"{_SYSLOG_TIME} {{component}}[{{pid}}]",
+        )
     ),
     *(
-        (
+        _Known("syslog", f"{priority}{time} {{host}} {{message}}", _WITHOUT_TAG)
+        for priority in ("", "<{priority}>")
+        for time in (_SYSLOG_TIME, _ISO_TIME)
+    ),
+)
+_JAVA: Final = (
+    *(
+        _Known(
+            "zookeeper",
+            f"{_LOG4J_TIME} {server}- {{level}} [{{thread}}:{{component}}@{{line}}] - {{message}}",
+        )
+        for server in ("", "[myid:{id}] ", "[myid:] ")
+    ),
+    *(
+        _Known(
             "openstack",
             f"{file}{{time:%Y-%m-%d %H:%M:%S.%f}} {{pid}} {{level}} {{component}} [{{thread}}]"
             f" {instance}{{message}}",
@@ -58,20 +118,60 @@ _KNOWN: Final = (
         for file in ("", "{file} ")
         for instance in ("[instance: {instance}] ", "")
     ),
-    ("hdfs", "{time:%y%m%d %H%M%S} {pid} {level} {component}: {message}"),
-    ("log4j", "{time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}"),
-    ("log4j", "{time:%Y-%m-%d %H:%M:%S,%f} {level} {component}: {message}"),
-    ("log4j", "{time:%y/%m/%d %H:%M:%S} {level} {component}: {message}"),
-    ("log4j", "[{time:%Y-%m-%d %H:%M:%S,%f}] {level} [{thread}] {message} ({component})"),
-    ("log4j", "[{time:%Y-%m-%d %H:%M:%S,%f}] {level} {message} ({component})"),
-    ("python", "{time:%Y-%m-%d %H:%M:%S,%f} {level} {component} {message}"),
-    ("apache", "[{time:%a %b %d %H:%M:%S %Y}] [{level}] {message}"),
+    _Known("hdfs", "{time:%y%m%d %H%M%S} {pid} {level} {component}: {message}"),
+    _Known("log4j", f"{_LOG4J_TIME} {{level}} [{{thread}}] {{component}}: {{message}}"),
+    _Known("log4j", f"{_LOG4J_TIME} {{level}} [{{thread}}] {{component}} ({{at}}) - {{message}}"),
+    _Known("log4j", f"{_LOG4J_TIME} [{{thread}}] {{level}} {{component}} - {{message}}"),
+    _Known("log4j", f"{_LOG4J_TIME} {{level}} {{component}}: {{message}}"),
+    _Known("log4j", "{time:%y/%m/%d %H:%M:%S} {level} {component}: {message}"),
+    # Flask's is before Kafka's, of which it could be one.
+    _Known("python", f"[{_LOG4J_TIME}] {{level}} in {{component}}: {{message}}"),
+    _Known("log4j", f"[{_LOG4J_TIME}] {{level}} [{{thread}}] {{message}} ({{component}})"),
+    _Known("log4j", f"[{_LOG4J_TIME}] {{level}} {{message}} ({{component}})"),
+)
+_OTHERS: Final = (
+    # Those of the manual and of its examples, each with and without a name.
+    *(
+        _Known("python", f"{_LOG4J_TIME}{rest}", _PYTHON)
+        for rest in (
+            " {component} {level} {message}",
+            " {level} {component} {message}",
+            " {level} {message}",
+            " {level}:{component}:{message}",
+            " {level}:{message}",
+            ":{level}:{component}:{message}",
+            ":{level}:{message}",
+        )
+    ),
+    *(
+        _Known("python", f"{_PYTHON_TIME}{rest}", _PYTHON)
+        for rest in (
+            " - {level} - {component} - {message}",
+            " - {level} - {message}",
+            " [{level}] {component}: {message}",
+            " [{level}] {message}",
+        )
+    ),
+    _Known("python", f"{_PYTHON_TIME} - {{component}} - {{level}} - {{message}}"),
+    _Known("python", "{level}:{component}:{message}", _PYTHON_DEFAULT),
+    # Celery's and Gunicorn's.
+    _Known("python", f"[{_PYTHON_TIME}: {{level}}/{{thread}}] {{message}}"),
+    _Known("python", "[{time:%Y-%m-%d %H:%M:%S %z}] [{pid}] [{level}] {message}"),
+    # Apache's module is the component; it has none in versions before 2.4.
+    *(
+        _Known("apache", f"[{_APACHE_TIME}] [{module}{{level}}] {process}{{message}}")
+        for module in ("{component}:", ":", "")
+        for process in ("[pid {pid}:tid {thread}] ", "[pid {pid}] ", "")
+    ),
 )
 
 
 def known_formats() -> tuple[Format, ...]:
     """The built-in formats."""
-    return tuple(Format(name, compiled(pattern)) for name, pattern in _KNOWN)
+    return tuple(
+        Format(each.name, compiled(each.pattern, each.fields, each.start))
+        for each in (*_SYSLOG, *_JAVA, *_OTHERS)
+    )
 
 
 def read_formats(path: Path) -> tuple[Format, ...]:

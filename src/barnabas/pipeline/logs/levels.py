@@ -11,6 +11,7 @@ import polars as pl
 LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 """The worst first."""
 
+_APACHE_TRACES: Final = tuple(f"TRACE{number}" for number in range(1, 9))
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "FATAL": ("FATAL", "F", "CRITICAL", "CRIT", "C", "ALERT", "EMERG", "EMERGENCY", "PANIC"),
@@ -18,7 +19,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "WARN": ("WARN", "W", "WARNING"),
         "INFO": ("INFO", "I", "INFORMATION", "INFORMATIONAL", "NOTICE", "N", "CONFIG", "AUDIT"),
         "DEBUG": ("DEBUG", "D", "FINE", "VERBOSE", "V"),
-        "TRACE": ("TRACE", "T", "FINER", "FINEST"),
+        "TRACE": ("TRACE", "T", "FINER", "FINEST", *_APACHE_TRACES),
     }
 )
 NAMES: Final = tuple(name for names in _NAMES.values() for name in names)

@@ -12,6 +12,8 @@ ignored. A line whose `level` is not in `levels.py` does not match.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.errors import ConfigError
@@ -20,16 +22,19 @@ from barnabas.pipeline.logs.levels import NAMES
 COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priority", "message")
 
 _TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}| +|[^{} ]+|.")
-_FIELDS: Final = {
-    "component": r"[^\s:\[\]]+",
-    "level": f"(?i:{'|'.join(sorted(NAMES, reverse=True))})",
-    "message": r".*",
-    "pid": r"[0-9]+",
-    "priority": r"[0-9]{1,3}",
-    "host": r"\S+",
-    "thread": r".*?",
-    "data": r"-|(?:\[(?:[^\]\\]|\\.)*\])+",  # RFC 5424's
-}
+_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "component": r"[^\s:\[\]]+",
+        "level": f"(?i:{'|'.join(sorted(NAMES, reverse=True))})",
+        "message": r".*",
+        "pid": r"[0-9]+",
+        "priority": r"[0-9]{1,3}",
+        "host": r"\S+",
+        "thread": r".*?",
+        "data": r"-|(?:\[(?:[^\]\\]|\\.)*\])+",  # RFC 5424's
+    }
+)
+_USUAL: Final[Mapping[str, str]] = MappingProxyType({})
 _OTHER: Final = r"\S+?"
 _TIME: Final = {
     "Y": r"[0-9]{4}",
@@ -55,8 +60,12 @@ class Pattern(NamedTuple):
     time_form: str
 
 
-def compiled(text: str) -> Pattern:
-    """Compile a pattern. Raises `ConfigError` with the problem."""
+def compiled(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
+    """Compile a pattern. Raises `ConfigError` with the problem.
+
+    `fields`: regular expressions of fields that differ from the usual ones. `start`: one that
+    replaces the blanks before a message at the end of the pattern.
+    """
     parts: list[str] = []
     columns: list[str] = []
     time_form = ""
@@ -73,7 +82,9 @@ def compiled(text: str) -> Pattern:
         elif form is not None:
             raise _wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
         else:
-            inner = _FIELDS.get(name, _OTHER)
+            inner = fields.get(name) or _FIELDS.get(name, _OTHER)
+            if name == "message" and start and parts[-1] == " +":
+                parts[-1] = start
             parts.append(f"(?P<{name}>{inner})" if name in COLUMNS else f"(?:{inner})")
         if name in COLUMNS:
             columns.append(name)

@@ -40,6 +40,13 @@ def test_a_fraction_that_may_be_left_out() -> None:
     assert fields(colon, "20171224-0:7:20:444|Step_LSC|on") is not None
 
 
+def test_other_fields_and_a_message_that_may_be_missing() -> None:
+    found = compiled("{component}: {message}", {"component": "a+"}, start=r"(?: +|$)").regex
+    assert [re.match(found, each) is not None for each in ("aa:", "a: x", "a:x", "b: x")] == [
+        *(True, True, False, False)
+    ]
+
+
 def test_what_stands_for_itself() -> None:
     assert fields("(a+b)* {message}", "(a+b)*   c") == {"message": "c"}
     assert fields("(a+b)* {message}", "aab c") is None

@@ -234,7 +234,7 @@ class Run:
         self._steps.show("", "")
         if before.read:
             self._steps.show("this run", account(total.minus(before)))
-        self._steps.show("in all" if before.read else "lines", account(total))
+        self._steps.show("in all" if before.read else self._application.counted, account(total))
         for label, text in summary:
             self._steps.show(label, text)
         self._steps.show("tables", str(self._workspace.tables))

@@ -30,6 +30,7 @@ def user_behaviour() -> Application:
         check_input=_check,
         collecting=_collecting,
         write_report=_write_report,
+        counted="lines",
         expected="an access log in the Common or the Combined Log Format is expected",
     )
 

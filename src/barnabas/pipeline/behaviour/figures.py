@@ -19,6 +19,7 @@ from barnabas.pipeline.behaviour.rankings import Missing, Rankings, read_missing
 from barnabas.pipeline.behaviour.timeline import Timeline, timeline_of
 from barnabas.pipeline.behaviour.visits import (
     SessionFigures,
+    depths,
     lengths,
     read_sessions,
     session_figures,
@@ -37,6 +38,7 @@ class Figures(NamedTuple):
     comparison: Comparison | None
     timeline: Timeline
     lengths: list[tuple[str, int]]  # human sessions by length
+    depths: list[tuple[int, int]]  # human sessions by page views
     rankings: Rankings
     missing: list[Missing]
     statuses: list[tuple[int, int]]
@@ -74,6 +76,7 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
         comparison=compared(traffic, humans),
         timeline=timeline_of(traffic, statuses),
         lengths=lengths(humans),
+        depths=depths(humans),
         rankings=read_rankings(snapshot, humans, mask_all),
         missing=read_missing(snapshot, mask_all),
         statuses=list(statuses.group_by("status").agg(pl.col("hits").sum()).sort("status").rows()),

@@ -1,4 +1,16 @@
-"""The figures at the head of the page, with those of the last days and of the days before."""
+"""The figures at the head of the page, with those of the last days and of the days before.
+
+Each is defined here, and can be counted again from the files beside the page, as a test does:
+
+    visitors      people, by address and agent: `visitors` of browsers.csv
+    sessions      of people: `sessions` of page_views_per_session.csv, and of session_lengths.csv
+    page views    of people: `page_views_by_people` of traffic.csv; per session with a page view
+    bounce rate   sessions with one page view, of those with any: page_views_per_session.csv
+    median        from a session's first hit to its last
+    robots        their hits in traffic.csv, of all there; they are the rows of robots.csv
+    errors        responses 4xx and 5xx: `errors` of traffic.csv, of all hits there
+    bytes         `bytes` of traffic.csv
+"""
 
 from __future__ import annotations
 
@@ -68,7 +80,7 @@ def _of_people(figures: Figures) -> list[Headline]:
         Headline(
             "page_views",
             "page views",
-            f"{of.pages_per_session:.1f} per session",
+            f"{of.pages_per_session:.1f} per session that has any",
             of.pages,
             *_both(comparison, lambda period: period.people.pages),
             words.number,
@@ -76,7 +88,7 @@ def _of_people(figures: Figures) -> list[Headline]:
         Headline(
             "bounce_rate",
             "bounce rate",
-            f"{of.bounces:,} sessions with one page",
+            f"{of.bounces:,} of {of.with_pages:,} sessions with pages have one",
             of.bounce_rate,
             *_both(comparison, lambda period: period.people.bounce_rate),
             words.percent,
@@ -99,7 +111,7 @@ def _of_hits(figures: Figures) -> list[Headline]:
         Headline(
             "robot_share",
             "of hits are from robots",
-            f"{figures.robots.visitors:,} robots, {figures.robot_hits:,} hits",
+            f"{words.counted(len(figures.rankings.robots), 'robot')}, {figures.robot_hits:,} hits",
             figures.robot_hits / hits if hits else 0.0,
             *_both(comparison, lambda period: period.robot_share),
             words.percent,

@@ -31,7 +31,7 @@ def _over_time(figures: Figures) -> Iterator[Sheet]:
     timeline = figures.timeline
     yield Sheet(
         "traffic",
-        ("begin", "hits_by_people", "hits_by_robots", "page_views_by_people", "errors"),
+        ("begin", "hits_by_people", "hits_by_robots", "page_views_by_people", "errors", "bytes"),
         [(_minute(at), *counts) for at, *counts in timeline.moments],
     )
     yield Sheet(
@@ -44,6 +44,7 @@ def _over_time(figures: Figures) -> Iterator[Sheet]:
         ],
     )
     yield Sheet("session_lengths", ("length", "sessions"), figures.lengths)
+    yield Sheet("page_views_per_session", ("page_views", "sessions"), figures.depths)
     present = sorted({name for _, counts in timeline.classes for name in counts})
     yield Sheet(
         "responses",

@@ -26,7 +26,7 @@ _STEPS_S = (
     (730 * _DAY_S, _DAY_S),
 )
 _MOST_WEEKS = 520
-_COUNTS = ("hits", "robot_hits", "pages", "robot_pages", "client_errors", "server_errors")
+_COUNTS = ("hits", "robot_hits", "pages", "robot_pages", "client_errors", "server_errors", "bytes")
 
 
 class Moment(NamedTuple):
@@ -37,6 +37,7 @@ class Moment(NamedTuple):
     robot_hits: int
     human_pages: int
     errors: int
+    size_bytes: int = 0
 
 
 class Timeline(NamedTuple):
@@ -76,7 +77,7 @@ def timeline_of(traffic: pl.DataFrame, statuses: pl.DataFrame) -> Timeline:
         class_step=timedelta(seconds=class_step_s),
         classes=_classes(statuses, int(offset_s.max()), class_step_s),
         heat=_heat(local_s, human_pages),
-        size_bytes=int(_numbers(traffic, "bytes").sum()),
+        size_bytes=int(counts["bytes"].sum()),
         offsets_minutes=sorted(int(offset) for offset in traffic["utc_offset_minutes"].unique()),
     )
 
@@ -87,6 +88,7 @@ def _moments(local_s: Numbers, step_s: int, counts: dict[str, Numbers]) -> list[
         "robot_hits": counts["robot_hits"],
         "human_pages": counts["pages"] - counts["robot_pages"],
         "errors": counts["client_errors"] + counts["server_errors"],
+        "size_bytes": counts["bytes"],
     }
     first, bins = _bins(local_s, step_s)
     sums = {name: _summed(bins, values) for name, values in per_interval.items()}

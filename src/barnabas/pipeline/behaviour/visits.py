@@ -65,6 +65,11 @@ def session_figures(sessions: pl.DataFrame) -> SessionFigures:
     )
 
 
+def depths(sessions: pl.DataFrame) -> list[tuple[int, int]]:
+    """The number of these sessions by their page views."""
+    return list(sessions.group_by("pages").agg(pl.len()).sort("pages").iter_rows())
+
+
 def lengths(sessions: pl.DataFrame) -> list[tuple[str, int]]:
     """The number of these sessions by length."""
     seconds = sessions["length_seconds"].to_numpy()

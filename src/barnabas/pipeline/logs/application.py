@@ -31,6 +31,7 @@ def system_logs(formats: Path | None = None) -> Application:
         check_input=check_input,
         collecting=collecting,
         write_report=_write_report,
+        counted="records",
         expected="lines of text are expected, and formats whose times are possible",
     )
 

@@ -45,7 +45,8 @@ class Files:
         if not shipped.lines:
             return f"nothing new in {self._paths[0]}"
         cut = f", {shipped.cut_lines:,} of them cut, being too long" if shipped.cut_lines else ""
-        return f"{shipped.lines:,} records, {shipped.size_bytes / 1e6:.1f} MB{cut}"
+        size = f"{shipped.size_bytes / 1e6:.1f} MB"
+        return f"{shipped.lines:,} records, with their stack traces, {size}{cut}"
 
     def poll(self) -> None:
         """Raise the error of the collector in its thread, if it failed."""

@@ -22,9 +22,8 @@ from barnabas.pipeline.logs.bursts import bursts
 from barnabas.pipeline.logs.definition import LOGS
 from barnabas.pipeline.logs.formats import RAW
 from barnabas.pipeline.logs.incidents import Incident, incidents
-from barnabas.pipeline.logs.intrusions import Intruder, intruders
+from barnabas.pipeline.logs.intrusions import Intruder, Logins, by_address, intruders
 from barnabas.pipeline.logs.levels import LEVELS
-from barnabas.pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 from barnabas.pipeline.logs.silences import Silence, silences
 from barnabas.pipeline.page.addresses import masked
 from barnabas.pipeline.snapshot import Snapshot
@@ -73,28 +72,20 @@ class ComponentRow(NamedTuple):
     warnings: int
 
 
-class Logins(NamedTuple):
-    """Attempts by SSH."""
-
-    accepted: int = 0
-    failed: int = 0
-    addresses: int = 0
-
-
 class Figures(NamedTuple):
     """Everything that the page shows."""
 
     accounts: Accounts
     files: list[tuple[str, Accounts]]  # by name, without directories
     systems: list[System]
-    hosts: int
+    hosts: list[tuple[str, int]]  # and their entries, of the most first
     templates: list[TemplateRow]  # of the most lines first
     new_templates: list[TemplateRow]  # the newest first
     texts: dict[str, str]  # of templates, by their ids
     incidents: list[Incident]
     silences: list[Silence]
     components: list[ComponentRow]
-    logins: Logins
+    logins: list[Logins]  # by address
     intruders: list[Intruder]
     raw_lines: int
     raw_samples: list[tuple[str, str]]
@@ -105,10 +96,9 @@ class Figures(NamedTuple):
         return sum(each.lines for each in self.systems)
 
     @property
-    def errors(self) -> int:
-        return sum(
-            each.by_level.get("ERROR", 0) + each.by_level.get("FATAL", 0) for each in self.systems
-        )
+    def known_systems(self) -> list[System]:
+        """Without raw lines, which have no format."""
+        return [each for each in self.systems if each.name != RAW]
 
 
 def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
@@ -130,14 +120,14 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
         accounts=accounts,
         files=[(mask(Path(name).name), of_file) for name, of_file in files],
         systems=systems,
-        hosts=components["host"].drop_nulls().n_unique(),
+        hosts=_hosts(components, mask),
         templates=rows,
         new_templates=_new(rows, systems),
         texts=texts,
         incidents=incidents(found, formats),
         silences=silences(components),
         components=_components(components),
-        logins=_logins(logins),
+        logins=[each._replace(address=mask(each.address)) for each in by_address(logins)],
         intruders=[each._replace(address=mask(each.address)) for each in intruders(logins)],
         raw_lines=next((each.lines for each in systems if each.name == RAW), 0),
         raw_samples=_raw_samples(snapshot, mask),
@@ -223,10 +213,10 @@ def _components(components: pl.DataFrame) -> list[ComponentRow]:
     return [ComponentRow(*row) for row in rows.iter_rows()]
 
 
-def _logins(logins: pl.DataFrame) -> Logins:
-    by_outcome = dict(logins.group_by("outcome").agg(pl.col("attempts").sum()).iter_rows())
-    failed = by_outcome.get(FAILED, 0) or by_outcome.get(REFUSED, 0)
-    return Logins(by_outcome.get(ACCEPTED, 0), failed, logins["address"].drop_nulls().n_unique())
+def _hosts(components: pl.DataFrame, mask: Callable[[str], str]) -> list[tuple[str, int]]:
+    counts = components.drop_nulls("host").group_by("host").agg(pl.col("lines").sum())
+    ordered = counts.sort("lines", "host", descending=[True, False])
+    return [(mask(host), lines) for host, lines in ordered.iter_rows()]
 
 
 def _raw_samples(snapshot: Snapshot, mask: Callable[[str], str]) -> list[tuple[str, str]]:

@@ -14,6 +14,16 @@ LEAST_FAILURES: Final = 5
 _NAMES: Final = 3
 
 
+class Logins(NamedTuple):
+    """The attempts from one address."""
+
+    address: str
+    failed: int
+    accepted: int
+    first: datetime
+    last: datetime
+
+
 class Intruder(NamedTuple):
     """An address that tried to guess passwords."""
 
@@ -27,20 +37,47 @@ class Intruder(NamedTuple):
     """Users who logged in from there after a failure."""
 
 
-def intruders(logins: pl.DataFrame) -> list[Intruder]:
-    """The intruders in the merged table `logins`: successful ones first, then by failures."""
+def failures(logins: pl.DataFrame) -> pl.DataFrame:
+    """The failed attempts in the merged table `logins`, each once."""
     by_sshd = logins.filter(pl.col("outcome") == FAILED)
     by_pam = logins.filter(pl.col("outcome") == REFUSED)
     # If sshd reports its failures, PAM's are the same attempts.
-    failures = pl.concat(
+    failed = pl.concat(
         [by_sshd, by_pam.join(by_sshd.select("host").unique(), "host", "anti", nulls_equal=True)]
     )
-    failures = failures.filter(pl.col("address").is_not_null())
+    return failed.filter(pl.col("address").is_not_null())
+
+
+def by_address(logins: pl.DataFrame) -> list[Logins]:
+    """The attempts in the merged table `logins`, those of the most failures first."""
     accepted = logins.filter(pl.col("outcome") == ACCEPTED)
-    hourly = failures.group_by("address", "hour").agg(pl.col("attempts").sum())
+    rows = (
+        pl.concat(
+            [
+                failures(logins).with_columns(pl.lit(True).alias("is_failed")),
+                accepted.with_columns(pl.lit(False).alias("is_failed")),
+            ]
+        )
+        .group_by("address")
+        .agg(
+            pl.col("attempts").filter("is_failed").sum().alias("failed"),
+            pl.col("attempts").filter(~pl.col("is_failed")).sum().alias("accepted"),
+            pl.col("first").min(),
+            pl.col("last").max(),
+        )
+        .sort("failed", "accepted", "address", descending=[True, True, False])
+    )
+    return [Logins(*row) for row in rows.iter_rows()]
+
+
+def intruders(logins: pl.DataFrame) -> list[Intruder]:
+    """The intruders in the merged table `logins`: successful ones first, then by failures."""
+    failed = failures(logins)
+    accepted = logins.filter(pl.col("outcome") == ACCEPTED)
+    hourly = failed.group_by("address", "hour").agg(pl.col("attempts").sum())
     many = hourly.filter(pl.col("attempts") >= LEAST_FAILURES)["address"].unique()
     found = []
-    for (address,), rows in failures.filter(pl.col("address").is_in(many.implode())).group_by(
+    for (address,), rows in failed.filter(pl.col("address").is_in(many.implode())).group_by(
         ["address"]
     ):
         by_user = (

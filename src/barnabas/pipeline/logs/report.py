@@ -14,7 +14,7 @@ from typing import Final
 
 from barnabas.pipeline.logs import pictures
 from barnabas.pipeline.logs.figures import Figures
-from barnabas.pipeline.logs.formats import RAW
+from barnabas.pipeline.logs.headlines import headlines
 from barnabas.pipeline.logs.incidents import Incident
 from barnabas.pipeline.logs.sheets import sheets
 from barnabas.pipeline.page import page, words
@@ -40,8 +40,7 @@ def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
 def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
     """The page as HTML. `made`: the sheets of its files, which are in the folder `data` of the
     page's links."""
-    # Raw lines have no times of their own.
-    systems = [each for each in figures.systems if each.name != RAW]
+    systems = figures.known_systems  # raw lines have no times of their own
     nothing = "no known format" if figures.raw_lines else words.nothing(figures.accounts.read)
     begin = min((each.begin for each in systems), default=None)
     end = max((each.end for each in systems), default=None)
@@ -49,6 +48,7 @@ def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: 
         "figures": figures,
         "rejections": many_rejected(figures.accounts, figures.dead_letters),
         "many_raw": are_many(figures.raw_lines, figures.lines),
+        "headlines": headlines(figures),
         "data": data,
         "sheets": made,
         "period": words.period(begin, end, nothing),

@@ -7,10 +7,21 @@ from typing import Final
 
 from barnabas.pipeline.accounts import Accounts
 from barnabas.pipeline.logs.figures import Figures, TemplateRow
+from barnabas.pipeline.logs.headlines import numbers
+from barnabas.pipeline.logs.intrusions import Logins
 from barnabas.pipeline.page.sheets import Cell, Sheet
 
 _MOST: Final = 1_000
-_OF_BURST: Final = ("format", "begin", "end", "lines", "usual_a_minute", "template", "text")
+_OF_BURST: Final = (
+    "format",
+    "begin",
+    "end",
+    "lines",
+    "usual_a_minute",
+    "template",
+    "text",
+    "number",
+)
 _OF_INTRUDER: Final = (
     "address",
     "failures",
@@ -27,6 +38,7 @@ _OF_TEMPLATE: Final = ("template", "format", "lines", "first", "last", "text")
 def sheets(figures: Figures) -> list[Sheet]:
     """All figures of the page, some tables longer than on the page."""
     return [
+        Sheet("summary", ("figure", "total"), [*numbers(figures)._asdict().items()]),
         Sheet(
             "accounts",
             ("file", *Accounts._fields),
@@ -51,6 +63,8 @@ def sheets(figures: Figures) -> list[Sheet]:
             ("format", "component", "lines", "errors", "warnings"),
             [tuple(each) for each in figures.components[:_MOST]],
         ),
+        Sheet("hosts", ("host", "lines"), figures.hosts[:_MOST]),
+        Sheet("ssh_logins", Logins._fields, _logins(figures)),
         Sheet("ssh_guessing", _OF_INTRUDER, _intruders(figures)),
         Sheet(
             "dead_letters",
@@ -77,8 +91,9 @@ def _bursts(figures: Figures) -> list[tuple[Cell, ...]]:
             round(each.usual_a_minute, 3),
             each.template,
             figures.texts[each.template],
+            number,
         )
-        for incident in figures.incidents[:_MOST]
+        for number, incident in enumerate(figures.incidents[:_MOST], 1)
         for each in incident.bursts
     ]
 
@@ -94,6 +109,13 @@ def _silences(figures: Figures) -> list[tuple[Cell, ...]]:
             round(each.usual_an_hour, 1),
         )
         for each in figures.silences[:_MOST]
+    ]
+
+
+def _logins(figures: Figures) -> list[tuple[Cell, ...]]:
+    return [
+        (each.address, each.failed, each.accepted, each.first.isoformat(), each.last.isoformat())
+        for each in figures.logins[:_MOST]
     ]
 
 

@@ -58,6 +58,7 @@ def figures(intervals: int) -> Figures:
         robots=SessionFigures(),
         comparison=None,
         timeline=Timeline(hour, moments, hour, classes, heat, 123_456, [60]),
+        depths=[(0, 1), (1, 2), (7, 1)],
         lengths=[("0 s", 3), ("1–9 s", 0), ("1+ hours", 1)],
         rankings=Rankings(rows, rows, [], rows, rows, [], rows, rows, rows),
         missing=[Missing(HOSTILE, 2, 1, [(HOSTILE, 3)])],
@@ -112,7 +113,14 @@ def test_the_page_needs_nothing_else_sp_5() -> None:
     assert "<script" not in page and 'http-equiv="refresh"' not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count('<div class="picture">') == 4
-    expected = ("10 read =", "not UTF-8", "access.log, line 7", "1 min 1 s", "123 kB", "4.1 kB")
+    expected = (
+        "10 lines read =",
+        "not UTF-8",
+        "access.log, line 7",
+        "1 min 1 s",
+        "123 kB",
+        "4.1 kB",
+    )
     assert unsaid(page, *expected, "UTC+01:00", "16 March 2026, 12:00:05 UTC") == []
 
 

@@ -87,8 +87,16 @@ def headlines(figures: Figures) -> list[Headline]:
             "log entries" if of.entries != 1 else "log entry",
             f"{words.counted(of.formats, 'format')}, {words.counted(of.hosts, 'host')}",
         ),
-        ("errors", "errors", f"{share} of the entries, ERROR or FATAL"),
-        ("templates", "templates", f"{of.new_templates:,} of them new"),
+        (
+            "errors",
+            "errors" if of.errors != 1 else "error",
+            f"{share} of the entries, ERROR or FATAL",
+        ),
+        (
+            "templates",
+            "templates" if of.templates != 1 else "template",
+            f"{of.new_templates:,} of them new",
+        ),
         ("bursts", "bursts" if of.bursts != 1 else "burst", "far more entries than usual"),
         (
             "silent_components",
@@ -97,15 +105,19 @@ def headlines(figures: Figures) -> list[Headline]:
         ),
         (
             "failed_logins",
-            "failed SSH logins",
+            "failed SSH logins" if of.failed_logins != 1 else "failed SSH login",
             f"from {_addresses(of.failed_addresses)}; {of.accepted_logins:,} accepted",
         ),
         (
             "break_ins",
-            "break-ins by guessing",
+            "break-ins by guessing" if of.break_ins != 1 else "break-in by guessing",
             f"{_addresses(of.guessing_addresses)} tried",
         ),
-        ("raw_entries", "raw entries", "of no known format, kept as they are"),
+        (
+            "raw_entries",
+            "raw entries" if of.raw_entries != 1 else "raw entry",
+            "of no known format",
+        ),
     )
     values = of._asdict()
     return [Headline(name, values[name], label, about) for name, label, about in rows]

@@ -151,6 +151,25 @@ def test_sp_3_nested_columns_are_checked_and_read_back(spark: SparkSession, tmp_
             write(frame.withColumn("took", F.expr(f"array({kind})")), table, mergeSchema="true")
 
 
+def test_sp_3_a_null_above_fields_that_are_never_null(spark: SparkSession, tmp_path: Path) -> None:
+    """`id` never is, and so Spark promises that of the field."""
+    maybe = "if(id = 1, null, named_struct('id', id))"
+    frame = spark.range(3).selectExpr(
+        "cast(id as string) value",
+        f"{maybe} one",
+        f"named_struct('inner', {maybe}) two",
+        f"array({maybe}) items",
+        f"map('a', {maybe}) named",
+    )
+    write(frame, tmp_path / "table")
+    found = {row["value"]: row for row in read(tmp_path / "table")}
+    for text, row in found.items():
+        inner = None if text == "1" else {"id": int(text)}
+        assert (row["one"], row["two"]) == (inner, {"inner": inner})
+        assert (row["items"], row["named"]) == ([inner], [("a", inner)])
+    assert len(found) == 3
+
+
 def test_a_secret_of_an_object_store_stays_one(spark: SparkSession, tmp_path: Path) -> None:
     """Neither an error nor Spark's log nor a plan shows it."""
     secret = "c0ffee-secret"

@@ -20,6 +20,7 @@ import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from barnabas.errors import BarnabasError, ConfigError, in_one_line
+from pyspark_barnabas.delta.schema import is_strict, nullable
 from pyspark_barnabas.delta.stats import statistics
 
 MOST_PARTITIONS: Final = 1_000  # of one task: each is an open file, and more would be small files
@@ -47,7 +48,8 @@ class DataFile(NamedTuple):
 class FileWriter:
     """Writes one task's files. Raises `ConfigError` for rows that cannot be in the table.
 
-    `required`: columns that may not be null.
+    `required`: columns that may not be null. `is_strict`: so are fields within some; if not,
+    everything in a file may be null, which is what readers expect of it.
     """
 
     def __init__(
@@ -56,10 +58,13 @@ class FileWriter:
         schema: pa.Schema,
         partition_by: Sequence[str],
         required: Collection[str] = (),
+        is_strict: bool = False,
     ) -> None:
         self._filesystem = filesystem
         self._partition_by = partition_by
         self._required = required
+        if not is_strict:
+            schema = nullable(schema)
         inside = [field for field in schema if field.name not in partition_by]
         self._schema = pa.schema(inside)
         self._open: dict[Key, PartitionFile] = {}
@@ -138,7 +143,7 @@ class PartitionFile:
                 filesystem.create_dir("/".join(directories))
             self._writer = pq.ParquetWriter(
                 self._path,
-                schema,
+                self._schema,
                 filesystem=filesystem,
                 compression="zstd",
                 metadata_collector=self._footers,
@@ -155,10 +160,14 @@ class PartitionFile:
         """Write the waiting rows as one row group; returns their bytes."""
         written, self.waiting_bytes = self.waiting_bytes, 0
         if self._waiting:
-            rows = pa.Table.from_batches(self._waiting)
-            same = rows.schema.equals(self._schema)
+            rows = _fitting(pa.Table.from_batches(self._waiting), self._schema)
             with self._named():
-                self._writer.write_table(rows if same else rows.cast(self._schema))
+                try:
+                    self._writer.write_table(rows)
+                except pa.ArrowInvalid as error:
+                    raise ConfigError(
+                        f"rows that cannot be written: {in_one_line(error)}"
+                    ) from error
             self._waiting = []
         return written
 
@@ -189,6 +198,23 @@ class PartitionFile:
         except OSError as error:
             root = getattr(self._filesystem, "base_path", "")
             raise BarnabasError(f"cannot write {root}{self._path}: {in_one_line(error)}") from error
+
+
+def _fitting(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows in a file's schema."""
+    if not any(is_strict(field.type) for field in schema):
+        return rows if rows.schema.equals(schema) else rows.cast(schema)
+    return pa.Table.from_arrays(
+        [_fitting_column(rows.column(field.name), field.type) for field in schema], schema=schema
+    )
+
+
+def _fitting_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if not is_strict(kind):
+        return column.cast(kind)
+    # Below a null, Spark has nulls also in fields that may not be null, and Arrow neither casts nor
+    # writes those. Made from values, a column has others there.
+    return pa.chunked_array([pa.array(each.to_pylist(), kind) for each in column.chunks], kind)
 
 
 def _directory(name: str, value: str | None) -> str:

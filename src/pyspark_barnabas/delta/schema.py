@@ -126,7 +126,20 @@ def nullable_schema(schema: pa.Schema) -> Schema:
     """The schema of a new table: everything may be null, as with Delta's own writer."""
     from deltalake import Schema
 
-    return Schema.from_arrow(pa.schema([_nullable(field) for field in schema]))
+    return Schema.from_arrow(nullable(schema))
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """The columns, in which everything may be null."""
+    return pa.schema([_nullable(field) for field in schema])
+
+
+def is_strict(kind: pa.DataType) -> bool:
+    """Whether a field within a column of this type may not be null."""
+    inner = [kind.field(at) for at in range(kind.num_fields)]
+    if pa.types.is_map(kind):  # what Arrow has it of may never be null
+        inner = [kind.key_field.with_nullable(True), kind.item_field]
+    return any(not field.nullable or is_strict(field.type) for field in inner)
 
 
 def _nullable(field: pa.Field) -> pa.Field:

@@ -25,6 +25,7 @@ from pyspark_barnabas.delta.progress import (
 from pyspark_barnabas.delta.schema import (
     check_partitioning,
     check_types,
+    is_strict,
     new_fields,
     nullable_schema,
     refuse_demands,
@@ -56,6 +57,7 @@ class Layout(NamedTuple):
 
     partition_by: tuple[str, ...]  # partition columns
     required: frozenset[str] = frozenset()  # columns that may not be null
+    is_strict: bool = False  # fields within columns may not be null, too
 
 
 class Table:
@@ -259,7 +261,9 @@ class Table:
 
 def _layout(table: DeltaTable) -> Layout:
     required = frozenset(field.name for field in table.schema().fields if not field.nullable)
-    return Layout(tuple(table.metadata().partition_columns), required)
+    schema = pa.schema(table.schema().to_arrow())
+    strict = any(is_strict(kind) for kind in schema.types)
+    return Layout(tuple(table.metadata().partition_columns), required, strict)
 
 
 def _progress(table: DeltaTable, app_id: str, query: str | None) -> Progress:

@@ -15,8 +15,6 @@ from barnabas.errors import BarnabasError, in_one_line
 
 T = TypeVar("T")
 
-_SAFE_HOURS = 168  # Delta's own: no reader and no writer takes longer than a week
-
 
 class TableError(BarnabasError):
     """A table that does not exist, or that cannot be changed now."""
@@ -95,17 +93,21 @@ def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
 @click.option(
     "--retain-hours",
     type=click.IntRange(0),
-    default=_SAFE_HOURS,
-    show_default=True,
     metavar="N",
-    help="Keep younger files, which readers may be using and writers may not have committed yet. "
+    help="Keep younger files, which readers may be using and writers may not have committed yet; "
+    "by default those of the table's own retention (delta.deletedFileRetentionDuration), or of a "
+    "week without one. "
     "Less than the longest batch or query takes is safe only while the table is not in use.",
 )
 @click.option("--dry-run", is_flag=True, help="List the files without removing them.")
 @storage
 @as_json
 def vacuum(
-    path: str, retain_hours: int, dry_run: bool, storage_pairs: tuple[str, ...], as_json: bool
+    path: str,
+    retain_hours: int | None,
+    dry_run: bool,
+    storage_pairs: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Remove files that no version of the table needs any more, or that were never committed.
 
@@ -118,8 +120,10 @@ def vacuum(
     def remove(options: dict[str, str]) -> list[str]:
         from deltalake import DeltaTable
 
+        from pyspark_barnabas.delta.vacuum import vacuum as removed_files
+
         found = DeltaTable(path, storage_options=options)
-        return found.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)
+        return removed_files(found, retain_hours, dry_run=dry_run)
 
     removed = _run(path, storage_pairs, remove)
     if as_json:

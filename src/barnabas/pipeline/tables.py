@@ -34,7 +34,8 @@ from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.log import cut
 from pyspark_barnabas.delta.options import DeltaOptions, delta_options
 from pyspark_barnabas.delta.storage import filesystem
-from pyspark_barnabas.delta.table import SAFE_HOURS, Table
+from pyspark_barnabas.delta.table import Table
+from pyspark_barnabas.delta.vacuum import vacuum
 from pyspark_barnabas.token import NotExactlyOnce
 
 _log = logging.getLogger(__name__)
@@ -211,11 +212,11 @@ class Tables:
                 )
 
     def _drop_old(self, versions: Mapping[str, int]) -> None:
-        """Remove files that no version of the last week has, and old log entries. A failure is
+        """Remove files that no version of the last week needs, and old log entries. A failure is
         retried the next time."""
         for name in (*self._all, _CONTROL):
             try:
-                DeltaTable(self._path(name)).vacuum(SAFE_HOURS, dry_run=False, full=True)
+                vacuum(DeltaTable(self._path(name)))
                 cut(self._options(name), versions.get(name))
             except (DeltaError, OSError) as error:
                 _log.warning(

@@ -19,10 +19,10 @@ import pyarrow.dataset as pa_dataset  # type: ignore[import-untyped]
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
 from barnabas.errors import BarnabasError, ConfigError
+from pyspark_barnabas.delta.demands import refuse_demands
 from pyspark_barnabas.delta.files import DataFile, PartitionFile, partition_texts, without_mark
 from pyspark_barnabas.delta.log import hook
 from pyspark_barnabas.delta.options import DeltaOptions
-from pyspark_barnabas.delta.schema import refuse_demands
 from pyspark_barnabas.delta.storage import filesystem, open_table
 
 if TYPE_CHECKING:
@@ -70,8 +70,6 @@ def compact(
     if table is None:
         raise ConfigError(f"{options.path}: there is no Delta table")
     refuse_demands(table)
-    if "deletionVectors" in (table.protocol().reader_features or []):
-        raise ConfigError(f"{options.path} has deletion vectors, which this cannot merge")
     bins = list(_bins(_small_files(table)))
     if not bins:
         return Compacted(0, 0)

@@ -6,7 +6,6 @@ Nested types are checked, too, and every error has the full path: `items.element
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -43,9 +42,6 @@ _OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
 )
 # How Spark marks types that are structs in Arrow.
 _MARKS: Final = (b"variant", b"geometry", b"geography")
-# Demands on writers in a column's metadata that this one does not support.
-_DEMANDS: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
-
 
 Path = tuple[str, ...]  # from a column to a field within it
 
@@ -231,35 +227,3 @@ def _check_nullable(path: Path, own: bool, given: bool) -> None:
 def _name(kind: Any) -> str:
     name: str = kind.type
     return name
-
-
-def refuse_demands(table: DeltaTable) -> None:
-    """Raises `ConfigError` for demands of the table on its writers that this one does not meet."""
-    settings = table.metadata().configuration
-    constraints = sorted(name for name in settings if name.startswith("delta.constraints."))
-    if constraints:
-        raise ConfigError(
-            f"the table has {', '.join(constraints)}, and this sink checks no constraints"
-        )
-    if settings.get("delta.columnMapping.mode", "none") != "none":
-        raise ConfigError(
-            "the table has delta.columnMapping.mode, which this sink does not support"
-        )
-    for name, demand in _demands("", json.loads(table.schema().to_json())):
-        raise ConfigError(
-            f"column {name} of the table has {demand}, which this sink does not support"
-        )
-
-
-def _demands(path: str, node: Any) -> Iterator[tuple[str, str]]:
-    """Columns with their demands, anywhere in the schema's JSON."""
-    if isinstance(node, list):
-        for each in node:
-            yield from _demands(path, each)
-    elif isinstance(node, dict):
-        if "name" in node:
-            path = f"{path}.{node['name']}" if path else str(node["name"])
-            yield from ((path, each) for each in _DEMANDS if each in node.get("metadata", {}))
-        for name, each in node.items():
-            if name != "metadata":
-                yield from _demands(path, each)

@@ -9,6 +9,7 @@ from urllib.request import url2pathname
 
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
+from barnabas.errors import BarnabasError, in_one_line
 from pyspark_barnabas.delta.options import DeltaOptions
 
 if TYPE_CHECKING:
@@ -16,13 +17,22 @@ if TYPE_CHECKING:
 
 
 def open_table(options: DeltaOptions) -> DeltaTable | None:
-    """The present table; None: there is none yet."""
+    """The present table; None: there is none yet.
+
+    Raises `BarnabasError` for one that `deltalake` cannot read.
+    """
     from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
 
     storage = dict(options.storage)
     if not DeltaTable.is_deltatable(options.path, storage):
         return None
-    return DeltaTable(options.path, storage_options=storage)
+    try:
+        return DeltaTable(options.path, storage_options=storage)
+    except DeltaError as error:
+        raise BarnabasError(
+            f"{options.path} is a table that deltalake cannot open: {in_one_line(error)}"
+        ) from error
 
 
 def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:

@@ -12,6 +12,7 @@ import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
 from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.compaction import compact
+from pyspark_barnabas.delta.demands import refuse_demands
 from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.log import configuration, hook
 from pyspark_barnabas.delta.options import DeltaOptions
@@ -28,9 +29,9 @@ from pyspark_barnabas.delta.schema import (
     is_strict,
     new_fields,
     nullable_schema,
-    refuse_demands,
 )
 from pyspark_barnabas.delta.storage import filesystem, open_table
+from pyspark_barnabas.delta.vacuum import vacuum
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 20  # of a commit that loses races
-SAFE_HOURS: Final = 168
-"""What a vacuum keeps, Delta's own: no reader and no writer takes longer than a week."""
 _FIRST_LOOK: Final = 10  # commits that are searched for our last one
 _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OWN_NAME: Final = re.compile(rf"part-{_UUID}\.parquet|\..*|_delta_log")
@@ -70,7 +69,7 @@ class Table:
         """The present table; None: there is none yet."""
         return open_table(self._options)
 
-    def check(self, schema: pa.Schema) -> Layout:
+    def check(self, schema: pa.Schema, *, overwrite: bool = False) -> Layout:
         """Raises `ConfigError` if rows of this schema cannot be written."""
         check_types(schema)
         table = self.open()
@@ -79,7 +78,7 @@ class Table:
             self._check_empty()
             return Layout(self._options.partition_by)
         self._check_partitioning(table)
-        refuse_demands(table)
+        refuse_demands(table, overwrite=overwrite)
         layout = _layout(table)
         check_partitioning(schema, layout.partition_by)
         new_fields(table, schema, merge=self._options.merge_schema)
@@ -112,6 +111,8 @@ class Table:
                     self._add(table, schema, files, properties, overwrite=overwrite)
             except CommitFailedError as error:
                 came_first = in_one_line(error)
+                if not self._is_newer(table):
+                    raise BarnabasError(f"{self._options.path}: {came_first}") from error
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
@@ -126,6 +127,12 @@ class Table:
             f"{self._options.path}: {_ATTEMPTS} times other writers committed first, or seemed to "
             f"({came_first})"
         )
+
+    def _is_newer(self, table: DeltaTable | None) -> bool:
+        """Whether the table has changed since it was opened."""
+        now = self.open()
+        before, after = (None if each is None else each.version() for each in (table, now))
+        return after != before
 
     # ---- checks ----
 
@@ -205,7 +212,7 @@ class Table:
         overwrite: bool,
     ) -> None:
         self._check_partitioning(table)
-        refuse_demands(table)
+        refuse_demands(table, overwrite=overwrite)
         new = new_fields(table, schema, merge=self._options.merge_schema)
         if new:
             # A commit of its own: no harm if the next one fails.
@@ -249,7 +256,7 @@ class Table:
             if compacts:
                 compact(self._options)
             if vacuums:
-                table.vacuum(SAFE_HOURS, dry_run=False, full=True)
+                vacuum(table)
         # A concurrent change: the next time will do.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning(

@@ -41,7 +41,7 @@ class _Writer:
         self._options = options
         self._schema = arrow_schema(schema)
         self._overwrite = overwrite
-        self._layout = Table(options).check(self._schema)
+        self._layout = Table(options).check(self._schema, overwrite=overwrite)
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> list[DataFile]:
         writer = FileWriter(filesystem(self._options), self._schema, *self._layout)

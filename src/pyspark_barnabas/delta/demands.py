@@ -1,0 +1,97 @@
+"""A table's demands on its writers, which this sink meets or refuses before a row is written.
+
+Demands are features of the table's protocol (Delta's protocol, "Table Features"), properties of the
+table, and metadata of columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+# Features that `deltalake` 1.6.6 writes beside, as tried with each, and which ask nothing of this
+# sink that is not checked below. Deletion vectors are not among them: it would append, but its
+# vacuum and an overwrite do not know of their files.
+_SUPPORTED: Final = frozenset(
+    (
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+        "changeDataFeed",
+        "generatedColumns",
+        "columnMapping",
+        "timestampNtz",
+        "v2Checkpoint",
+        "variantType",
+        "variantType-preview",
+    )
+)
+_NEWEST: Final = 7  # the writer version from which a table lists its features
+_IDENTITY: Final = 6  # the writer version that includes identity columns
+# In a column's metadata:
+_OF_COLUMNS: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
+
+
+def refuse_demands(table: DeltaTable, *, overwrite: bool = False) -> None:
+    """Raises `ConfigError` for demands of the table on its writers that this one does not meet."""
+    refuse_features(table)
+    settings = table.metadata().configuration
+    constraints = sorted(name for name in settings if name.startswith("delta.constraints."))
+    if constraints:
+        raise ConfigError(
+            f"the table has {', '.join(constraints)}, and this sink checks no constraints"
+        )
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        raise ConfigError(
+            "the table has delta.columnMapping.mode, which this sink does not support"
+        )
+    if overwrite and str(settings.get("delta.appendOnly")).lower() == "true":
+        raise ConfigError(
+            "the table is append-only (delta.appendOnly): mode overwrite and output mode complete "
+            "would remove rows"
+        )
+    for name, demand in _demands("", json.loads(table.schema().to_json())):
+        raise ConfigError(
+            f"column {name} of the table has {demand}, which this sink does not support"
+        )
+
+
+def refuse_features(table: DeltaTable) -> None:
+    """The same for the table's protocol alone."""
+    protocol = table.protocol()
+    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+    missing = unsupported(protocol.min_writer_version, features)
+    if missing:
+        raise ConfigError(
+            f"the table needs writers that support {', '.join(missing)}, and this one does not: "
+            "drop the feature from the table (ALTER TABLE ... DROP FEATURE), or use another one"
+        )
+
+
+def unsupported(writer_version: int, features: Collection[str]) -> list[str]:
+    """What a table of this protocol needs and this sink lacks."""
+    if writer_version > _NEWEST:
+        return [f"writer version {writer_version}"]
+    if writer_version == _IDENTITY:
+        return ["identityColumns"]
+    return sorted(set(features) - _SUPPORTED)
+
+
+def _demands(path: str, node: Any) -> Iterator[tuple[str, str]]:
+    """Columns with their demands, anywhere in the schema's JSON."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _demands(path, each)
+    elif isinstance(node, dict):
+        if "name" in node:
+            path = f"{path}.{node['name']}" if path else str(node["name"])
+            yield from ((path, each) for each in _OF_COLUMNS if each in node.get("metadata", {}))
+        for name, each in node.items():
+            if name != "metadata":
+                yield from _demands(path, each)

@@ -1,0 +1,22 @@
+"""Removes files of a table that no version within its retention needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_barnabas.delta.demands import refuse_features
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+
+def vacuum(
+    table: DeltaTable, retain_hours: int | None = None, *, dry_run: bool = False
+) -> list[str]:
+    """The files removed, or to be removed; `retain_hours`: None for the table's own retention, by
+    its property delta.deletedFileRetentionDuration, and a week without one.
+
+    Raises `ConfigError` for a table with files of a kind that `deltalake` may take for unneeded.
+    """
+    refuse_features(table)
+    return table.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)

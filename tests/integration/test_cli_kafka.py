@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,6 +101,30 @@ def test_ux_6_the_console_writes_and_reads(broker: Broker, kafka: InProcess) -> 
     assert text == "null\n"
     assert "org.apache.kafka.common.errors.TimeoutException" in errors
     text, _ = kafka("kafka-console-consumer --include con.*e --from-beginning --max-messages 1")
+    assert text == "v1\n"
+
+
+def test_ux_6_the_console_waits_for_a_topic(broker: Broker, kafka: InProcess) -> None:
+    """And makes none, for a mistyped name should not."""
+    text, errors = kafka("kafka-console-consumer --topic console-never --timeout-ms 100")
+    assert text == ""
+    assert "org.apache.kafka.common.errors.TimeoutException" in errors
+    assert "console-never" not in kafka("kafka-topics --list")[0]
+    # It is made when it has been looked for.
+    asked = broker.faults.add(
+        api="Metadata", topic="console-later", client_id="console-consumer", delay_ms=1
+    )
+
+    def make() -> None:
+        asked.wait(2)
+        broker.topic("console-later", partitions=1).send(b"v1")
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    line = "kafka-console-consumer --topic console-later --from-beginning --max-messages 1"
+    text, _ = kafka(f"{line} --timeout-ms 60000")
+    maker.join()
+    asked.remove()
     assert text == "v1\n"
 
 

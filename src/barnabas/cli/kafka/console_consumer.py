@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Mapping
@@ -37,9 +38,11 @@ from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.clock import SystemClock
 from barnabas.config import load_properties
+from barnabas.errors import UnknownTopicOrPartition
 
 _UNUSED = ("bootstrap.servers", "key.deserializer", "value.deserializer")
 _ERROR = "ERROR Error processing message, terminating consumer process"
+_TIMED_OUT = f"{_ERROR}: org.apache.kafka.common.errors.TimeoutException"
 _POLL_MS = 1_000
 _OFFSETS = "OffsetsMessageFormatter"
 _GROUPS = "GroupMetadataMessageFormatter"
@@ -294,6 +297,13 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
     clock = SystemClock()
     most, timeout_ms = wanted.limits
     async with consumer:
+        limit_s = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s):
+                await _wait_for_topics(consumer, wanted.start)
+        except TimeoutError:
+            click.echo(_TIMED_OUT, err=True)
+            return
         await go_to(consumer, wanted.start)
         heard_ms = clock.monotonic_ms()
         while most is None or most < 0 or printer.count < most:
@@ -301,9 +311,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
             if timeout_ms is not None and timeout_ms >= 0:
                 wait_ms = min(wait_ms, heard_ms + timeout_ms - clock.monotonic_ms())
                 if wait_ms <= 0:
-                    click.echo(
-                        f"{_ERROR}: org.apache.kafka.common.errors.TimeoutException", err=True
-                    )
+                    click.echo(_TIMED_OUT, err=True)
                     return
             records = await consumer.poll(wait_ms)
             if records:
@@ -315,6 +323,23 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
                 give_back(consumer, records)
                 raise
             give_back(consumer, records[len(shown) :])
+
+
+async def _wait_for_topics(consumer: Consumer, start: Start | Subscribed) -> None:
+    """Wait until the topics have been made, as Kafka's does."""
+    topics = start.topics if isinstance(start, Subscribed) else (start.topic,)
+    if isinstance(topics, re.Pattern):
+        return  # what matches later is found later
+    for topic in topics:
+        is_warned = False
+        while True:
+            try:
+                await consumer.partitions_for(topic)  # looks for a second before it gives up
+                break
+            except UnknownTopicOrPartition as error:
+                if not is_warned:
+                    click.echo(f"WARN waiting for topic {topic!r}: {error.name}", err=True)
+                is_warned = True
 
 
 TOOL = Tool(

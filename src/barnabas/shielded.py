@@ -1,11 +1,13 @@
-"""Waiting for work that goes on, and may fail, when no one waits for it any more."""
+"""Waiting for work that goes on, and may fail, when no one waits for it any more, or several do."""
 
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
 
 
 def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
@@ -26,7 +28,7 @@ def shielded(future: asyncio.Future[T]) -> asyncio.Future[T]:
         if done.cancelled():
             waiter.cancel()
         elif error is not None:
-            waiter.set_exception(error)
+            waiter.set_exception(again(error))
         else:
             waiter.set_result(done.result())
 
@@ -43,3 +45,15 @@ def retrieve_error(done: asyncio.Future[Any]) -> None:
     """Retrieve an error that no one may wait for, lest asyncio log it as never retrieved."""
     if not done.cancelled():
         done.exception()
+
+
+def again(error: E) -> E:
+    """A copy to raise: one object that many raise would collect the tracebacks of all of them, and
+    hold their frames."""
+    try:
+        copied = copy(error)
+    except Exception:  # of a user's class, which cannot be made of its own arguments
+        return error
+    copied.__cause__ = error.__cause__
+    copied.__suppress_context__ = error.__suppress_context__
+    return copied

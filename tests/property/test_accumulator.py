@@ -33,7 +33,7 @@ TOO_LARGE = b"too large"
 
 Moment = tuple[str, int]
 MOMENTS = st.one_of(
-    st.tuples(st.just("append"), st.integers(1, 3)),
+    st.tuples(st.just("append"), st.integers(1, 8)),
     st.tuples(st.sampled_from(("send", "serve", "hear")), st.integers(1, 5)),
     st.tuples(
         st.sampled_from(("append a large one", "refuse", "doubt", "cut", "restart", "identify")),
@@ -54,7 +54,7 @@ class World:
     def __init__(self, in_flight: int) -> None:
         self.accumulator = Accumulator(
             ProducerConfig(
-                batch_size=61 + 2 * SIZE,
+                batch_size=61 + 5 * SIZE,
                 linger_ms=0,
                 delivery_timeout_ms=DELIVERY_MS,
                 max_in_flight_requests_per_connection=in_flight,
@@ -108,9 +108,9 @@ class World:
 
     def _append(self, value: bytes) -> None:
         record = CheckedRecord(NAME.topic, value, None, None, None, (), SIZE)
-        batch, _ = self.accumulator.append(NAME, record, self.now_ms, 0)
+        batch, index = self.accumulator.append(NAME, record, self.now_ms, 0)
         self.appended.append(value)
-        batch.when_done(lambda: self._done(value, batch))
+        batch.when_done(lambda: self._done(value, batch.at(index)[0]))
 
     def _done(self, value: bytes, batch: ProducerBatch) -> None:
         assert value not in self.outcomes, "a record has one outcome"

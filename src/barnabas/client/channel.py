@@ -24,6 +24,7 @@ from barnabas.protocol.api import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAK
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import decode_response, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.shielded import again
 from barnabas.types import Part
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Channel:
         """Send a request; the answer fails with ConnectionLost, NoAnswer or CorruptData."""
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._error is not None:
-            answer.set_exception(self._error)
+            answer.set_exception(again(self._error))
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         now_ms = self._clock.monotonic_ms()
@@ -190,7 +191,7 @@ class Channel:
     def send_unanswered(self, api: Api, message: Message, version: int) -> None:
         """Send a request that has no answer (Produce with acks=0)."""
         if self._error is not None:
-            raise self._error
+            raise again(self._error)
         if self._log_in_at_ms is not None and self._clock.monotonic_ms() >= self._log_in_at_ms:
             self._begin_again()
         self._write(api, message, version)
@@ -312,7 +313,7 @@ class Channel:
         pending, self._pending = self._pending, {}
         for request in pending.values():
             if not request.answer.done():
-                request.answer.set_exception(error)
+                request.answer.set_exception(again(error))
         if self._again is not None and self._again is not asyncio.current_task():
             self._again.cancel()
         if self._connection is not None and not self._connection.is_closing:

@@ -41,6 +41,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from barnabas.shielded import again
 
 # Brokers that do not know this version may return an old leader epoch with a new leader.
 _EPOCHS_VERSION = 9
@@ -411,7 +412,7 @@ def _forget_epochs(response: MetadataResponse) -> None:
 def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) -> None:
     for waiter in waiters:
         if not waiter.done():
-            waiter.set_exception(error)
+            waiter.set_exception(again(error))
 
 
 def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
 
 from barnabas.client.errors import ClientFailed
+from barnabas.shielded import again
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class Tasks:
     def check(self) -> None:
         """Raise ClientFailed if a task has failed."""
         if self.error is not None:
-            raise _again(self.error)
+            raise again(self.error)
 
     def failed(self, name: str, cause: Exception) -> None:
         """Record that `name` failed by this unexpected error."""
@@ -66,10 +67,3 @@ class Tasks:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self.failed(name, error)
-
-
-def _again(error: ClientFailed) -> ClientFailed:
-    """A copy: one exception raised twice would collect the tracebacks of both."""
-    copy = ClientFailed(*error.args)
-    copy.__cause__ = error.__cause__
-    return copy

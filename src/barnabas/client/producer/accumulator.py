@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import DeliveryTimedOut, Unreachable, reason
-from barnabas.client.producer.batch import NO_IDENTITY, CheckedRecord, Identity, ProducerBatch
+from barnabas.client.producer.batch import (
+    NO_IDENTITY,
+    NUMBER_STEP,
+    CheckedRecord,
+    Identity,
+    ProducerBatch,
+)
 from barnabas.client.producer.open_records import SealedRecords
 from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.producer.statistics import Statistics
@@ -19,6 +25,7 @@ from barnabas.errors import (
     BarnabasError,
     InvalidProducerEpoch,
     KafkaError,
+    MessageTooLarge,
     OutOfOrderSequenceNumber,
     UnknownProducerId,
 )
@@ -80,7 +87,7 @@ class Accumulator:
         batch = queue.open_batch()
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             limit = self._config.batch_size
-            batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms, limit)
+            batch = ProducerBatch(topic_partition, self._next_number(), self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
         if index == 0:  # only now, so that no record that fails leaves a batch without any
@@ -93,7 +100,7 @@ class Accumulator:
     ) -> ProducerBatch:
         """Append an encoded batch to its partition's queue."""
         return self._append_whole(
-            ProducerBatch.of_bytes(topic_partition, self._batches_made, encoded, now_ms)
+            ProducerBatch.of_bytes(topic_partition, self._next_number(), encoded, now_ms)
         )
 
     def append_sealed(
@@ -101,7 +108,7 @@ class Accumulator:
     ) -> ProducerBatch:
         """Append a batch of encoded records to its partition's queue."""
         return self._append_whole(
-            ProducerBatch.of_records(topic_partition, self._batches_made, records, now_ms)
+            ProducerBatch.of_records(topic_partition, self._next_number(), records, now_ms)
         )
 
     def _append_whole(self, batch: ProducerBatch) -> ProducerBatch:
@@ -114,6 +121,9 @@ class Accumulator:
         identity = Identity(self.producer_id, self.producer_epoch)
         queue = self._queues[topic_partition] = PartitionQueue(topic_partition, identity)
         return queue
+
+    def _next_number(self) -> int:
+        return self._batches_made * NUMBER_STEP
 
     def _enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         self._batches_made += 1
@@ -201,6 +211,9 @@ class Accumulator:
         """
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
+        if isinstance(error, MessageTooLarge) and batch.is_divisible:
+            self._split(queue, batch)
+            return
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
@@ -219,6 +232,17 @@ class Accumulator:
             queue.refused(batch)
         self._resolve(queue)
         self._fail(batch, error)
+
+    def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Retry in parts a batch that is too large for its topic (KIP-126)."""
+        parts = batch.split()
+        self._release(batch)
+        for part in parts:
+            self._unfinished[part.number] = part
+            self.used_bytes += part.size_bytes
+        queue.replace(batch, parts)
+        self.statistics.retries += 1
+        self._active[batch.topic_partition] = queue
 
     def _may_pass(self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError) -> bool:
         """Whether another attempt can succeed."""

@@ -1,19 +1,20 @@
 """A batch of one partition on the producer's side.
 
 A batch is open (records are added), then closed (encoded once, sent, and on a retry sent again with
-the same bytes), then done: acknowledged or failed. It is done exactly once. Pure: it neither waits
-nor reads a clock.
+the same bytes), then done: acknowledged or failed. It is done exactly once. One that is split is
+done when its parts are, and each record has the outcome of its part. Pure: it neither waits nor
+reads a clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from barnabas.client.producer.open_records import OpenRecords, SealedRecords
 from barnabas.errors import BarnabasError
 from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, BatchHeader, read_header, seal
-from barnabas.records.record import Headers
+from barnabas.records.record import Headers, record_size_bound, records_of
 from barnabas.types import TopicPartition
 
 GivenHeaders = Iterable[tuple[str, bytes | str | None]] | None
@@ -75,6 +76,10 @@ class Identity(NamedTuple):
     producer_epoch: int
 
 
+SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
+NUMBER_STEP = 2**32
+"""Between the numbers of two batches: the parts of the first have room for numbers of their own."""
+
 NO_IDENTITY = Identity(-1, -1)
 
 
@@ -92,10 +97,12 @@ class ProducerBatch:
         "identity",
         "in_doubt",
         "is_out_of_order",
+        "is_whole",
         "last_failure",
         "limit_bytes",
         "log_append_time_ms",
         "number",
+        "parts",
         "records",
         "sealed_count",
         "sent_sequence",
@@ -112,7 +119,7 @@ class ProducerBatch:
         limit_bytes: int = 0,
     ) -> None:
         self.topic_partition = topic_partition
-        self.number = number  # grows with each batch of the producer: the order to keep
+        self.number = number  # grows with each batch of a partition: the order to keep
         self.records: OpenRecords | SealedRecords | None = OpenRecords(codec)  # until it is encoded
         self.encoded: bytes | None = None
         self.sealed_count = 0  # of records, once it is encoded
@@ -128,11 +135,13 @@ class ProducerBatch:
         self.is_out_of_order = (
             False  # the last attempt was refused as such, though our order is right
         )
+        self.is_whole = False
         self.last_failure: BarnabasError | None = None  # of an attempt; another one follows
         self.base_offset = -1
         self.log_append_time_ms = -1
         self.error: BarnabasError | None = None
         self.done = False
+        self.parts: Sequence[ProducerBatch] = ()  # in the order of records, if it was split
         self._callbacks: list[Callable[[], None]] = []
 
     @classmethod
@@ -144,6 +153,7 @@ class ProducerBatch:
         batch.records, batch.encoded = None, encoded
         batch.sealed_count = read_header(encoded).record_count
         batch.size_bytes = len(encoded)
+        batch.is_whole = True
         return batch
 
     @classmethod
@@ -155,6 +165,58 @@ class ProducerBatch:
         batch.records = records
         batch.size_bytes = HEADER_BYTES + len(records.body)
         return batch
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether it can be sent in parts: one of `of_bytes` is its caller's, and stays whole."""
+        return self.attempts > 0 and self.record_count > 1 and not self.is_whole
+
+    def split(self) -> list[ProducerBatch]:
+        """Its records in several batches of about half its size, and with its sequences (KIP-126).
+
+        Its outcome is theirs from now on.
+        """
+        assert self.encoded is not None, "the batch was never sent"
+        header = read_header(self.encoded)
+        records = list(records_of(self.encoded, 0, header))
+        sizes = [record_size_bound(each.key, each.value, each.headers) for each in records]
+        most_bytes = HEADER_BYTES + sum(sizes) // 2
+        parts: list[ProducerBatch] = []
+        for place, (record, size_bytes) in enumerate(zip(records, sizes, strict=True)):
+            if not parts or parts[-1].size_bytes + size_bytes > most_bytes:
+                parts.append(self._part(place, header.codec))
+            parts[-1].append(record.timestamp, record.key, record.value, record.headers, size_bytes)
+        self.encoded = None
+        self.parts = parts
+        for part in parts:
+            part.when_done(self._part_done)
+        return parts
+
+    def _part(self, first: int, codec: int) -> ProducerBatch:
+        """An empty batch for the records from the place `first` on."""
+        part = ProducerBatch(self.topic_partition, self.number + first, codec, self.created_ms)
+        part.in_doubt = self.in_doubt
+        part.last_failure = self.last_failure
+        if self.base_sequence >= 0:
+            part.identity = self.identity
+            part.base_sequence = (self.base_sequence + first) % SEQUENCE_LIMIT
+        return part
+
+    def _part_done(self) -> None:
+        if all(part.done for part in self.parts):
+            self.error = next((part.error for part in self.parts if part.error), None)
+            self._finish()
+
+    def at(self, index: int) -> tuple[ProducerBatch, int]:
+        """The batch that has the record of this place, and its place there."""
+        batch = self
+        while batch.parts:
+            for part in batch.parts:
+                if index < part.record_count:
+                    break
+                index -= part.record_count
+            batch = part
+        return batch, index
 
     @property
     def record_count(self) -> int:

@@ -8,16 +8,19 @@ from typing import Any
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.delivery import Delivery, call_back, until_done
 from barnabas.errors import BarnabasError
+from barnabas.shielded import again
 
 
 class BatchDelivery:
     """The outcome of several records at once; await it for the offsets, or its error.
 
-    `indexes` are their places among the records that were given, in order: where the outcome is an
-    error, these are to be sent again.
+    `indexes` are their places among the records that were given, in order. Where the outcome is an
+    error, `failed_indexes` are to be sent again.
     """
 
-    __slots__ = ("batch", "indexes", "places")
+    __slots__ = ("_error", "batch", "indexes", "places")
+
+    _error: BarnabasError  # its own copy, once anyone has asked for it
 
     def __init__(self, batch: ProducerBatch, indexes: Sequence[int], places: Sequence[int]) -> None:
         self.batch = batch
@@ -39,15 +42,31 @@ class BatchDelivery:
     @property
     def offsets(self) -> list[int]:
         """The records' offsets, as `indexes`; -1 each while unknown, and with acks=0."""
+        if self.batch.parts:
+            found = map(self.batch.at, self.places)
+            return [part.base_offset + at if part.base_offset >= 0 else -1 for part, at in found]
         base = self.batch.base_offset
         return [base + place if base >= 0 else -1 for place in self.places]
+
+    @property
+    def failed_indexes(self) -> list[int]:
+        """Those of `indexes` whose record is not stored: all or none of them, but where the broker
+        has refused a single record of the batch as too large."""
+        pairs = zip(self.indexes, self.places, strict=True)
+        return [index for index, place in pairs if self.batch.at(place)[0].error is not None]
 
     def done(self) -> bool:
         return self.batch.done
 
     def exception(self) -> BarnabasError | None:
-        """Why the records failed; None if they are stored, or not `done()` yet."""
-        return self.batch.error
+        """Why the records failed, or some of them; None if they are stored, or not `done()` yet."""
+        if self.batch.error is None:
+            return None
+        try:
+            return self._error
+        except AttributeError:
+            error = self._error = again(self.batch.error)
+            return error
 
     def __repr__(self) -> str:
         state = "waiting" if not self.done() else "failed" if self.batch.error else "stored"
@@ -56,8 +75,9 @@ class BatchDelivery:
     def __await__(self) -> Generator[Any, None, list[int]]:
         if not self.batch.done:
             yield from until_done(self.batch).__await__()
-        if self.batch.error is not None:
-            raise self.batch.error
+        error = self.exception()
+        if error is not None:
+            raise error.with_traceback(None)
         return self.offsets
 
     def place(self) -> str:

@@ -17,6 +17,7 @@ from barnabas.client.escalation import raise_on_loop
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.errors import BarnabasError
+from barnabas.shielded import again
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +46,9 @@ class Delivery:
     It has those methods of a future that make sense here.
     """
 
-    __slots__ = ("batch", "index", "timestamp_ms")
+    __slots__ = ("_error", "batch", "index", "timestamp_ms")
+
+    _error: BarnabasError  # its own copy, once anyone has asked for it
 
     def __init__(self, batch: ProducerBatch, index: int, timestamp_ms: int) -> None:
         self.batch = batch
@@ -57,22 +60,37 @@ class Delivery:
 
     def result(self) -> RecordMetadata:
         """The record's place, or raises its error. Only once `done()`."""
-        batch = self.batch
-        if not batch.done:
-            raise asyncio.InvalidStateError("the record is not acknowledged yet")
-        if batch.error is not None:
-            raise batch.error
+        error = self.exception()
+        if error is not None:
+            raise error.with_traceback(None)
+        batch, index = self._place()
         topic, partition = batch.topic_partition
-        offset = batch.base_offset + self.index if batch.base_offset >= 0 else -1
+        offset = batch.base_offset + index if batch.base_offset >= 0 else -1
         timestamp_ms = batch.log_append_time_ms
         return RecordMetadata(
             topic, partition, offset, self.timestamp_ms if timestamp_ms < 0 else timestamp_ms
         )
 
     def exception(self) -> BarnabasError | None:
-        if not self.batch.done:
+        """Why the record failed, an object of its own; None if it is stored. Only once `done()`."""
+        batch = self.batch
+        if not batch.done:
             raise asyncio.InvalidStateError("the record is not acknowledged yet")
-        return self.batch.error
+        if batch.error is None:
+            return None
+        failure = self._place()[0].error
+        if failure is None:  # of another part of a batch that was split
+            return None
+        try:
+            return self._error
+        except AttributeError:
+            error = self._error = again(failure)
+            return error
+
+    def _place(self) -> tuple[ProducerBatch, int]:
+        """The batch that had the record in the end, and its place there."""
+        batch = self.batch
+        return batch.at(self.index) if batch.parts else (batch, self.index)
 
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
         """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
@@ -85,13 +103,13 @@ class Delivery:
 
     def place(self) -> str:
         """The record's partition, with its offset if known, as text."""
-        batch = self.batch
+        batch, index = self._place()
         if batch.base_offset >= 0:
-            return f"{batch.topic_partition} at offset {batch.base_offset + self.index}"
+            return f"{batch.topic_partition} at offset {batch.base_offset + index}"
         return f"{batch.topic_partition}, without an offset"
 
     def __repr__(self) -> str:
-        state = "waiting" if not self.batch.done else "failed" if self.batch.error else "stored"
+        state = "waiting" if not self.done() else "failed" if self.exception() else "stored"
         return f"Delivery({self.place()}, {state})"
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:

@@ -18,6 +18,7 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
   twice wherever only their answers were lost.)
 - For the same reason a batch older than an acknowledged one is stored, even if the broker answers
   that it is out of order: from a snapshot it knows only the last batch of a producer.
+- A batch that is split leaves its place and its sequences to its parts (KIP-126).
 - Only this partition's sequences are lost: the others go on with the identity that their leaders
   know, under which a repeated batch is recognised.
 """
@@ -25,12 +26,10 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from barnabas.client.producer.batch import Identity, ProducerBatch
+from barnabas.client.producer.batch import SEQUENCE_LIMIT, Identity, ProducerBatch
 from barnabas.types import TopicPartition
-
-_SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 after the largest int32
 
 
 class PartitionQueue:
@@ -106,7 +105,7 @@ class PartitionQueue:
         if idempotent and batch.base_sequence < 0:
             batch.identity = self.identity
             batch.base_sequence = self.next_sequence
-            self.next_sequence = (self.next_sequence + batch.record_count) % _SEQUENCE_LIMIT
+            self.next_sequence = (self.next_sequence + batch.record_count) % SEQUENCE_LIMIT
         batch.sent_sequence = batch.base_sequence
         batch.attempts += 1
         batch.limit_bytes = 0
@@ -137,13 +136,24 @@ class PartitionQueue:
             self._forget_refusals()
         self.settling = True
         self.not_before_ms = max(self.not_before_ms, not_before_ms)
+        self._insert(batch)
+        self._land(batch)
+
+    def replace(self, batch: ProducerBatch, parts: Sequence[ProducerBatch]) -> None:
+        """Send these in place of the batch in flight, which they are the parts of."""
+        self._forget_refusals()
+        self.settling = True
+        for part in parts:
+            self._insert(part)
+        self._land(batch)
+
+    def _insert(self, batch: ProducerBatch) -> None:
         place = 0
         for waiting in self.waiting:
             if batch.number < waiting.number:
                 break
             place += 1
         self.waiting.insert(place, batch)
-        self._land(batch)
 
     def given_up(self, batch: ProducerBatch) -> None:
         """The batch, which is in neither list any more, may be in the log or not."""
@@ -161,9 +171,9 @@ class PartitionQueue:
         if batch.base_sequence >= 0:
             for later in (*self.in_flight, *self.waiting):
                 if later.base_sequence >= 0 and later.number > batch.number:
-                    moved_up = (later.base_sequence - batch.record_count) % _SEQUENCE_LIMIT
+                    moved_up = (later.base_sequence - batch.record_count) % SEQUENCE_LIMIT
                     later.base_sequence = moved_up
-            self.next_sequence = (self.next_sequence - batch.record_count) % _SEQUENCE_LIMIT
+            self.next_sequence = (self.next_sequence - batch.record_count) % SEQUENCE_LIMIT
         self._land(batch)
 
     def is_first_unacknowledged(self, batch: ProducerBatch) -> bool:

@@ -381,8 +381,9 @@ class Producer(Intake):
     ) -> Delivery:
         """Queue a whole record batch of `Consumer.fetch_batches`; the delivery of its first record.
 
-        Only its offsets, producer and sequences change. Raises as `send`, and CorruptData if it is
-        not a batch or fails its checksum.
+        Only its offsets, producer and sequences change: one that is too large for the topic fails
+        and is not split. Raises as `send`, and CorruptData if it is not a batch or fails its
+        checksum.
         """
         self._check_open()
         name = arguments.topic_partition(topic_partition)

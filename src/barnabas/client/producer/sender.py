@@ -37,6 +37,7 @@ from barnabas.errors import (
     BarnabasError,
     DuplicateSequenceNumber,
     KafkaError,
+    MessageTooLarge,
     NetworkException,
     NotLeaderOrFollower,
     UnknownTopicOrPartition,
@@ -367,6 +368,14 @@ class Sender:
         names = [batch.topic_partition for batch in again]
         fresh = [name for name in names if self._trouble.is_news(name, type(error), now_ms)]
         if fresh:
+            if isinstance(error, MessageTooLarge):
+                _log.warning(
+                    "splitting batches for %s, which are refused with %s: lower batch.size, or "
+                    "raise the topic's max.message.bytes",
+                    ", ".join(map(str, fresh)),
+                    reason(error),
+                )
+                return
             why = f"refused with {reason(error)}" if isinstance(error, KafkaError) else error
             what = ", ".join(map(str, fresh))
             _log.warning("retrying records for %s: %s", what, why)

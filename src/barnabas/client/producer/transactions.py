@@ -80,6 +80,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitTopic,
 )
+from barnabas.shielded import again
 from barnabas.types import TopicPartition, by_topic
 
 _log = logging.getLogger(__name__)
@@ -413,7 +414,7 @@ class Transactions:
 
     def _failed(self, error: BarnabasError) -> NoReturn:
         self._judge(error)
-        raise self._error or error
+        raise again(self._error or error)
 
     def _fail(self, error: BarnabasError) -> None:
         _log.info("the transaction of %r has failed: %s", self._id, error)
@@ -428,7 +429,7 @@ class Transactions:
         if self.state in states:
             return
         if self._error is not None:
-            raise self._error
+            raise again(self._error)
         raise InvalidTxnState(f"the producer is {self.state.value}")
 
     # ---- waiting ----

@@ -39,7 +39,7 @@ class SyncDelivery:
         """Wait for the acknowledgement. Raises the record's error; TimeoutError after that time."""
         error = self.exception(timeout_s)
         if error is not None:
-            raise error
+            raise error.with_traceback(None)
         assert self.delivery is not None
         return self.delivery.result()
 
@@ -74,7 +74,7 @@ class SyncDelivery:
         return f"SyncDelivery({self.place()}, {state})"
 
     def _failed(self) -> bool:
-        return self.delivery is None or self.delivery.batch.error is not None
+        return self.delivery is None or self.delivery.exception() is not None
 
     # ---- on the loop ----
 

@@ -22,7 +22,7 @@ from barnabas.client.producer.batch import CheckedRecord
 from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.delivery import SyncDelivery
 from barnabas.errors import BarnabasError
-from barnabas.shielded import shielded
+from barnabas.shielded import again, shielded
 
 _MOST_BYTES = 1_048_576  # that may wait in the outbox, and in one line, before `put` blocks
 _MOST_LINES = 10_000
@@ -284,4 +284,4 @@ def _refuse(delivery: SyncDelivery, error: BaseException) -> None:
 
 def _settle_all(left: deque[SyncDelivery], error: Exception) -> None:
     while left:
-        left.popleft().settle(None, error)
+        left.popleft().settle(None, again(error))

@@ -1,4 +1,8 @@
-"""A transaction as a block: committed at its end, aborted if it raises."""
+"""A transaction as a block: committed at its end, aborted if it raises.
+
+An end without an answer within `max.block.ms` is finished first when the next block is entered: the
+coordinator may have decided it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,13 @@ class TransactionScope:
         self._transactions = transactions
 
     async def __aenter__(self) -> None:
-        if self._transactions.state is State.UNINITIALIZED:
+        state = self._transactions.state
+        if state is State.UNINITIALIZED:
             await self._transactions.init()
+        elif state is State.COMMITTING:
+            await self._transactions.commit()
+        elif state in (State.ABORTING, State.FAILED):
+            await self._transactions.abort()
         self._transactions.begin()
 
     async def __aexit__(
@@ -33,6 +42,14 @@ class TransactionScope:
         except BarnabasError as failure:
             if self._transactions.state is State.FAILED:
                 await self._abort_after(failure)
+            if self._transactions.state is State.COMMITTING:
+                failure.add_note(
+                    "the commit is not finished: the next transaction block, or a call of "
+                    "commit_transaction, finishes it first; do not send these records again"
+                )
+            raise
+        except BaseException as failure:  # cancelled while records are still on their way
+            await self._abort_after(failure)
             raise
 
     async def _abort_after(self, error: BaseException) -> None:

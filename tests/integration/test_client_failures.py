@@ -254,7 +254,9 @@ def test_a_broker_that_stays_away_ends_in_delivery_timeout(tmp_path: Path) -> No
 
     async def work() -> None:
         with broker_process(tmp_path) as broker:
-            producer = Producer(broker.bootstrap_servers, delivery_timeout_ms=700)
+            producer = Producer(
+                broker.bootstrap_servers, delivery_timeout_ms=700, request_timeout_ms=700
+            )
             await producer.start()
             is_there = False
             while not is_there:  # the first one has to have its topic made

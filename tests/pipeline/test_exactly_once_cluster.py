@@ -96,7 +96,7 @@ def sink_of(servers: str) -> SinkOptions:
     """The sink into the topic, which is made."""
     with SyncAdmin(servers) as admin:
         admin.create_topics([NewTopic(TOPIC, PARTITIONS)])
-    return options_of(servers, topic=TOPIC, **{"kafka.delivery.timeout.ms": "30000"})
+    return options_of(servers, topic=TOPIC, **{"kafka.delivery.timeout.ms": "31000"})
 
 
 def has_ended(broker: BrokerProcess) -> bool:

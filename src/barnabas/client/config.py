@@ -227,12 +227,13 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     common = {name: checked[name] for name in checked if name in ClientConfig._fields}
     rest = {name: checked[name] for name in checked if name in own._fields}
     config = own(**rest)
+    secured = {name: checked[name] for name in checked if name in security}
+    shared = ClientConfig(**common, security=_settle_security(secured))
     if isinstance(config, ProducerConfig):
-        config = _settle_producer(config, rest)
+        config = _settle_delivery(_settle_producer(config, rest), shared, rest)
     if isinstance(config, ConsumerConfig):
         config = _settle_consumer(config, rest)
-    secured = {name: checked[name] for name in checked if name in security}
-    return ClientConfig(**common, security=_settle_security(secured)), config
+    return shared, config
 
 
 def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -377,6 +378,23 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
         )
     _log.info("enable.idempotence is off because %s was set", conflict)
     return config._replace(enable_idempotence=False)
+
+
+def _settle_delivery(
+    config: ProducerConfig, shared: ClientConfig, explicit: Mapping[str, Any]
+) -> ProducerConfig:
+    """Give a record the time to linger and for one request: as a default it yields, as Java's."""
+    linger_ms, request_ms = config.linger_ms, shared.request_timeout_ms
+    least_ms = min(linger_ms + request_ms, _INT_MAX)
+    if config.delivery_timeout_ms >= least_ms:
+        return config
+    if "delivery_timeout_ms" in explicit:
+        raise ConfigError(
+            f"delivery.timeout.ms: {config.delivery_timeout_ms} is less than linger.ms + "
+            f"request.timeout.ms, {linger_ms} + {request_ms}: raise it, or lower one of these"
+        )
+    _log.info("delivery.timeout.ms is %d, linger.ms + request.timeout.ms", least_ms)
+    return config._replace(delivery_timeout_ms=least_ms)
 
 
 def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> ConsumerConfig:

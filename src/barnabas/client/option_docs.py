@@ -138,7 +138,9 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
             "ms", "How long a `send` waits for room or for a topic's metadata."
         ),
         "delivery_timeout_ms": OptionDoc(
-            "ms", "A record without an acknowledgement after this time fails, retries included."
+            "ms",
+            "A record without an acknowledgement after this time fails, retries included; at least "
+            "`linger.ms` + `request.timeout.ms`.",
         ),
         "retries": OptionDoc(
             "", "How often a batch is repeated; better limited by `delivery.timeout.ms`."

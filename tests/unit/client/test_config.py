@@ -89,6 +89,20 @@ def test_idempotence_gives_way_unless_it_was_asked_for(
     ].enable_idempotence
 
 
+def test_pr_3_a_record_has_the_time_to_linger_and_for_one_request() -> None:
+    """As Kafka has it: an explicit delivery.timeout.ms is refused, the default one is raised."""
+    least = {"linger.ms": "100", "request.timeout.ms": "400"}
+    assert configure(ProducerConfig, least | {"delivery.timeout.ms": 500})[1] is not None
+    problem = r"delivery.timeout.ms: 499 is less than linger.ms \+ request.timeout.ms, 100 \+ 400"
+    with pytest.raises(ConfigError, match=problem):
+        configure(ProducerConfig, least | {"delivery.timeout.ms": 499})
+    with pytest.raises(ConfigError, match=r"delivery\.timeout\.ms: 29999 is less than"):
+        configure(ProducerConfig, {"delivery_timeout_ms": 29_999})
+    for given, raised in [(119_999, 120_000), (120_001, 120_001), (2**31 - 1, 2**31 - 1)]:
+        options = {"linger_ms": 1, "request_timeout_ms": given - 1}
+        assert configure(ProducerConfig, options)[1].delivery_timeout_ms == raised
+
+
 def test_addresses() -> None:
     """PR-9."""
     assert parse_servers("a:1, b:2 ,") == [("a", 1), ("b", 2)]

@@ -65,9 +65,8 @@ class ColumnSender:
         times = self._producer.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
-        view = await self._producer.topic(topic)
-        for number in [] if wanted is None else np.unique(wanted).tolist():
-            self._producer.check_partition(view, number)
+        numbers = [] if wanted is None else np.unique(wanted).tolist()
+        view = await self._producer.topic_with(topic, numbers)
         if wanted is None:
             wanted = chosen_partitions(self._partitioner, topic, view.choice, rows)
         for number, part in rows.by_partition(wanted):

@@ -7,16 +7,18 @@ have no key and no other wish: `join` queues them without a decision of their ow
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.client import arguments
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
-from barnabas.client.errors import ClientClosed, UnknownPartition, Unreachable
+from barnabas.client.errors import ClientClosed, Unreachable
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord
 from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.growth import Growth, unknown_partition
 from barnabas.client.producer.open_records import OpenRecords
 from barnabas.client.producer.partitioner import Partitioner
 from barnabas.client.producer.room import Room
@@ -71,6 +73,7 @@ class Intake:
         if self._transactions is not None:
             self._transactions.on_state = self._close_open
         self._cluster.metadata.on_update(self._close_open)
+        self._growth = Growth(self._cluster.metadata, self._clock)
         self._running = False
         self._is_let_go = False  # its loop has ended, which was said
 
@@ -81,6 +84,8 @@ class Intake:
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
         if topic is None or self._room.line.locked():
+            return None
+        if record.partition is not None and record.partition not in topic.partitions:
             return None
         if not self._accumulator.has_room(record.size_bytes):
             return None
@@ -219,6 +224,13 @@ class Intake:
             self.refused(error, record)
             raise
 
+    def knows_place(self, record: CheckedRecord) -> bool:
+        """Whether metadata has the record's topic, and its partition if it names one."""
+        topic = self._cluster.metadata.view.topics.get(record.topic)
+        return topic is not None and (
+            record.partition is None or record.partition in topic.partitions
+        )
+
     def knows_topic(self, topic: str) -> bool:
         """Whether the topic's metadata is known; in any thread."""
         return topic in self._cluster.metadata.view.topics
@@ -336,10 +348,21 @@ class Intake:
 
     def check_partition(self, topic: TopicView, partition: int) -> None:
         if partition not in topic.partitions:
-            raise UnknownPartition(
-                f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, "
-                f"not {partition}"
-            )
+            raise unknown_partition(topic, partition)
+
+    async def topic_with(self, name: str, partitions: Iterable[int]) -> TopicView:
+        """The topic's metadata, with all these partitions, as `send` waits for one of them."""
+        limit_ms = self._config.max_block_ms
+        topic = await self.topic(name)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                for partition in partitions:
+                    topic = await self._growth.having(topic, partition)
+        except TimeoutError:
+            pass  # no broker has answered: what is known counts
+        for partition in partitions:
+            self.check_partition(topic, partition)
+        return topic
 
     # ---- waiting ----
 
@@ -350,14 +373,16 @@ class Intake:
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 topic = await metadata.topic(record.topic, limit_ms)
-                partition = record.partition
-                if partition is not None and partition not in topic.partitions:
-                    topic = (await metadata.refresh()).topics.get(record.topic, topic)
+                if record.partition is not None:
+                    topic = await self._growth.having(topic, record.partition)
                 async with self._room.line:
                     self._close_open()  # none may overtake those in line
                     await self._room.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
+            if not self.knows_place(record) and self.knows_topic(record.topic):
+                topic = metadata.view.topics[record.topic]
+                raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
                 raise self._room.full(record.topic, limit_ms) from None
             last_said = metadata.view.topic_error(record.topic)

@@ -196,8 +196,9 @@ class Producer(Intake):
         """A transaction as a block: `async with producer.transaction(): ...`.
 
         Begins one (after `init_transactions`, if that was not called), commits it at the end of the
-        block, and aborts it if the block raises, or a record fails: that error is raised. Raises as
-        `begin_transaction` and `commit_transaction`.
+        block, and aborts it if the block raises, or a record fails: that error is raised. An end of
+        the block before that had no answer is finished first. Raises as `begin_transaction` and
+        `commit_transaction`.
         """
         transactions = self._required_transactions()
         from barnabas.client.producer.transaction_scope import TransactionScope
@@ -269,7 +270,8 @@ class Producer(Intake):
             ValueError, TypeError: an invalid argument, which the message names.
             SerializationError: a serializer cannot convert key or value.
             MessageTooLarge: more than `max.request.size`.
-            UnknownPartition: the topic has no partition of that number.
+            UnknownPartition: the topic has no partition of that number, even after some seconds of
+                fresh metadata.
             KafkaError: the topic's, such as UnknownTopicOrPartition.
             BufferFull: no room in `buffer.memory` within `max.block.ms`.
             Unreachable: no broker has described the topic within `max.block.ms`.
@@ -393,8 +395,7 @@ class Producer(Intake):
             raise MessageTooLarge(
                 f"batch: {len(encoded)} bytes for {name}, more than {most} (max.request.size)"
             )
-        topic = await self._cluster.metadata.topic(name.topic, self._config.max_block_ms)
-        self.check_partition(topic, name.partition)
+        await self.topic_with(name.topic, [name.partition])
         async with self._room.line:
             await self._room.wait(len(encoded))
             now_ms = self._clock.monotonic_ms()

@@ -2,6 +2,7 @@
 
     send (any thread) --> outbox --> drain (loop) --> producer
                                         `--> line of a topic that is not known yet --> producer
+                                             (or has not the record's partition, as far as is known)
 
 Records go over in bulk: the first one of an empty outbox wakes the loop, the others just join. Each
 topic keeps its order. A topic that is not known yet has a line of its own, so it does not hold up
@@ -87,7 +88,7 @@ class Outbox:
     def _is_crowded(self, record: CheckedRecord) -> bool:
         if self._waiting_bytes > _MOST_BYTES:
             return True
-        if self._producer.knows_topic(record.topic):
+        if self._producer.knows_place(record):
             return False
         line = self._lines.get(record.topic)
         if line is None:
@@ -227,7 +228,7 @@ class Outbox:
 
     async def _pass_on(self, delivery: SyncDelivery) -> None:
         topic = delivery.record.topic
-        if self._producer.knows_topic(topic):
+        if self._producer.knows_place(delivery.record):
             serving = self._serving.get(topic)
             if serving is not None:  # its line goes first, and as fast as there is room
                 await asyncio.gather(shielded(serving), return_exceptions=True)

@@ -240,13 +240,13 @@ def test_files_that_were_rotated_before_the_first_run_are_passed_over(site: Site
 
 
 def test_a_log_that_is_copied_here_every_night_goes_on(site: Site) -> None:
-    site.log.write_bytes(b"1 a\n")
+    site.log.write_bytes(b"10:00:01 a\n")
     site.collect()
     copy = site.log.with_name("incoming")
-    copy.write_bytes(b"1 a\n2 b\n")
+    copy.write_bytes(b"10:00:01 a\n10:00:02 b\n")
     copy.rename(site.log)
     site.collect()
-    assert site.lines() == [b"1 a", b"2 b"]
+    assert site.lines() == [b"10:00:01 a", b"10:00:02 b"]
 
 
 def test_a_file_keeps_to_the_partitions_that_the_topic_had(site: Site) -> None:

@@ -128,6 +128,8 @@ def test_every_line_once_and_in_order(header: bytes, quiet_s: float, steps: list
         reader = Reader(server.log, quiet_s)
         reader.poll()  # what was rotated before the first look is passed over
         for each in steps:
+            if quiet_s == AT_ONCE_S and each == "copy under way":
+                continue  # it would be a file of its own at once
             if quiet_s == AT_ONCE_S and each.startswith("rename"):
                 server.finish()  # a file taken for complete at once must be
             step(each, server, reader)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
+from barnabas.collector.extent import Bytes, Extent
 from barnabas.collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
+
+_MOST_AT_ONCE = 64 << 20
+"""More is not read again for a file whose sent part an earlier version did not hash."""
 
 
 class FileProgress(NamedTuple):
@@ -25,10 +29,20 @@ class FileProgress(NamedTuple):
     beginning_bytes: int = 0  # of the fingerprint; 0: written by a version without fingerprints
     beginning: str = ""
     is_complete: bool = False  # compressed, and sent to its end
+    born_ns: int = 0  # when its inode was created; 0: unknown
+    sent_bytes: int = 0  # of the extent, at most the position; 0: by a version without extents
+    checksum: int | None = 0
+    tail: str = ""
+    gone_s: int = 0  # since when no look has found it; 0: it is there
 
     @property
     def fingerprint(self) -> Fingerprint:
         return Fingerprint(self.beginning_bytes, self.beginning)
+
+    @property
+    def extent(self) -> Extent:
+        """What is known of the sent part."""
+        return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:
         """Whether a file with this beginning may be this one, grown since."""
@@ -43,11 +57,32 @@ class FileProgress(NamedTuple):
             seen = Fingerprint(len(_first_line(beginning)), "")
         return seen.is_distinctive(beginning)
 
-    def found_at(self, device: int, inode: int, beginning: bytes) -> FileProgress:
+    def is_timed(self, beginning: bytes) -> bool:
+        """Whether this beginning, as far as it was seen, has a time, so that it occurs once."""
+        return self.fingerprint.is_timed(beginning)
+
+    def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:
         """This file as it is now."""
         seen = Fingerprint.of(beginning)
         return self._replace(
-            device=device, inode=inode, beginning_bytes=seen.size_bytes, beginning=seen.digest
+            device=device,
+            inode=inode,
+            beginning_bytes=seen.size_bytes,
+            beginning=seen.digest,
+            born_ns=born_ns,
+            gone_s=0,
+        )
+
+    def sent_to(self, position: int, line: int, text: Bytes | None) -> FileProgress:
+        """This file, sent up to a position. `text`: None if its bytes cannot be read again."""
+        if text is None:
+            return self._replace(position=position, line=line)
+        extent = self.extent
+        if self.position - extent.size_bytes > _MOST_AT_ONCE:
+            extent = extent._replace(checksum=None)
+        size_bytes, checksum, tail = extent.grown(text, position)
+        return self._replace(
+            position=position, line=line, sent_bytes=size_bytes, checksum=checksum, tail=tail
         )
 
 

@@ -7,9 +7,11 @@ removed file to the next new one.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import NamedTuple
 
 BEGINNING_BYTES = 4096
+_TIME = re.compile(rb"[0-2]\d:[0-5]\d:[0-6]\d|\b1\d{9}")  # of a day, or since 1970
 
 
 class Fingerprint(NamedTuple):
@@ -40,6 +42,10 @@ class Fingerprint(NamedTuple):
         """
         lines = beginning[: self.size_bytes].split(b"\n")
         return any(line.strip() and not line.startswith(b"#") for line in lines)
+
+    def is_timed(self, beginning: bytes) -> bool:
+        """Whether this beginning, as far as it was seen, has a time, so that it occurs once."""
+        return _TIME.search(beginning, 0, self.size_bytes) is not None
 
 
 def digest(data: bytes) -> str:

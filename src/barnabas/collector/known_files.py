@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TypeVar
 
 from barnabas.collector.file_progress import FileProgress
-from barnabas.collector.fingerprint import Fingerprint
+from barnabas.collector.fingerprint import Fingerprint, digest
+from barnabas.collector.passed_over import PassedOver
 
-Inode = tuple[int, int]
-"""Device and number."""
+K = TypeVar("K")
 
 
 class KnownFiles(ABC):
     """The files in memory; a subclass's `_keep_...` is called with each change."""
 
+    is_forgetful = False  # whether files that are gone are forgotten after a while
+
     def __init__(self) -> None:
         self._files: dict[str, FileProgress] = {}
-        self._logs: dict[str, list[Fingerprint]] = {}
+        self._logs: dict[str, list[PassedOver]] = {}
         self._by_log: dict[str, set[str]] = {}
-        self._by_inode: dict[Inode, set[str]] = {}
+        self._by_inode: dict[int, set[str]] = {}
+        self._by_beginning: dict[Fingerprint, set[str]] = {}
+        self._beginning_bytes: Counter[int] = Counter()
 
     @property
     def files(self) -> list[FileProgress]:
@@ -29,7 +36,7 @@ class KnownFiles(ABC):
     def find(self, file_id: str) -> FileProgress | None:
         return self._files.get(file_id)
 
-    def candidates(self, log: str, inodes: Collection[Inode]) -> list[FileProgress]:
+    def candidates(self, log: str, inodes: Collection[int]) -> list[FileProgress]:
         """The files of the log and those with one of the inodes: no other can be found there."""
         names = set(self._by_log.get(log, ()))
         for inode in inodes:
@@ -38,14 +45,24 @@ class KnownFiles(ABC):
             return self.files
         return [self._files[name] for name in sorted(names)]
 
-    def passed_over(self, log: str) -> list[Fingerprint] | None:
+    def alike(self, directory: Path, beginning: bytes) -> Iterator[FileProgress]:
+        """The files of a directory's logs that begin so and of which something was sent."""
+        for size_bytes in list(self._beginning_bytes):
+            if 0 < size_bytes <= len(beginning):
+                seen = Fingerprint(size_bytes, digest(beginning[:size_bytes]))
+                for file_id in sorted(self._by_beginning.get(seen, ())):
+                    file = self._files[file_id]
+                    if file.sent_bytes and Path(file.path).parent == directory:
+                        yield file
+
+    def passed_over(self, log: str) -> list[PassedOver] | None:
         """The rotated files at the first look at this log; None if there was none."""
         return self._logs.get(log)
 
     def knows(self, log: str) -> bool:
         return log in self._logs or bool(self._by_log.get(log))
 
-    def pass_over(self, log: str, files: list[Fingerprint]) -> None:
+    def pass_over(self, log: str, files: list[PassedOver]) -> None:
         """Record the first look at a log, and the files that are not to be sent."""
         self._logs[log] = files
         self._keep_log(log)
@@ -65,13 +82,31 @@ class KnownFiles(ABC):
         file_id = progress.file_id
         before = self._files.pop(file_id, None)
         if before is not None:
-            self._by_inode[before.device, before.inode].discard(file_id)
+            self._remove_from_indexes(before)
         self._files[file_id] = progress
         self._by_log.setdefault(progress.path, set()).add(file_id)
-        self._by_inode.setdefault((progress.device, progress.inode), set()).add(file_id)
+        self._by_inode.setdefault(progress.inode, set()).add(file_id)
+        seen = progress.fingerprint
+        self._by_beginning.setdefault(seen, set()).add(file_id)
+        self._beginning_bytes[seen.size_bytes] += 1
+
+    def _remove_from_indexes(self, file: FileProgress) -> None:
+        _discard(self._by_inode, file.inode, file.file_id)
+        seen = file.fingerprint
+        _discard(self._by_beginning, seen, file.file_id)
+        self._beginning_bytes[seen.size_bytes] -= 1
+        if not self._beginning_bytes[seen.size_bytes]:
+            del self._beginning_bytes[seen.size_bytes]
 
     @abstractmethod
     def _keep_file(self, progress: FileProgress) -> None: ...
 
     @abstractmethod
     def _keep_log(self, log: str) -> None: ...
+
+
+def _discard(index: dict[K, set[str]], key: K, file_id: str) -> None:
+    """Remove a file from an index, and a key that has none left."""
+    index[key].discard(file_id)
+    if not index[key]:
+        del index[key]

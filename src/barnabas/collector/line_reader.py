@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from barnabas.collector.holes import WITHIN_BYTES, next_data
 from barnabas.collector.line_cutter import Line, LineCutter
 
 _READ_BYTES = 1_048_576
@@ -25,6 +28,16 @@ class LineReader(LineCutter):
         while read := self._file.read(_READ_BYTES):
             if lines := self.cut(read):
                 yield lines
+            if self._nuls >= WITHIN_BYTES and isinstance(self._file, io.FileIO):
+                self._skip_hole(self._file)
+
+    def _skip_hole(self, file: io.FileIO) -> None:
+        at = file.tell()
+        data_at = next_data(file.fileno(), at)
+        # Of a hole at the end of the file the last byte is read, in case it is data by now.
+        beyond = min(data_at, max(at, os.fstat(file.fileno()).st_size - 1))
+        self.pass_hole(beyond - at)
+        file.seek(beyond)
 
     def settled(self) -> list[Line]:
         """Whole records that waited for more lines: none."""

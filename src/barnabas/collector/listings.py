@@ -28,6 +28,7 @@ def is_settled(changed_ns: int) -> bool:
 
 class Listings:
     def __init__(self) -> None:
+        self.unnamed: dict[Path, set[int]] = {}  # by log: inodes of files held without a name
         self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
 
     def rotated(self, log: Path) -> dict[str, int]:

@@ -8,8 +8,10 @@ compressed or removed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
+from barnabas.collector.file_text import FileText
 from barnabas.collector.listings import Listings
 from barnabas.collector.log_file import LogFile, unreadable
 from barnabas.collector.recognition import Found
@@ -21,12 +23,20 @@ _log = logging.getLogger(__name__)
 
 Inode = tuple[int, int]
 Stat = tuple[int, int, int, int]
+IsNamed = Callable[[Path], bool]
+"""Whether the user named this file, and not its directory alone."""
 
 
 class LogDirectory:
     """Finds the files, and holds those open that may still change; `close` it."""
 
-    def __init__(self, path: Path, quiet_s: float, listings: Listings | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        quiet_s: float,
+        listings: Listings | None = None,
+        is_named: IsNamed | None = None,
+    ) -> None:
         self._listings = listings or Listings()
         self._path = path
         self.live = path.resolve()  # a link may lead elsewhere at the next look
@@ -34,6 +44,8 @@ class LogDirectory:
         self._held: dict[Inode, LogFile] = {}
         self._paths: dict[Inode, Path] = {}  # at the last look
         self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need no second look
+        self._packed: dict[object, FileText] = {}  # compressed ones, by status
+        self._is_named = is_named or (lambda _: False)
         self._unreadable: set[Path] = set()
 
     def look(self) -> list[Found]:
@@ -63,6 +75,10 @@ class LogDirectory:
             self._held[inode] = file
         return self._held[inode]
 
+    def path(self, found: Found) -> Path:
+        """Where the last look has found it."""
+        return self._paths[found.device, found.inode]
+
     def is_quiet(self, found: Found) -> bool:
         """Whether nothing was written to it for `quiet_s`."""
         file = self._held.get((found.device, found.inode))
@@ -84,6 +100,11 @@ class LogDirectory:
         for file in self._held.values():
             file.close()
         self._held.clear()
+        self._listings.unnamed.pop(self.live, None)
+
+    def unnamed(self) -> set[int]:
+        """The inodes of files without a name that any log of these listings holds open."""
+        return set().union(*self._listings.unnamed.values())
 
     def _found(self, names: list[str]) -> list[Found]:
         self._paths.clear()
@@ -93,11 +114,16 @@ class LogDirectory:
         rotated = [self._find(path) for path in paths]
         self._quiet = {path: self._quiet[path] for path in paths if path in self._quiet}
         self._unreadable.intersection_update(paths)
+        if len(self._packed) > len(paths) + _MOST_HELD:
+            self._packed.clear()
         gone = [
-            _shown(file)._replace(is_listed=False)
+            self._found_as(file.path, file, ())._replace(is_listed=False)
             for inode, file in self._held.items()
             if inode not in self._paths
         ]
+        self._listings.unnamed.pop(self.live, None)
+        if gone:
+            self._listings.unnamed[self.live] = {file.inode for file in gone}
         listed = {(file.device, file.inode): file for file in rotated if file is not None}
         if live is None:
             return [*gone, *listed.values()]
@@ -132,7 +158,7 @@ class LogDirectory:
             _log.warning("%s", error)
 
     def _shown(self, path: Path, file: LogFile, stat: Stat) -> Found:
-        found = _shown(file)
+        found = self._found_as(path, file, stat)
         inode = (file.device, file.inode)
         if self._held.get(inode, file) is not file:
             file.close()  # it was renamed to this path since `stat`
@@ -147,16 +173,31 @@ class LogDirectory:
                 self._quiet[path] = (stat, found)
         return found
 
+    def _found_as(self, path: Path, file: LogFile, stat: Stat | tuple[()]) -> Found:
+        size_bytes = file.size_bytes()
+        is_quiet = file.quiet_s() >= self._quiet_s
+        inode = (file.device, file.inode)
+        text = self._packed.get(stat)
+        if text is None:
+            is_fixed = is_quiet or file.is_compressed
+            text = FileText(path, inode, self._held, is_fixed=is_fixed)
+        text.path = path
+        if file.is_compressed and stat:
+            self._packed[stat] = text  # it is asked again, and costs more than a look
+        return Found(
+            *inode,
+            None if file.is_compressed else size_bytes,
+            file.beginning(),
+            born_ns=file.born_ns,
+            is_quiet=is_quiet,
+            is_named=self._is_named(path),
+            text=text,
+        )
+
 
 def _stat(path: Path) -> Stat:
     status = path.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _shown(file: LogFile) -> Found:
-    size_bytes = file.size_bytes()
-    text_bytes = None if file.is_compressed else size_bytes
-    return Found(file.device, file.inode, text_bytes, file.beginning())
 
 
 def _is_missing(path: Path) -> bool:

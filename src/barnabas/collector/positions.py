@@ -14,8 +14,8 @@ import json
 from typing import Final
 
 from barnabas.collector.file_progress import FileProgress
-from barnabas.collector.fingerprint import Fingerprint
 from barnabas.collector.known_files import KnownFiles
+from barnabas.collector.passed_over import PassedOver
 from barnabas.errors import CorruptData
 
 POSITIONS_TOPIC: Final = "barnabas-collector-positions"
@@ -50,7 +50,7 @@ class Positions(KnownFiles):
             elif kind == _INSTANCE:
                 self.instance = str(found)
             else:
-                self._logs[str(what)] = [Fingerprint(*each) for each in found]
+                self._logs[str(what)] = [PassedOver(*each) for each in found]
         except (ValueError, TypeError) as error:
             raise CorruptData(
                 f"{POSITIONS_TOPIC}: {key!r} is not a collector's ({error})"

@@ -37,10 +37,10 @@ class RecordJoiner:
 
     def taken(self) -> list[Line]:
         """The waiting record, as it is."""
-        lines, self._waiting, self.waiting_bytes = self._waiting, [], 0
+        lines, size_bytes = self._waiting, self.waiting_bytes - 1
+        self._waiting, self.waiting_bytes = [], 0
         if len(lines) < 2:
             return lines
-        first, last = lines[0], lines[-1]
+        first = lines[0]
         text = b"\n".join(line.text for line in lines)
-        size_bytes = last.position + last.size_bytes - first.position
         return [Line(first.position, first.number, text, size_bytes)]

@@ -46,6 +46,11 @@ class Reader(Protocol):
     @property
     def unfinished_bytes(self) -> int: ...
 
+    @property
+    def ends_in_hole(self) -> bool:
+        """Whether the file ends in a hole, which may still be filled."""
+        ...
+
 
 class RecordReader:
     """Reads lines of a file joined to records; each has the position of its first line."""
@@ -77,6 +82,10 @@ class RecordReader:
     @property
     def unfinished_bytes(self) -> int:
         return self._reader.unfinished_bytes + self._joiner.waiting_bytes
+
+    @property
+    def ends_in_hole(self) -> bool:
+        return self._reader.ends_in_hole
 
 
 def record_start(pattern: str | bytes) -> IsStart:

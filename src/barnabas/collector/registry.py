@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.collector.file_progress import FileProgress
-from barnabas.collector.fingerprint import Fingerprint
 from barnabas.collector.known_files import KnownFiles
+from barnabas.collector.passed_over import PassedOver
 from barnabas.errors import ConfigError
 
 
@@ -51,7 +51,7 @@ class Registry(KnownFiles):
         for entry in stored["files"]:
             self._put(FileProgress(**entry))
         for log in stored.get("logs", []):
-            self._logs[str(log["path"])] = [Fingerprint(*each) for each in log["passed_over"]]
+            self._logs[str(log["path"])] = [PassedOver(*each) for each in log["passed_over"]]
         for file_id, count in stored.get("partition_counts", {}).items():
             self._partition_counts[file_id] = int(count)
 

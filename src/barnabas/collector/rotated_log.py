@@ -1,7 +1,7 @@
 """The unsent lines of a log, in order, however its files are rotated.
 
-- Its files are the one at its path and the rotated ones beside it (`siblings.py`), compressed by
-  gzip or not. `recognition.py` identifies them. A file that was moved to another directory, or
+- Its files are the one at its path and the rotated ones beside it (`siblings.py`), compressed or
+  not. `recognition.py` identifies them. A file that was moved to another directory, or
   removed, is read on as long as it is held open (`log_directory.py`).
 - A line without a line feed waits for it. As the last line of a file it is taken as it is when the
   file is certainly complete: compressed and whole; renamed, replaced and quiet; or, at the last
@@ -22,9 +22,11 @@ from barnabas.collector.known_files import KnownFiles
 from barnabas.collector.line_cutter import Line
 from barnabas.collector.line_reader import LineReader
 from barnabas.collector.listings import Listings
-from barnabas.collector.log_directory import LogDirectory
-from barnabas.collector.log_file import DAMAGED, LogFile
-from barnabas.collector.recognition import Found, Recognised, recognise
+from barnabas.collector.log_directory import IsNamed, LogDirectory
+from barnabas.collector.log_file import LogFile
+from barnabas.collector.moved_files import alike_files, is_there
+from barnabas.collector.packed_text import DamagedText
+from barnabas.collector.recognition import Found, Known, Recognised, recognise
 from barnabas.collector.record_joiner import IsStart
 from barnabas.collector.record_reader import Reader, RecordReader
 from barnabas.errors import ConfigError
@@ -53,17 +55,20 @@ class RotatedLog:
         quiet_s: float = QUIET_S,
         is_start: IsStart | None = None,
         listings: Listings | None = None,
+        is_named: IsNamed | None = None,
     ) -> None:
         """`is_start`: the rule for first lines, unless each line is a record. `listings`: shared by
-        the logs of a directory.
+        the logs of a directory. `is_named`: the rotated files to send even at the first look.
 
         Raises `ConfigError` if the log does not exist or cannot be read.
         """
         self._is_start = is_start
         self._files = files
-        self._directory = LogDirectory(path, quiet_s, listings)
+        self._directory = LogDirectory(path, quiet_s, listings, is_named)
         self._damaged: set[str] = set()
         self.unfinished_bytes = 0  # of unfinished lines, at the last look
+        self.left: list[Path] = []  # the rotated files that the first look passed over
+        self.file_ids: set[str] = set()  # of the files found by the last look
         if not files.knows(str(self._directory.live)):
             file = LogFile(path)
             file.check()
@@ -78,10 +83,11 @@ class RotatedLog:
         found = self._directory.look()
         log = str(self._directory.live)
         passed_over = self._files.passed_over(log)
-        known = self._files.candidates(log, {(each.device, each.inode) for each in found})
-        recognised = recognise(log, found, known, passed_over)
+        recognised = recognise(log, found, self._known(found))
         if passed_over is None:
-            self._files.pass_over(log, recognised.passed_over)
+            self._files.pass_over(log, list(recognised.passed_over.values()))
+            self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
+        self.file_ids = {each.file_id for each in recognised.files.values()}
         for progress in recognised.files.values():
             if self._files.find(progress.file_id) is not None:
                 self._files.save(progress)
@@ -94,6 +100,20 @@ class RotatedLog:
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
         self._release(found, recognised)
+
+    def _known(self, found: list[Found]) -> Known:
+        log = self._directory.live
+        files = self._files.candidates(str(log), {each.inode for each in found})
+        inodes = {each.inode for each in files}
+        alike = alike_files(log, [each for each in found if each.inode not in inodes], self._files)
+        unnamed = self._directory.unnamed() if alike else ()
+        return Known(
+            files,
+            self._files.passed_over(str(log)),
+            [each for each in alike if each.inode not in unnamed and not is_there(each)],
+            [each for each in alike if each.inode in unnamed],
+            is_forgetful=self._files.is_forgetful,
+        )
 
     @property
     def holds_rotated(self) -> bool:
@@ -122,12 +142,13 @@ class RotatedLog:
         try:
             reader = self._reader(file, progress)
             for lines in reader.portions():
-                if not file.begins(found.beginning):
+                after = _after(reader, progress, file)
+                if not _is_still(file, found, progress):
                     return  # it was truncated meanwhile, and these may be other lines
                 self._files.save(progress)
-                progress = _after(reader, progress)
+                progress = after
                 yield Portion(progress, lines)
-        except (EOFError, *DAMAGED) as error:
+        except (EOFError, DamagedText) as error:
             if found.is_live:
                 raise ConfigError(f"cannot read on in {file.path}: {error}") from None
             if not isinstance(error, EOFError):  # else it is still being compressed
@@ -135,17 +156,20 @@ class RotatedLog:
             return
         if is_complete is None:  # checked now, so that nothing can have been written since
             end = reader.position + reader.unfinished_bytes
-            is_complete = file.has_no_writer() and file.size_bytes() == end
+            is_all = file.size_bytes() == end and not reader.ends_in_hole
+            is_complete = is_all and file.has_no_writer()
         rest: list[Line] = []
-        if file.is_compressed or (is_complete and file.begins(found.beginning)):
+        if file.is_compressed or (is_complete and _is_still(file, found, progress)):
             rest = reader.last()
-        elif file.quiet_s() >= SETTLED_S and file.begins(found.beginning):
+        elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
             rest = reader.settled()
         self.unfinished_bytes += reader.unfinished_bytes
-        if rest:
-            self._files.save(progress)
-            progress = _after(reader, progress)
-            yield Portion(progress, rest)
+        if rest or reader.position > progress.position:  # else a hole at the end was left out
+            after = _after(reader, progress, file)
+            if _is_still(file, found, progress):
+                self._files.save(progress)
+                progress = after
+                yield Portion(progress, rest)
         if file.is_compressed:
             self._files.save(progress._replace(is_complete=True))
 
@@ -183,5 +207,14 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
     return progress.position >= found.size_bytes
 
 
-def _after(reader: Reader, progress: FileProgress) -> FileProgress:
-    return progress._replace(position=reader.position, line=reader.number)
+def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
+    """Whether it is still the file that was found: not truncated and written again."""
+    if file.is_compressed:
+        return True
+    extent = progress.extent
+    return file.begins(found.beginning) and (not extent.size_bytes or file.ends(extent))
+
+
+def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgress:
+    text = None if file.is_compressed else file
+    return progress.sent_to(reader.position, reader.number, text)

@@ -3,8 +3,11 @@
     access.log.1  access.log.2.gz  access.log.0  access.log.old      numbered: 1 is the newest
     access.log-20261123  access.log.2026-11-23.gz  access.log-20261123-1795392000      dated
     access-20261123.log  access-20261123.log.gz                      dated before the extension
+    access-11-23-2026-1.log.gz  access__2026-11-23_00-00-00.log      log4j2's, pm2's
+    access.log-1795392000  access.log-261123  access.log-2026-W48    logrotate's %s, %y%m%d, weeks
 
-Other names are ignored: an editor's backup or a tool's offset file is not a log.
+Compressed by gzip, bzip2, xz or zstd. Other names are ignored: an editor's backup or a tool's
+offset file is not a log.
 """
 
 from __future__ import annotations
@@ -15,11 +18,19 @@ from functools import lru_cache
 
 _NUMBER = re.compile(r"[._-](\d{1,5})")
 _OLD = re.compile(r"[._-]old")
+_TIME = r"(?:[._T-]?\d[\d._:T-]*)?"  # or a number
 _DATE = re.compile(
-    r"[._-]20\d\d([._-]?)(?:0[1-9]|1[0-2])"  # and the day, and a time or a number
-    r"(?:\1(?:0[1-9]|[12]\d|3[01])(?:[._T-]?\d[\d._:T-]*)?)?"
+    r"[._-]{1,2}20\d\d([._-]?)(?:0[1-9]|1[0-2])"  # and the day
+    rf"(?:\1(?:0[1-9]|[12]\d|3[01]){_TIME})?"
 )
+_WEEK = re.compile(r"[._-]20\d\d-?W\d\d" + _TIME)
+_DATE_BACKWARDS = re.compile(  # log4j2's MM-dd-yyyy, and dd-MM-yyyy
+    rf"[._-]{{1,2}}([0-3]\d)([._-]?)([0-3]\d)\2(20\d\d){_TIME}"
+)
+_SHORT_DATE = re.compile(r"[._-](\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))")  # %y%m%d
+_SECONDS = re.compile(r"[._-](1\d{9})")  # logrotate's %s
 _DIGITS = re.compile(r"\d+")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 Order = tuple[int, ...]
 
@@ -30,14 +41,22 @@ def siblings(log: str, names: Iterable[str]) -> list[str]:
     A file beside its own compressed form stands for both: that one is still being written.
     """
     aged = {name: order for name in names if (order := _order(log, name)) is not None}
-    whole = [name for name in aged if name.removesuffix(".gz") not in aged or name[-3:] != ".gz"]
+    whole = [name for name in aged if (plain := unpacked(name)) == name or plain not in aged]
     return sorted(whole, key=lambda name: (aged[name], name))
+
+
+def unpacked(name: str) -> str:
+    """The name of a compressed file before it was compressed."""
+    for suffix in COMPRESSED:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
 
 
 @lru_cache(16_384)
 def log_names(name: str) -> frozenset[str]:
     """The logs of which a file of this name may be a rotated one."""
-    plain = name.removesuffix(".gz")
+    plain = unpacked(name)
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
     found = {plain} if plain != name else set()
     for at in marks:
@@ -48,7 +67,7 @@ def log_names(name: str) -> frozenset[str]:
 
 def _order(log: str, name: str) -> Order | None:
     """The file's order, larger for younger ones; None if it is not a rotated file of this log."""
-    plain = name.removesuffix(".gz")
+    plain = unpacked(name)
     if name != plain and plain == log:
         return (3,)
     stem, dot, extension = log.rpartition(".")
@@ -62,4 +81,15 @@ def _order(log: str, name: str) -> Order | None:
         mark = plain[len(stem) : -len(dot + extension)]
     else:
         return None
-    return (0, *map(int, _DIGITS.findall(mark))) if _DATE.fullmatch(mark) else None
+    return _order_of_date(mark)
+
+
+def _order_of_date(mark: str) -> Order | None:
+    if _DATE.fullmatch(mark) or _WEEK.fullmatch(mark):
+        return (0, *map(int, _DIGITS.findall(mark)))
+    if date := _DATE_BACKWARDS.fullmatch(mark):
+        rest = _DIGITS.findall(mark[date.end(4) :])
+        return (0, int(date[4]), int(date[1]), int(date[3]), *map(int, rest))
+    if date := _SHORT_DATE.fullmatch(mark) or _SECONDS.fullmatch(mark):
+        return (0, int(date[1]))
+    return None

@@ -56,6 +56,7 @@ class WatchedLogs:
         self._due: list[tuple[float, int, _Watched]] = []  # a heap
         self._numbers = itertools.count()
         self._unreadable: dict[Path, str] = {}
+        self._left: list[Path] = []  # rotated files that are not sent, not logged yet
         self._list_at_s = 0.0
 
     def __len__(self) -> int:
@@ -83,9 +84,27 @@ class WatchedLogs:
                     del self._watched[watched.path]
                     continue
                 self._unreadable.pop(watched.path, None)
+                left, watched.log.left = watched.log.left, []
+                self._left += left
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
+        self._log_left()
+
+    def _log_left(self) -> None:
+        """Log once for a round which rotated files their first look has passed over."""
+        if not self._left:
+            return
+        shown = self._left[0]
+        mark = min(at for at, character in enumerate(shown.name) if at and character in "._-")
+        _log.warning(
+            "%d rotated files were there before the first look at their logs, and are not sent,"
+            " such as %s; to send them, name them as well: '%s*'",
+            len(self._left),
+            shown,
+            shown.with_name(shown.name[:mark]),
+        )
+        self._left = []
 
     def pause_s(self, now_s: float) -> float:
         """The time until a log is due."""
@@ -119,6 +138,7 @@ class WatchedLogs:
                     quiet_s=self._quiet_s,
                     is_start=self._is_start,
                     listings=self._listings,
+                    is_named=self._paths.is_named,
                 )
             except ConfigError as error:
                 self._complain(path, error)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from barnabas.collector.file_progress import new_file
-from barnabas.collector.fingerprint import Fingerprint
+from barnabas.collector.passed_over import PassedOver
 from barnabas.collector.positions import Positions
+from barnabas.collector.recognition import Found
 from barnabas.errors import CorruptData
 
 
 def test_what_is_taken_is_loaded_again() -> None:
     positions = Positions("here")
     file = new_file("/a.log", b"first\n", 0)
-    positions.pass_over("/a.log", [Fingerprint.of(b"old\n")])
+    positions.pass_over("/a.log", [PassedOver.of(Found(1, 7, None, b"old\n"))])
     positions.save(file)
     positions.save(file._replace(position=6, line=2))
     records = positions.taken()
@@ -23,7 +24,7 @@ def test_what_is_taken_is_loaded_again() -> None:
         again.load(key, value)
         other.load(key, value)
     assert again.files == [file._replace(position=6, line=2)]
-    assert again.passed_over("/a.log") == [Fingerprint.of(b"old\n")]
+    assert again.passed_over("/a.log") == [PassedOver.of(Found(1, 7, None, b"old\n"))]
     assert again.knows("/a.log") and not again.has_changed
     assert other.files == [] and not other.knows("/a.log")
     again.save(again.files[0])

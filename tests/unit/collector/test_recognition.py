@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from barnabas.collector.file_progress import FileProgress, new_file
-from barnabas.collector.fingerprint import Fingerprint
-from barnabas.collector.recognition import Found, Recognised, recognise
+from barnabas.collector.passed_over import PassedOver
+from barnabas.collector.recognition import Found, Known, Recognised, recognise
 
 LOG = "/var/log/access.log"
 HEADER = b"#Fields: date time\n"
@@ -15,12 +15,12 @@ def file(inode: int, text: bytes, *, is_live: bool = False, is_listed: bool = Tr
 
 
 def seen(inode: int, text: bytes, position: int | None = None, generation: int = 0) -> FileProgress:
-    progress = new_file(LOG, text, generation).found_at(1, inode, text)
+    progress = new_file(LOG, text, generation).found_at(1, inode, text, 0)
     return progress._replace(position=len(text) if position is None else position)
 
 
 def look(found: list[Found], known: list[FileProgress]) -> Recognised:
-    return recognise(LOG, found, known, [])
+    return recognise(LOG, found, Known(known, []))
 
 
 def test_a_renamed_file_is_itself() -> None:
@@ -74,7 +74,7 @@ def test_a_copy_under_way_is_none_though_it_got_the_inode_of_a_file_that_was_rem
     known = seen(7, HEADER)
     live = file(9, HEADER + b"one\ntwo\n", is_live=True)
     recognised = look([Found(1, 8, None, HEADER), file(7, HEADER + b"one\nt"), live], [known])
-    assert list(recognised.files) == [2]
+    assert list(recognised.files) == [0, 2]
 
 
 def test_a_file_that_got_the_inode_of_another_is_still_known_by_its_beginning() -> None:
@@ -86,11 +86,13 @@ def test_a_file_that_got_the_inode_of_another_is_still_known_by_its_beginning() 
 def test_the_first_look_passes_the_older_files_over() -> None:
     old = file(7, b"years ago\n")
     live = file(8, b"today\n", is_live=True)
-    first = recognise(LOG, [old, live], [], None)
+    first = recognise(LOG, [old, live], Known([], None))
     assert list(first.files) == [1]
-    assert first.passed_over == [Fingerprint.of(b"years ago\n")]
-    later = recognise(LOG, [old, live], list(first.files.values()), first.passed_over)
-    assert list(later.files) == [1] and later.passed_over == []
+    assert list(first.passed_over.values()) == [PassedOver.of(Found(1, 7, None, b"years ago\n"))]
+    later = recognise(
+        LOG, [old, live], Known(list(first.files.values()), list(first.passed_over.values()))
+    )
+    assert list(later.files) == [1] and later.passed_over == {}
 
 
 def test_an_empty_file_is_nothing_yet() -> None:

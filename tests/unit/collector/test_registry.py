@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.collector.file_progress import FileProgress, new_file
-from barnabas.collector.fingerprint import Fingerprint
-from barnabas.collector.recognition import Found, recognise
+from barnabas.collector.passed_over import PassedOver
+from barnabas.collector.recognition import Found, Known, recognise
 from barnabas.collector.registry import Registry
 from barnabas.errors import ConfigError
 
@@ -35,12 +35,12 @@ def test_what_was_saved_is_known_after_a_restart(tmp_path: Path) -> None:
     """SP-4"""
     registry = Registry(tmp_path / "registry.json")
     progress = new_file(LOG, b"first\nsecond\n", 0)._replace(position=6, line=2)
-    registry.pass_over(LOG, [Fingerprint.of(b"years ago\n")])
+    registry.pass_over(LOG, [PassedOver.of(Found(1, 7, None, b"years ago\n"))])
     registry.save(progress)
     registry.keep_partition_count(progress.file_id, 4)
     again = Registry(tmp_path / "registry.json")
     assert again.files == [progress] and again.find(progress.file_id) == progress
-    assert again.passed_over(LOG) == [Fingerprint.of(b"years ago\n")]
+    assert again.passed_over(LOG) == [PassedOver.of(Found(1, 7, None, b"years ago\n"))]
     assert again.passed_over("/var/log/other.log") is None
     assert again.lines_sent() == 1
     assert again.partition_count(progress.file_id) == 4
@@ -58,11 +58,13 @@ def test_the_registry_of_an_older_version_is_read_on(tmp_path: Path) -> None:
         Found(64769, 1311, 13, b"first\nsecond\n"),  # rotated since
         Found(64769, 9, 6, b"first\n", is_live=True),
     ]
-    recognised = recognise(LOG, found, registry.files, registry.passed_over(LOG))
+    recognised = recognise(LOG, found, Known(registry.files, registry.passed_over(LOG)))
     mine, new = recognised.files[1], recognised.files[2]
     assert (mine.file_id, mine.position, mine.beginning_bytes) == ("4764a36e1ef4e0b7", 6, 13)
     assert (new.position, new.generation) == (0, 1)
-    assert recognised.passed_over == [Fingerprint.of(b"years ago\n")]
+    assert list(recognised.passed_over.values()) == [
+        PassedOver.of(Found(1, 7, None, b"years ago\n"))
+    ]
 
 
 def test_an_id_depends_on_path_first_line_and_generation_alone() -> None:

@@ -1,0 +1,46 @@
+"""The holes of files: runs of NULs that no program wrote.
+
+A log that is truncated while its writer has not opened it for appending goes on at the writer's old
+position: there is a hole before its next line. A crash of the machine leaves them, too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+AT_START_BYTES: Final = 4
+"""At the start of a line a shorter run is text: UTF-16 and UTF-32 have up to three."""
+WITHIN_BYTES: Final = 4096
+"""Within a line a shorter run is text: a hole is at least a block of the file system."""
+START: Final = b"\0" * AT_START_BYTES
+_SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
+_READ_BYTES: Final = 1 << 20
+
+
+def next_data(fd: int, position: int) -> int:
+    """Where the data after a position begin, at the earliest: the file's end in its last hole."""
+    if _SEEK_DATA is None:
+        return position
+    before = os.lseek(fd, 0, os.SEEK_CUR)
+    try:
+        return os.lseek(fd, position, _SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # not known by this file system
+            return position
+        return max(position, os.fstat(fd).st_size)
+    finally:
+        os.lseek(fd, before, os.SEEK_SET)  # where its reader goes on
+
+
+def data_start(fd: int) -> int:
+    """The size of the hole at the start of a file."""
+    at = 0
+    while True:
+        read = os.pread(fd, _READ_BYTES, at)
+        rest = read.lstrip(b"\0")
+        at += len(read) - len(rest)
+        if rest or not read:
+            return at if at >= AT_START_BYTES else 0
+        at = next_data(fd, at)

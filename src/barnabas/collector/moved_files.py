@@ -1,0 +1,59 @@
+"""Known files that may have been moved to a name that is not one of their log's rotated files.
+
+Their directory is the place to look: programs compress and copy logs under names of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.collector.file_progress import FileProgress
+from barnabas.collector.fingerprint import Fingerprint
+from barnabas.collector.known_files import KnownFiles
+from barnabas.collector.log_file import LogFile
+from barnabas.collector.recognition import Found
+from barnabas.errors import ConfigError
+
+
+def alike_files(log: Path, found: Iterable[Found], files: KnownFiles) -> list[FileProgress]:
+    """The known files of other logs of this directory of which a found one may be a copy: its
+    text begins alike, and is compressed or has times."""
+    names: dict[str, FileProgress] = {}
+    for file in found:
+        if file.beginning and (file.size_bytes is None or _is_timed(file)):
+            for known in files.alike(log.parent, file.beginning):
+                if known.path != str(log):
+                    names[known.file_id] = known
+    return list(names.values())
+
+
+def is_there(known: FileProgress) -> bool:
+    """Whether the file is still in its directory, and was not truncated."""
+    try:
+        file = LogFile(_path(known))
+    except (OSError, ConfigError):
+        return False
+    try:
+        is_grown = file.is_compressed or file.size_bytes() >= known.position
+        is_same = file.inode == known.inode and known.begins(file.beginning())
+        return is_grown and is_same and (file.is_compressed or file.ends(known.extent))
+    finally:
+        file.close()
+
+
+def _path(known: FileProgress) -> Path:
+    """Where its inode is; raises OSError if it has none."""
+    path = Path(known.path)
+    if path.exists() and path.stat().st_ino == known.inode:
+        return path
+    with os.scandir(path.parent) as entries:
+        for entry in entries:
+            if entry.inode() == known.inode:
+                return path.with_name(entry.name)
+    raise FileNotFoundError(known.path)
+
+
+def _is_timed(file: Found) -> bool:
+    return Fingerprint(len(file.beginning), "").is_timed(file.beginning)

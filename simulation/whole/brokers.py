@@ -35,6 +35,7 @@ DATA: Final = Path("/data")
 SECOND_DATA: Final = Path("/data2")
 """Another log directory, where `log.dirs` names it."""
 
+_MEMORY_BYTES = 1 << 30
 _QUICK: Final[Mapping[str, str]] = MappingProxyType(
     {
         # Little that is of no interest, and nothing that takes longer than a run.
@@ -232,6 +233,7 @@ class SimBroker:
             cleans_inline=True,
             descriptors=plenty,
             journals=SimJournals(files),
+            memory_bytes=lambda: _MEMORY_BYTES,
         )
         if self._is_alone:
             return Server(BrokerConfig(properties), machine)

@@ -46,6 +46,7 @@ from barnabas.broker.network.listeners import (
     advertised_endpoints,
 )
 from barnabas.broker.network.request_faults import RequestFaults
+from barnabas.broker.network.request_memory import RequestMemory
 from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
@@ -80,7 +81,6 @@ from barnabas.clock import Random
 from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
-from barnabas.net.memory import MemoryPool
 from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.store import LogStore
 
@@ -267,10 +267,12 @@ class NetworkParts:
         self.node = _make_node(
             ground, partitions, control, (self.dynamic_config, quotas), auto_advertised
         )
-        memory = MemoryPool(config.int("queued.max.request.bytes"))
+        self.memory = RequestMemory(
+            config.value, seams.memory_bytes(), clock, self.connections.complaints
+        )
         log_ins = _log_ins(ground, config.value, self.dynamic_config, bound)
         self.routers = [
-            Router(self.node, each.listener, memory, self.connections, sasl)
+            Router(self.node, each.listener, self.memory, self.connections, sasl)
             for each, sasl in zip(bound, log_ins, strict=True)
         ]
         self.acceptors = [

@@ -14,6 +14,7 @@ from barnabas.broker.network.listeners import Listener, bind
 from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
 from barnabas.broker.runtime.disk_pulse import DiskPulse
 from barnabas.broker.runtime.disk_threads import DiskThreads, new_disk_threads
+from barnabas.broker.runtime.machine_memory import of_this_machine
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.storage.files import Files, OsFiles
@@ -43,7 +44,8 @@ class Seams(NamedTuple):
     journals: JournalDisk = OS_DISK
     """Where a broker that is alone keeps its metadata: `files`, as `cluster` knows them."""
     pulse: Callable[..., DiskPulse] = DiskPulse
-    """What notices a disk that hangs."""
+    """Watches for a disk that hangs."""
+    memory_bytes: Callable[[], int] = of_this_machine
     keep_objects: Callable[[], None] = _nothing
     """What is in memory now stays for long: no cycle collector need look at it again."""
 

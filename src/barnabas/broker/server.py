@@ -444,6 +444,7 @@ class Server:
         await parts.partitions.cleaner.stop()
         await parts.partitions.housekeeping.stop()
         parts.network.idle_connections.close()
+        parts.network.memory.close()
         self.clock.stop()
         for tls in parts.network.tls:
             tls.close()

@@ -17,7 +17,10 @@ _LISTENERS = (
     ("socket.request.max.bytes", "int", 104857600, "[1,...]",
      "Largest request that is read; a larger one closes the connection."),
     ("queued.max.request.bytes", "long", -1, "",
-     "Bytes of requests in memory above which reading stops; -1 is no limit."),
+     "Bytes of large requests in memory above which reading stops; unset, an eighth of the memory "
+     "that the machine or container has, at least 128 MiB; -1 is no limit."),
+    ("barnabas.request.stalled.ms", "int", 10_000, "[1,...]",
+     "How long a request may stall whose memory others wait for, before its connection is closed."),
     ("barnabas.request.max.entries", "int", 100_000, "[65536,...]",
      "Most entries in all lists of a client's request; one with more gets an error."),
     ("barnabas.connection.login.deadline.ms", "int", 30_000, "[1,...]",

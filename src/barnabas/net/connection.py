@@ -23,6 +23,7 @@ from typing import Protocol, cast
 from barnabas.errors import CorruptData, is_out_of_descriptors
 from barnabas.net.foreign_bytes import protocol_of
 from barnabas.net.memory import MemoryPool
+from barnabas.net.reservation import Reservation
 from barnabas.types import FileSlice, Part
 
 _LENGTH = Struct(">i")
@@ -81,7 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self.max_frame_bytes = max_frame_bytes
         self._memory = memory or MemoryPool()
         self._buffer_bytes = buffer_bytes
-        self._reserved_bytes = 0
+        self.reservation = Reservation(self, self._memory, self.resume_reading)
         self._pause_when_blocked = pause_when_blocked
         self._transport: asyncio.Transport | None = None
         self._buffer: bytearray | None = None
@@ -142,9 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pending.clear()
         self._pending_bytes = 0
         self._buffer = None
-        if self._memory.cancel(self._memory_granted):
-            self._reserved_bytes = 0
-        self._give_back_memory()
+        self.reservation.free()
         self._notify_closed(exc)
 
     @property
@@ -160,6 +159,11 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_closing(self) -> bool:
         return self._closing
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the peer is not read, for another reason than that it does not read answers."""
+        return self._stopped > self._blocked
 
     @property
     def has_ended(self) -> bool:
@@ -183,9 +187,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def admit(self, max_frame_bytes: int, memory: MemoryPool) -> None:
         """Accept frames of that size, with memory of that pool, now that the peer is known."""
-        self._give_back_memory()
+        self.reservation.free()
         self.max_frame_bytes = max_frame_bytes
-        self._memory = memory
+        self._memory = self.reservation.pool = memory
         self._buffer_bytes = _BUFFER_BYTES
 
     # ---- reading ----
@@ -302,6 +306,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_frames(self, reader: Reader, left: int) -> int:
         """Hand over frames; returns how many more the turn allows."""
+        reservation = self.reservation
         while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
             assert self._buffer is not None
             size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
@@ -316,8 +321,8 @@ class Connection(asyncio.BufferedProtocol):
             self._start = frame_end
             left -= 1
             reader.frame_received(self, frame)
-            if self._reserved_bytes and self._start == frame_end:  # else it was handed back
-                self._give_back_memory()
+            if reservation.size_bytes and self._start == frame_end:  # else it was handed back
+                reservation.handed_over()
             if not left % _FRAMES_PER_LOOK and self._is_turn_over():
                 return 0
         return left
@@ -360,20 +365,17 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._end = 0, held
 
     def _reserve_memory(self, size: int) -> None:
-        """Reserve memory for a frame that outgrows the first buffer, before it is read on."""
-        if size + 4 <= self._buffer_bytes or self._reserved_bytes:
+        """Reserve memory for the next buffer of a frame that has filled this one, before it is read
+        on; the buffer that every connection may have does not count."""
+        buffer, reservation = self._buffer, self.reservation
+        assert buffer is not None
+        if self._end < len(buffer) or reservation.is_waiting:
             return
-        self._reserved_bytes = size
-        if not self._memory.reserve(size, self._memory_granted):
+        room = min(size + 4, 2 * (self._end - self._start))
+        if room > self._buffer_bytes and not reservation.grow(
+            room, memoryview(buffer)[self._start + 4 : self._end]
+        ):
             self.pause_reading()
-
-    def _memory_granted(self) -> None:
-        self.resume_reading()
-
-    def _give_back_memory(self) -> None:
-        if self._reserved_bytes:
-            size, self._reserved_bytes = self._reserved_bytes, 0
-            self._memory.release(size)
 
     def _foreign(self) -> str:
         """The other protocol that what was received begins with; empty if there is none."""

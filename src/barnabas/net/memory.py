@@ -1,9 +1,9 @@
 """The memory of requests being received: a limit on all, and reusable buffers.
 
-A connection reserves a large frame whole before it reads on (`queued.max.request.bytes`), so a
-frame that has begun can finish: frames cannot wait for memory that the other holds. As in Kafka a
-reservation is granted while any memory is left, so one frame may overshoot and no frame can be too
-large for an idle broker.
+A connection reserves the next part of a large frame before it reads on: what a peer announces and
+does not send costs nothing (`queued.max.request.bytes`). As in Kafka a reservation is granted while
+any memory is left, so one may overshoot. The holder that began first never waits, or frames would
+wait for memory that the others hold; so no frame is too large for an idle broker, and each ends.
 
 A buffer that was given back is reused when there is no view of it any more; that saves the kernel
 from finding, and clearing, sixty-four pages for every wake-up.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 _SPARE_BUFFERS = 4
 _LARGEST_SPARE_BYTES = 1280 * 1024  # a batch of a megabyte, and a request's overhead
@@ -32,6 +33,14 @@ def has_views(buffer: bytearray) -> bool:
     return False
 
 
+class _Waiting(NamedTuple):
+    """Is a reservation that was asked for."""
+
+    size_bytes: int
+    granted: Callable[[], None]
+    holder: object
+
+
 class MemoryPool:
     """Counts reservations; those that do not fit wait, first come first served. Keeps a few
     buffers.
@@ -39,13 +48,26 @@ class MemoryPool:
     `size_bytes` -1 is no limit.
     """
 
-    __slots__ = ("_free_bytes", "_is_limited", "_spare", "_waiting")
+    __slots__ = ("_free_bytes", "_holders", "_is_limited", "_spare", "_waiting", "when_short")
 
     def __init__(self, size_bytes: int = -1) -> None:
         self._is_limited = size_bytes >= 0
         self._free_bytes = size_bytes
         self._spare: list[bytearray] = []
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._holders: dict[object, int] = {}  # bytes; those that began first come first
+        self.when_short: Callable[[], None] | None = None
+        """Is called whenever a reservation has to wait."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a reservation waits."""
+        return bool(self._waiting)
+
+    @property
+    def holders(self) -> tuple[object, ...]:
+        """Those with reservations that may grow, the one that began first in front."""
+        return tuple(self._holders)
 
     @property
     def spare_bytes(self) -> int:
@@ -65,15 +87,32 @@ class MemoryPool:
         if len(self._spare) < _SPARE_BUFFERS and len(buffer) <= _LARGEST_SPARE_BYTES:
             self._spare.append(buffer)
 
-    def reserve(self, size_bytes: int, granted: Callable[[], None]) -> bool:
-        """True: reserved. False: `granted` is called once it is, unless `cancel` comes first."""
+    def reserve(self, size_bytes: int, granted: Callable[[], None], holder: object = None) -> bool:
+        """True: reserved. False: `granted` is called once it is, unless `cancel` comes first.
+
+        `holder`: has other reservations, or will, and gives all of them back together.
+        """
         if not self._is_limited:
             return True
-        if self._free_bytes > 0 and not self._waiting:
-            self._free_bytes -= size_bytes
+        request = _Waiting(size_bytes, granted, holder)
+        if (self._free_bytes > 0 and not self._waiting) or self._never_waits(request):
+            self._take(request)
             return True
-        self._waiting.append((size_bytes, granted))
+        self._waiting.append(request)
+        if self.when_short is not None:
+            self.when_short()
         return False
+
+    def _never_waits(self, request: _Waiting) -> bool:
+        return request.holder is not None and request.holder is next(
+            iter(self._holders), request.holder
+        )
+
+    def _take(self, request: _Waiting) -> None:
+        self._free_bytes -= request.size_bytes
+        if request.holder is not None:
+            held = self._holders.get(request.holder, 0)
+            self._holders[request.holder] = held + request.size_bytes
 
     async def until_reserved(self, size_bytes: int) -> None:
         """Reserve, after those who wait already."""
@@ -94,18 +133,26 @@ class MemoryPool:
                 self.release(size_bytes)  # granted in the same turn
             raise
 
-    def release(self, size_bytes: int) -> None:
-        """Give back a reservation; may call `granted` of waiting ones."""
+    def release(self, size_bytes: int, holder: object = None) -> None:
+        """Give back a reservation, or all of a holder's; may call `granted` of waiting ones."""
         if not self._is_limited:
             return
         self._free_bytes += size_bytes
-        while self._waiting and self._free_bytes > 0:
-            waiting_bytes, granted = self._waiting.popleft()
-            self._free_bytes -= waiting_bytes
-            granted()
+        self._holders.pop(holder, None)
+        while self._waiting:
+            if self._free_bytes > 0:
+                request = self._waiting.popleft()
+            else:
+                first = next(filter(self._never_waits, self._waiting), None)
+                if first is None:
+                    break
+                request = first
+                self._waiting.remove(request)
+            self._take(request)
+            request.granted()
 
     def cancel(self, granted: Callable[[], None]) -> bool:
         """Drop the waiting reservation with this callback; False if there is none."""
         before = len(self._waiting)
-        self._waiting = deque(entry for entry in self._waiting if entry[1] != granted)
+        self._waiting = deque(each for each in self._waiting if each.granted != granted)
         return len(self._waiting) < before

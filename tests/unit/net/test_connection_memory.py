@@ -26,7 +26,7 @@ def test_large_frames_wait_for_memory_and_all_arrive(run) -> None:
             served(lambda _, view: got.append(len(view)), memory=pool) as (three, third),
         ):
             await loop.sock_sendall(one, frame(payload)[:400_000])
-            while not first.connection._reserved_bytes:
+            while not first.connection.reservation.size_bytes:
                 await asyncio.sleep(0.001)
             sending = [
                 loop.create_task(loop.sock_sendall(two, frame(payload))),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
+
+import pytest
 
 from barnabas.net.memory import MemoryPool
 
@@ -69,3 +72,52 @@ def test_who_waits_for_a_reservation_gets_it_in_its_turn_or_gives_it_back() -> N
         assert order == ["first", "third", "last"]
 
     asyncio.run(scenario())
+
+
+def test_the_holder_that_began_first_never_waits() -> None:
+    """Frames that grow would wait for what the others hold, and none would ever end."""
+    pool = MemoryPool(100)
+    granted: list[str] = []
+
+    def reserve(size_bytes: int, holder: str) -> bool:
+        return pool.reserve(size_bytes, lambda: granted.append(holder), holder)
+
+    assert reserve(60, "first") and reserve(60, "second")
+    assert not reserve(60, "second") and not reserve(60, "third")
+    assert reserve(1000, "first"), "whatever it needs"
+    assert pool.is_short and pool.holders == ("first", "second")
+    pool.release(1060, "first")
+    assert granted == ["second"] and pool.holders == ("second",)
+    pool.release(120, "second")
+    assert granted == ["second", "third"] and not pool.is_short
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_frames_that_grow_all_end(seed: int) -> None:
+    random = Random(seed)
+    pool = MemoryPool(random.randrange(1, 100))
+    wanted = {number: random.randrange(1, 300) for number in range(30)}
+    held = dict.fromkeys(wanted, 0)
+    running = set(wanted)
+
+    def grow(number: int) -> None:
+        running.discard(number)
+        part = min(random.randrange(1, 50), wanted[number] - held[number])
+
+        def granted() -> None:
+            held[number] += part
+            running.add(number)
+
+        if pool.reserve(part, granted, number):
+            granted()
+
+    while wanted:
+        assert running, "someone can always go on"
+        number = random.choice(sorted(running))
+        if held[number] == wanted[number]:
+            running.discard(number)
+            del wanted[number]
+            pool.release(held[number], number)
+        else:
+            grow(number)
+    assert not pool.is_short and pool.holders == ()

@@ -203,6 +203,8 @@ class ResponseQueue:
             self._fill(slot, outcome)
         elif isinstance(outcome, Hold):
             self._connection.pause_reading()
+            reservation = self._connection.reservation
+            reservation.is_kept = reservation.size_bytes > 0
             self._wait(slot, outcome.until, held=True)
         else:
             self._wait(slot, outcome, held=False)
@@ -316,7 +318,7 @@ class ResponseQueue:
             outcome = await later
             if held and isinstance(outcome, Staged | Coroutine):
                 held = False
-                self._connection.resume_reading()
+                self._end_hold()
             if isinstance(outcome, Staged):
                 self._node.replicas.write_staged()
                 outcome = outcome.answer()
@@ -339,9 +341,15 @@ class ResponseQueue:
         self._send_ready()
         self._check_limit()
         if held and not self._connection.is_closing:
-            self._connection.resume_reading()
+            self._end_hold()
         if not slot.api.overlaps and not self._connection.is_closing:
             self._connection.release_frames()
+
+    def _end_hold(self) -> None:
+        """The request's bytes are needed no more, and the next one may be read."""
+        if self._connection.reservation.is_kept:
+            self._connection.reservation.free()
+        self._connection.resume_reading()
 
     def _give_up(self, slot: _Slot, error: Exception) -> None:
         """Close the connection: a request failed, and without its answer no later one may leave."""

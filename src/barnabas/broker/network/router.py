@@ -51,6 +51,7 @@ from barnabas.security.acl import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from barnabas.broker.network.repeated_produce import RepeatedProduce
+    from barnabas.broker.network.request_memory import RequestMemory
     from barnabas.broker.network.sasl_gate import SaslGate
     from barnabas.broker.quotas.counted_request import CountedRequest
     from barnabas.broker.security.sasl_listener import SaslListener
@@ -78,7 +79,7 @@ class Router:
         self,
         node: Node,
         listener: Listener,
-        memory: MemoryPool,
+        memory: RequestMemory,
         connections: Connections,
         sasl: SaslListener | None = None,
     ) -> None:
@@ -90,6 +91,7 @@ class Router:
         self._routes: dict[tuple[int, int], Route] = {}
         self._answers = MetadataAnswers(node)
         self._large_requests = MemoryPool(_LARGE_AT_ONCE_BYTES)
+        self._large_of_brokers = MemoryPool(_LARGE_AT_ONCE_BYTES)
         self._queues: dict[Connection, ResponseQueue | None] = {}  # None until the first frame
         self._repeated: dict[ResponseQueue, RepeatedProduce] = {}  # of those that have produced
         self._sasl = sasl
@@ -116,10 +118,11 @@ class Router:
             connection = Connection(
                 self,
                 max_frame_bytes=self._max_frame_bytes,
-                memory=self._memory,
+                memory=self._memory.pool,
                 pause_when_blocked=True,
             )
             connection.peer_address = address
+            self._memory.serve(connection)
             return connection
         connection = Connection(
             self,
@@ -139,7 +142,8 @@ class Router:
     def _admit(self, connection: Connection) -> None:
         """Lift the limits of a connection whose client has authenticated."""
         self._strangers.remove(connection)
-        connection.admit(self._max_frame_bytes, self._memory)
+        connection.admit(self._max_frame_bytes, self._memory.pool)
+        self._memory.serve(connection)
 
     def close(self) -> None:
         """Close every connection; requests under way are given up."""
@@ -357,7 +361,9 @@ class Router:
         """Stage one of a long request: to decode it may be a second of work. A thread gives way to
         the loop every few milliseconds; others wait while the ones before them take up too much."""
         size = len(body)
-        await self._large_requests.until_reserved(size)
+        is_of_broker = route.api.stem in BETWEEN_BROKERS  # does not wait behind clients
+        large = self._large_of_brokers if is_of_broker else self._large_requests
+        await large.until_reserved(size)
         try:
             loop = asyncio.get_running_loop()
             try:
@@ -370,7 +376,7 @@ class Router:
                 outcome = self._begin_counted(counted, route, context, request)
             return await outcome.until if isinstance(outcome, Hold) else outcome
         finally:
-            self._large_requests.release(size)
+            large.release(size)
 
     def _learn(
         self, queue: ResponseQueue, context: Context, frame: memoryview, request: Any

@@ -1,0 +1,117 @@
+"""The memory that all requests have while they are received, and until the large ones are taken
+apart (`queued.max.request.bytes`).
+
+Unless that is set it is an eighth of the machine's memory. A request that fits into a connection's
+buffer needs none of it. Requests that brokers send to each other have a part of their own: clients
+that fill the memory must not stop replication.
+
+A connection takes memory for what its client has sent, so one that announces a large request costs
+nothing. One that begins it and stops would keep what it has: if others wait for memory, and less
+than a little has come in `barnabas.request.stalled.ms`, it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.security.authorization import BETWEEN_BROKERS
+from barnabas.net.connection import Connection
+from barnabas.net.memory import MemoryPool
+from barnabas.net.reservation import Preferred
+from barnabas.protocol.api import APIS, FETCH
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.complaints import Complaints
+    from barnabas.clock import Clock
+    from barnabas.config import BrokerConfig
+
+LEAST_BYTES: Final = 128 * 1024 * 1024
+SHARE: Final = 8
+"""Divides the machine's memory."""
+LEAST_PROGRESS_BYTES: Final = 256 * 1024
+"""Must have come in the time after which a request counts as stalled."""
+
+_UNLIMITED: Final = -1
+_STALLED: Final = "barnabas.request.stalled.ms"
+_LOOKS: Final = 4  # in that time
+_BROKERS_SHARE: Final = 4  # of it is added for them
+_BROKERS_KEYS: Final = frozenset(
+    key for key, api in APIS.items() if api is FETCH or api.stem in BETWEEN_BROKERS
+)
+
+
+def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
+    """The bytes of all requests; negative: no limit."""
+    if config.is_set("queued.max.request.bytes"):
+        given = config.int("queued.max.request.bytes")
+        return given if given > 0 else _UNLIMITED  # as Kafka takes it
+    return max(machine_bytes // SHARE, LEAST_BYTES)
+
+
+class RequestMemory:
+    """Of all listeners of one broker."""
+
+    __slots__ = ("_clock", "_complaints", "_preferred", "_seen", "_stalled_ms", "_timer", "pool")
+
+    def __init__(
+        self, config: BrokerConfig, machine_bytes: int, clock: Clock, complaints: Complaints
+    ) -> None:
+        limit = limit_bytes(config, machine_bytes)
+        self.pool = MemoryPool(limit)
+        of_brokers = MemoryPool(limit if limit < 0 else max(1, limit // _BROKERS_SHARE))
+        self._preferred = Preferred(_BROKERS_KEYS, of_brokers)
+        self._clock = clock
+        self._complaints = complaints
+        self._stalled_ms = config.int(_STALLED)
+        self._seen: dict[Connection, tuple[int, int]] = {}  # bytes of its request, and since when
+        self._timer: asyncio.TimerHandle | None = None
+        for pool in self._pools:
+            pool.when_short = self._watch
+
+    @property
+    def _pools(self) -> tuple[MemoryPool, MemoryPool]:
+        return self.pool, self._preferred.memory
+
+    def serve(self, connection: Connection) -> None:
+        """Let requests of brokers on this connection have their own part."""
+        connection.reservation.preferred = self._preferred
+
+    def close(self) -> None:
+        """Close connections no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _watch(self) -> None:
+        """Memory is short: from now on, until it is not, look at those who have it."""
+        if self._timer is None:
+            self._look()
+
+    def _look(self) -> None:
+        self._timer = None
+        now_ms = self._clock.monotonic_ms()
+        seen, self._seen = self._seen, {}
+        short = [pool for pool in self._pools if pool.is_short]
+        for pool in short:
+            for connection in pool.holders:
+                assert isinstance(connection, Connection)
+                got, since_ms = seen.get(connection, (-LEAST_PROGRESS_BYTES, now_ms))
+                held = connection.held_bytes
+                is_ours = connection.is_held_up or connection.reservation.is_kept
+                if is_ours or not got <= held < got + LEAST_PROGRESS_BYTES:
+                    got, since_ms = held, now_ms
+                self._seen[connection] = got, since_ms
+                if now_ms - since_ms >= self._stalled_ms:
+                    self._close(connection, held)
+        if short:
+            wait_s = max(self._stalled_ms, 1) / _LOOKS / 1000
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._look)
+
+    def _close(self, connection: Connection, held_bytes: int) -> None:
+        self._complaints.about(
+            connection.peer_address,
+            "connection closed",
+            f"a request of which {held_bytes} bytes have come has stalled for {self._stalled_ms} "
+            f"ms, and others wait for its memory ({_STALLED}, queued.max.request.bytes)",
+        )
+        connection.abort()

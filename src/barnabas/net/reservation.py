@@ -1,0 +1,92 @@
+"""The memory that a connection has reserved for the frame which it receives.
+
+It grows with what the peer has sent, and is given back when the frame was handed over, or later if
+the reader needs its bytes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.net.memory import MemoryPool
+
+_API_KEY = Struct(">h").unpack_from
+
+
+class Preferred(NamedTuple):
+    """The requests for which memory is kept apart, so that they do not wait behind others."""
+
+    api_keys: frozenset[int]
+    memory: MemoryPool
+
+
+class Reservation:
+    """One connection's part of a pool."""
+
+    __slots__ = (
+        "_holder",
+        "_on_granted",
+        "_source",
+        "_wanted_bytes",
+        "is_kept",
+        "pool",
+        "preferred",
+        "size_bytes",
+    )
+
+    def __init__(self, holder: object, pool: MemoryPool, on_granted: Callable[[], None]) -> None:
+        self.pool = pool
+        self.preferred: Preferred | None = None
+        """Is for frames of some APIs; None: of no API."""
+        self.size_bytes = 0
+        self.is_kept = False
+        """Whether it outlives its frame: the reader has its bytes, and takes no other frame."""
+        self._holder = holder
+        self._on_granted = on_granted
+        self._source = pool  # of this frame's
+        self._wanted_bytes = 0  # and not granted yet
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the peer may have sent more, and nothing is read."""
+        return self._wanted_bytes > 0
+
+    def grow(self, size_bytes: int, frame: memoryview) -> bool:
+        """Reserve as much for a frame that begins like this; False if that has to be waited for."""
+        if size_bytes <= self.size_bytes:
+            return True
+        if not self.size_bytes:
+            self._source = self.pool
+            preferred = self.preferred
+            if preferred is not None and _API_KEY(frame)[0] in preferred.api_keys:
+                self._source = preferred.memory
+        self._wanted_bytes = size_bytes - self.size_bytes
+        if not self._source.reserve(self._wanted_bytes, self._granted, self._holder):
+            return False
+        self._take()
+        return True
+
+    def _granted(self) -> None:
+        self._take()
+        self._on_granted()
+
+    def _take(self) -> None:
+        self.size_bytes += self._wanted_bytes
+        self._wanted_bytes = 0
+
+    def handed_over(self) -> None:
+        """Give all back, as the frame has come to its end, unless it is kept."""
+        if not self.is_kept:
+            self.free()
+
+    def free(self) -> None:
+        """Give all back, and wait for no more."""
+        if self._wanted_bytes:
+            self._source.cancel(self._granted)
+            self._wanted_bytes = 0
+        self.is_kept = False
+        size, self.size_bytes = self.size_bytes, 0
+        if size:
+            self._source.release(size, self._holder)

@@ -170,6 +170,21 @@ def test_sp_3_a_null_above_fields_that_are_never_null(spark: SparkSession, tmp_p
     assert len(found) == 3
 
 
+def test_sp_3_the_format_does_not_read_and_says_what_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "table")
+    write(spark.range(3), tmp_path / "table")
+    for reader in (spark.read, spark.readStream):
+        for given in (reader, reader.schema("id long")):
+            with pytest.raises(PySparkException, match="does not read them"):
+                found = given.format("barnabas.delta").load(path)
+                if found.isStreaming:
+                    found.writeStream.format("noop").start().awaitTermination(240)
+                found.collect()
+    assert spark.createDataFrame(deltalake.DeltaTable(path).to_pyarrow_table()).count() == 3
+
+
 def test_a_secret_of_an_object_store_stays_one(spark: SparkSession, tmp_path: Path) -> None:
     """Neither an error nor Spark's log nor a plan shows it."""
     secret = "c0ffee-secret"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkAttributeError
+
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,14 +21,11 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
     `options`: those of `format("barnabas.delta")`. Call the returned function from a function of
     your own to write to several tables: each of them has every micro-batch once, but they do not
     change together. Call it for each micro-batch, even one without rows: a missing number counts as
-    lost.
+    lost. Not for Spark Connect, which does not name the query to a function for `foreachBatch`.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        context = batch.sparkSession.sparkContext
-        query = context.getLocalProperty("sql.streaming.queryId")
-        if query is None:
-            raise ConfigError("once() is for foreachBatch: the query of this batch is unknown")
+        query = _query(batch)
         (
             batch.write.format("barnabas.delta")
             .options(
@@ -37,3 +36,18 @@ def once(path: str, **options: str) -> Callable[[DataFrame, int], None]:
         )
 
     return write
+
+
+def _query(batch: DataFrame) -> str:
+    """The id of the query whose micro-batch this is. Raises `ConfigError`."""
+    try:
+        query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    except PySparkAttributeError:
+        raise ConfigError(
+            "once() does not work over Spark Connect, which does not name the query to a function for"
+            ' foreachBatch: write with .writeStream.format("barnabas.delta"), which commits each'
+            " micro-batch once, too, or use a session without Connect"
+        ) from None
+    if query is None:
+        raise ConfigError("once() is for foreachBatch: the query of this batch is unknown")
+    return query

@@ -56,7 +56,7 @@ def test_tk_3_lines_and_waits_at_any_broker(servers: str) -> None:
     """Barnabas's and Kafka's."""
     with RemoteBroker(servers) as broker:
         topic = broker.topic("lines-and-waits", partitions=2)
-        topic.send_many([b"a", ("key", "b")], partition=1)
+        topic.send_many([b"a", {"key": "key", "value": "b"}], partition=1)
         assert [record.value for record in topic.wait_for_records(2)] == [b"a", b"b"]
         assert broker.wait_for_leader(topic.name, 1) >= 0
         with broker.consumer(topic.name, group_id="lines-and-waits") as consumer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from barnabas.broker.embedded.client_thread import ClientThread
 from barnabas.broker.embedded.settings import TIMEOUT_S
@@ -36,6 +36,16 @@ _SHOWN_BYTES: Final = 60
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
 """The first offset of each partition, and its end."""
+
+
+_Pair = tuple[bytes | None, bytes | None]  # value and key, as in `send`
+
+
+class GivenRecord(TypedDict, total=False):
+    """A record of `Topic.send_many` with a key."""
+
+    value: bytes | str | None
+    key: bytes | str | None
 
 
 class Topic:
@@ -75,24 +85,26 @@ class Topic:
         Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` as in `SyncProducer.send`.
         Raises as that, and TimeoutError.
         """
-        (place,) = self.send_many([(key, value)], timeout_s=timeout_s, **rest)
+        (place,) = self._send_all([_pair(value, key)], rest, timeout_s)
         return place
 
     def send_many(
         self,
-        records: Iterable[bytes | str | tuple[bytes | str | None, bytes | str | None]],
+        records: Iterable[bytes | str | GivenRecord | None],
         *,
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> list[RecordMetadata]:
-        """As `send`, for many values at once, or pairs of key and value."""
-        pairs = [
-            (_data(key, "key"), _data(value, "value"))
-            for key, value in (
-                each if isinstance(each, tuple) else (None, each)
-                for each in arguments.walked(records, "records")
-            )
-        ]
+        """As `send`, for many values at once; with a key as `{"value": "one", "key": "anna"}`.
+
+        A pair is refused with TypeError: it does not say which of the two is the key.
+        """
+        pairs = [_given(each) for each in arguments.walked(records, "records")]
+        return self._send_all(pairs, rest, timeout_s)
+
+    def _send_all(
+        self, pairs: Sequence[_Pair], rest: RecordOptions, timeout_s: float
+    ) -> list[RecordMetadata]:
         what = f"sending {len(pairs)} records to {self.name!r}"
         return self._clients.run_once(self._send(pairs, rest), what, timeout_s)
 
@@ -204,11 +216,9 @@ class Topic:
             f"and none of the number {number}"
         )
 
-    async def _send(
-        self, pairs: Sequence[tuple[bytes | None, bytes | None]], rest: RecordOptions
-    ) -> list[RecordMetadata]:
+    async def _send(self, pairs: Sequence[_Pair], rest: RecordOptions) -> list[RecordMetadata]:
         producer = await self._clients.producer()
-        deliveries = [await producer.send(self.name, value, key, **rest) for key, value in pairs]
+        deliveries = [await producer.send(self.name, value, key, **rest) for value, key in pairs]
         return [await delivery for delivery in deliveries]
 
     async def _records(self, isolation_level: str) -> list[ConsumerRecord]:
@@ -261,7 +271,24 @@ def _length(between: Range) -> int:
     return sum(ends[name] - begins[name] for name in ends)
 
 
-def _data(value: bytes | str | None, argument: str) -> bytes | None:
+def _given(record: object) -> _Pair:
+    if isinstance(record, tuple):
+        raise TypeError(
+            "records: a pair does not say which of the two is the key; write each as "
+            '{"value": ..., "key": ...}'
+        )
+    if not isinstance(record, Mapping):
+        return _pair(record, None)
+    if unknown := record.keys() - {"value", "key"}:
+        raise TypeError(f"records: {sorted(map(str, unknown))} are neither value nor key")
+    return _pair(record.get("value"), record.get("key"))
+
+
+def _pair(value: object, key: object) -> _Pair:
+    return _data(value, "value"), _data(key, "key")
+
+
+def _data(value: object, argument: str) -> bytes | None:
     if isinstance(value, str):
         return arguments.text(value, argument, arguments.INT32_MAX).encode()
     return arguments.data(value, argument)

@@ -25,7 +25,7 @@ def test_tk_3_a_line_writes_and_a_line_reads(broker: Broker) -> None:
     topic = broker.topic("in-a-line", partitions=2)
     place = topic.send("ünïcode", key=b"k", partition=1, headers=[("h", b"v")], timestamp_ms=17)
     assert (place.topic, place.partition, place.offset) == ("in-a-line", 1, 0)
-    places = topic.send_many([b"a", ("key", None)], partition=0)
+    places = topic.send_many([b"a", {"key": "key", "value": None}], partition=0)
     assert [place.offset for place in places] == [0, 1]
     first, second, third = topic.records()
     assert (first.partition, first.key, first.value) == (0, None, b"a")
@@ -150,6 +150,10 @@ def test_tk_3_wrong_arguments_are_refused_by_name(broker: Broker) -> None:
         topic.send(1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^records: must be a sequence"):
         topic.send_many(b"bytes")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^records: a pair does not say which of the two is"):
+        topic.send_many([("key", "value")])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"^records: \['keys'\] are neither value nor key"):
+        topic.send_many([{"value": "v", "keys": "k"}])  # type: ignore[typeddict-unknown-key]
     with pytest.raises(ValueError, match=r"^timeout_s: -1 is not a timeout"):
         topic.wait_for_records(1, timeout_s=-1)
 

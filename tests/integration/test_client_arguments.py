@@ -48,7 +48,8 @@ NO_RECORDS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"timestamp_ms": 10**5000}, ValueError, "timestamp_ms"),
     ({"timestamp_ms": -1}, ValueError, "timestamp_ms"),
     ({"headers": "text"}, TypeError, "headers"),
-    ({"headers": {"a": b"1"}}, TypeError, "headers"),
+    ({"headers": {"a": 1}}, TypeError, "headers"),
+    ({"headers": {b"a": b"1"}}, TypeError, "headers"),
     ({"headers": [("a", 1)]}, TypeError, "headers"),
     ({"headers": [(b"a", b"1")]}, TypeError, "headers"),
     ({"headers": ["ab"]}, TypeError, "headers"),
@@ -87,12 +88,14 @@ def test_headers_may_be_text_and_whatever_can_be_walked(broker: Broker) -> None:
         producer.send("headed", b"0", headers=[("grüße", "schön"), ("none", None)])
         producer.send("headed", b"1", headers=pairs())  # type: ignore[arg-type]
         producer.send("headed", b"2", headers=None)
+        producer.send("headed", b"3", headers={"a": "1", "b": None})
         producer.flush()
-    found = [record.headers for record in read_all(broker, "headed", 3)]
+    found = [record.headers for record in read_all(broker, "headed", 4)]
     assert found == [
         (("grüße", "schön".encode()), ("none", None)),
         (("a", b"1"), ("b", b"2")),
         (),
+        (("a", b"1"), ("b", None)),
     ]
 
 

@@ -122,11 +122,11 @@ def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
-    """A record's headers: pairs of a name and bytes, text (sent as UTF-8) or None."""
+    """A record's headers: pairs of a name and bytes, text (sent as UTF-8) or None, or a mapping."""
     if value is None:
         return ()
     if isinstance(value, Mapping):
-        raise TypeError(f"headers: must be a sequence of pairs, not {_kind(value)}")
+        value = list(value.items())
     checked = []
     for pair in several(value, "headers"):
         if not isinstance(pair, tuple | list) or len(pair) != 2:

@@ -186,7 +186,10 @@ def split(
     Raises ConfigError if there are no servers, or an option is given twice in one place.
     """
     if isinstance(bootstrap_servers, Mapping):
-        given = {**_underscored(bootstrap_servers), **_underscored(options)}
+        given = _underscored(bootstrap_servers)
+        for name, value in _underscored(options).items():
+            if value is not None or name not in given:  # None: not set
+                given[name] = value
     else:
         given = _underscored(options)
         if bootstrap_servers is not None:
@@ -223,7 +226,11 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     for name in given:
         if name not in defaults:
             raise _unknown(name, list(defaults))
-    checked = {name: _checked(name, given[name], defaults[name]) for name in given}
+    checked = {
+        name: _checked(name, value, defaults[name])
+        for name, value in given.items()
+        if value is not None  # as where it is not given, in other clients too
+    }
     common = {name: checked[name] for name in checked if name in ClientConfig._fields}
     rest = {name: checked[name] for name in checked if name in own._fields}
     config = own(**rest)
@@ -247,7 +254,11 @@ def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
-    """`host:port,...` (or a sequence of those) as addresses; `[::1]:9092` for IPv6."""
+    """`host:port,...` (or a sequence of those) as addresses; `[::1]:9092` for IPv6.
+
+    A protocol in front, as in `listeners`, is without effect, as in Kafka's clients:
+    `security.protocol` says it.
+    """
     if not isinstance(bootstrap_servers, str | list | tuple):
         kind = type(bootstrap_servers).__name__
         raise ConfigError(f"bootstrap.servers: must be text or a list of texts, not {kind}")
@@ -258,9 +269,12 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     for text in (str(text).strip() for text in texts):
         if not text:
             continue
-        host, colon, port = text.rpartition(":")
+        protocol, separator, address = text.partition("://")
+        is_listener = separator and protocol.upper() in _CHOICES["security_protocol"]
+        host, colon, port = (address if is_listener else text).rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
-        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        is_named = bool(host) and "/" not in host  # such as http://localhost:9092
+        if not colon or not is_named or not port.isdecimal() or not 0 < int(port) < 65_536:
             raise ConfigError(
                 f"bootstrap.servers: {text!r} is not HOST:PORT, such as localhost:9092"
             )
@@ -283,8 +297,6 @@ def _checked(name: str, value: Any, default: Any) -> Any:
         value = ",".join(map(str, value))
     if name in _LISTS and isinstance(value, list | tuple):
         value = ",".join(map(str, value))
-    if value is None and name in SecurityConfig._fields:
-        value = default  # as Kafka has it where nothing is set
     converted = _converted(value, default)
     if is_secret(name):
         value = "its value"

@@ -103,11 +103,24 @@ def test_pr_3_a_record_has_the_time_to_linger_and_for_one_request() -> None:
         assert configure(ProducerConfig, options)[1].delivery_timeout_ms == raised
 
 
+@pytest.mark.parametrize("kind", [ProducerConfig, ConsumerConfig])
+def test_none_is_as_if_the_option_were_not_given(kind: Any) -> None:
+    """UX-3: other clients have it as their default."""
+    names = {*ClientConfig._fields, *kind._fields, *SecurityConfig._fields} - {"security"}
+    assert configure(kind, dict.fromkeys(names)) == configure(kind, {})
+    with pytest.raises(ConfigError, match="unknown option colour"):
+        configure(kind, {"colour": None})
+    _, given = split({"client.id": "mine", "bootstrap.servers": "a:1"}, {"client_id": None})
+    assert given == {"client_id": "mine"}
+
+
 def test_addresses() -> None:
     """PR-9."""
     assert parse_servers("a:1, b:2 ,") == [("a", 1), ("b", 2)]
     assert parse_servers(["[::1]:9092"]) == [("::1", 9092)]
-    for wrong in ("", "a", "a:0", ":1", "a:70000", "a:1,b"):
+    both = [("a", 1), ("::1", 2)]
+    assert parse_servers("PLAINTEXT://a:1,sasl_ssl://[::1]:2") == both, "as Kafka's clients do"
+    for wrong in ("", "a", "a:0", ":1", "a:70000", "a:1,b", "http://a:1", "SSL://:1", "://a:1"):
         with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
             parse_servers(wrong)
 

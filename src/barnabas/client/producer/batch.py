@@ -8,7 +8,7 @@ reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from barnabas.client.producer.open_records import OpenRecords, SealedRecords
@@ -17,7 +17,7 @@ from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, BatchHeader, rea
 from barnabas.records.record import Headers, record_size_bound, records_of
 from barnabas.types import TopicPartition
 
-GivenHeaders = Iterable[tuple[str, bytes | str | None]] | None
+GivenHeaders = Iterable[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None] | None
 """The accepted forms of a record's headers; text values are sent as UTF-8."""
 
 

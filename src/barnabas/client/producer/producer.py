@@ -263,7 +263,7 @@ class Producer(Intake):
             key: bytes or None, or what the `key.serializer` takes. A key chooses the partition.
             partition: the partition's number; None: chosen by the partitioner.
             timestamp_ms: milliseconds since the epoch; None: now.
-            headers: pairs of a name and bytes, text (sent as UTF-8) or None.
+            headers: pairs of a name and bytes, text (sent as UTF-8) or None; or a mapping.
             on_delivery: called with the Delivery on the producer's loop once the outcome is known.
 
         Raises:

@@ -86,7 +86,7 @@ class SyncProducer(BlockingClient[Producer]):
             key: bytes or None, or what the `key.serializer` takes. A key chooses the partition.
             partition: the partition's number; None: chosen by the partitioner.
             timestamp_ms: milliseconds since the epoch; None: now.
-            headers: pairs of a name and bytes, text (sent as UTF-8) or None.
+            headers: pairs of a name and bytes, text (sent as UTF-8) or None; or a mapping.
             on_delivery: called with the SyncDelivery once the outcome is known, on a thread for
                 callbacks; see `SyncDelivery.add_done_callback`.
 

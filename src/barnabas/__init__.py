@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from barnabas import client, testing
     from barnabas.broker.embedded.broker import Broker
     from barnabas.broker.embedded.cluster import Cluster
 
-__all__ = ["Broker", "Cluster", "__version__"]
+__all__ = ["Broker", "Cluster", "__version__", "client", "testing"]
 
 __version__ = "0.1.0"
 

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import barnabas.client
 from tests.kit.foreign import CHECKOUT
 from tests.tidy.docstring_markdown import markdown
 from tests.tidy.source import Function, Source, sources
@@ -44,6 +45,14 @@ _SERVERS = ("client/config.py", "Servers")
 
 def _admin(module: str, name: str, heading: str) -> Item:
     return Item(f"client/admin/{module}.py", name, "Admin", heading)
+
+
+def _errors(module: str) -> Iterator[Item]:
+    """The public errors of a module, in its order."""
+    file = next(file for file in sources("src/barnabas") if file.path == f"src/barnabas/{module}")
+    for node in file.tree.body:
+        if isinstance(node, ast.ClassDef) and node.name in barnabas.client.__all__:
+            yield Item(module, node.name)
 
 
 PAGES = (
@@ -164,6 +173,12 @@ PAGES = (
             Item("client/sync/admin.py", "SyncAdmin", core="admin"),
             Item("client/sync/blocking.py", "BlockingClient", "BlockingClient", "All three"),
         ),
+    ),
+    Page(
+        "errors",
+        "Errors",
+        "What the clients raise; all of it can be imported from `barnabas.client`.",
+        (*_errors("client/errors.py"), *_errors("errors.py")),
     ),
     Page(
         "broker",

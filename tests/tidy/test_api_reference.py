@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
+from importlib import import_module
 
 import barnabas
 import barnabas.client
+import barnabas.testing
 from tests.tidy import api_reference, client_options
 from tests.tidy.source import sources
 
 LINK = re.compile(r"\]\((?:([a-z_]+\.md))?#([a-z0-9_.-]+)\)")
+WORD = re.compile(r"\b[A-Z]\w+\b")
+EMBEDDED = "src/barnabas/broker/embedded"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -46,8 +53,42 @@ def _anchors(text: str) -> set[str]:
 
 def test_every_public_name_has_a_place() -> None:
     shown = {item.name for page in api_reference.PAGES for item in page.items}
-    public = {*barnabas.client.__all__, *barnabas.__all__} - {"__version__", "TopicPartition"}
-    assert public - shown == set()
+    public = {*barnabas.client.__all__, *barnabas.__all__}
+    assert public - shown == {"__version__", "TopicPartition", "client", "testing"}
+
+
+def test_every_error_that_the_reference_names_can_be_imported_from_one_place() -> None:
+    errors = {
+        node.name
+        for file in sources("src/barnabas")
+        for node in file.tree.body
+        if isinstance(node, ast.ClassDef) and _is_error(file.path, node.name)
+    }
+    text = "\n".join(api_reference.pages().values())
+    named = errors & set(WORD.findall(text))
+    assert len(named) > 60
+    assert {name for name in named if not hasattr(barnabas.client, name)} == set()
+    of_tests = {name for name in named if hasattr(barnabas.testing, name)}
+    assert of_tests == {"RuleNotHit", "WaitTimeout"}
+    assert named - set(barnabas.client.__all__) == of_tests, "a type checker reads this list"
+
+
+def _is_error(path: str, name: str) -> bool:
+    module = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    if not name[:1].isupper() or module.endswith(("__init__", "__main__")):
+        return False
+    if path in ("src/barnabas/errors.py", "src/barnabas/client/errors.py"):
+        return True
+    if not path.startswith(("src/barnabas/client", "src/barnabas/testing", EMBEDDED)):
+        return False
+    found = getattr(import_module(module), name)
+    return isinstance(found, type) and issubclass(found, Exception)
+
+
+def test_the_names_of_the_package_need_no_import_of_their_own() -> None:
+    names = "barnabas.testing.RemoteBroker, barnabas.client.Producer, barnabas.client.BufferFull"
+    command = [sys.executable, "-c", f"import barnabas; {names}"]
+    assert subprocess.run(command, capture_output=True, timeout=60).stderr == b""
 
 
 def test_every_method_of_the_admin_clients_has_a_docstring() -> None:

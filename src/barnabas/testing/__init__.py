@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.embedded.snapshot import Snapshot
     from barnabas.broker.embedded.topic import Topic
     from barnabas.broker.embedded.waiting import WaitTimeout
+    from barnabas.testing.faults.rule import RuleNotHit
     from barnabas.testing.remote_broker import RemoteBroker
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Cluster",
     "Group",
     "RemoteBroker",
+    "RuleNotHit",
     "Snapshot",
     "Topic",
     "WaitTimeout",
@@ -44,6 +46,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "Cluster": "barnabas.broker.embedded.cluster",
         "Group": "barnabas.broker.embedded.group",
         "RemoteBroker": "barnabas.testing.remote_broker",
+        "RuleNotHit": "barnabas.testing.faults.rule",
         "Snapshot": "barnabas.broker.embedded.snapshot",
         "Topic": "barnabas.broker.embedded.topic",
         "WaitTimeout": "barnabas.broker.embedded.waiting",

@@ -44,8 +44,8 @@ def _query(batch: DataFrame) -> str:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     except PySparkAttributeError:
         raise ConfigError(
-            "once() does not work over Spark Connect, which does not name the query to a function for"
-            ' foreachBatch: write with .writeStream.format("barnabas.delta"), which commits each'
+            "once() does not work over Spark Connect, which does not name the query to a function"
+            ' for foreachBatch: write with .writeStream.format("barnabas.delta"), which commits each'
             " micro-batch once, too, or use a session without Connect"
         ) from None
     if query is None:

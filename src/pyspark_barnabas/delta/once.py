@@ -45,8 +45,8 @@ def _query(batch: DataFrame) -> str:
     except PySparkAttributeError:
         raise ConfigError(
             "once() does not work over Spark Connect, which does not name the query to a function"
-            ' for foreachBatch: write with .writeStream.format("barnabas.delta"), which commits each'
-            " micro-batch once, too, or use a session without Connect"
+            " for foreachBatch: use a session without Connect, or write with"
+            ' .writeStream.format("barnabas.delta"), which commits each micro-batch once, too'
         ) from None
     if query is None:
         raise ConfigError("once() is for foreachBatch: the query of this batch is unknown")

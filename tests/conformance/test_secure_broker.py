@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,13 @@ import barnabas
 from barnabas.cli.main import main
 from barnabas.client import SyncProducer
 from barnabas.client.errors import NoBrokersAvailable
-from barnabas.errors import ConfigError
+from barnabas.config import load_properties
+from barnabas.errors import (
+    BarnabasError,
+    ConfigError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailed,
+)
 
 Capture = pytest.CaptureFixture[str]
 
@@ -102,11 +109,45 @@ def test_users_are_added_changed_and_deleted(
     assert "uthentication failed" in run(capsys, f"topics list --command-config {old}", 1)
     assert run(capsys, f"users delete alice {option}") == (
         "Deleted user alice.\n"
-        "Open connections of alice end within 60 min (connections.max.reauth.ms).\n"
+        "Open connections of alice end now (barnabas.connections.end.with.user).\n"
     )
     assert "uthentication failed" in run(capsys, f"topics list --command-config {alice}", 1)
     assert "alice does not exist" in run(capsys, f"users rotate alice {option}", 1)
     assert "alice does not exist" in run(capsys, f"users delete alice {option}", 1)
+
+
+def test_se_3_the_open_connections_of_a_deleted_user_end(
+    file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """Within a second, although its session would last an hour; nobody else's do."""
+    option = f"--command-config {file}"
+    heidi, ivan = tmp_path / "heidi.properties", tmp_path / "ivan.properties"
+    for user, path in (("heidi", heidi), ("ivan", ivan)):
+        run(capsys, f"users add {user} --file {path} {option}")
+    with ExitStack() as stack:
+        of_heidi, of_ivan = (
+            stack.enter_context(SyncProducer(load_properties(str(path)))) for path in (heidi, ivan)
+        )
+        for producer in (of_heidi, of_ivan):
+            with pytest.raises(BarnabasError):
+                producer.send("none-of-theirs", b"x").result(20)
+        run(capsys, f"users delete heidi {option}")
+        with pytest.raises(SaslAuthenticationFailed):  # it has to connect again
+            for _ in range(1_000):
+                with suppress(TopicAuthorizationFailed):
+                    of_heidi.send("none-of-theirs", b"x").result(20)
+        with pytest.raises(TopicAuthorizationFailed):
+            of_ivan.send("none-of-theirs", b"x").result(20)
+    run(capsys, f"users delete ivan {option}")
+
+
+def test_se_3_a_user_that_the_cluster_is_run_by_is_deleted_by_force_only(
+    file: Path, capsys: Capture
+) -> None:
+    option = f"--command-config {file}"
+    refused = run(capsys, f"users delete admin {option}", 1)
+    assert "one of the brokers' super.users" in refused and "--force" in refused
+    assert "admin\t" in run(capsys, f"users list {option}")
 
 
 def test_se_4_what_stays_of_a_deleted_user_is_said_and_can_be_taken_away(

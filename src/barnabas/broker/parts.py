@@ -87,6 +87,7 @@ from barnabas.storage.store import LogStore
 if TYPE_CHECKING:
     from barnabas.broker.security.sasl_listener import SaslListener
     from barnabas.broker.security.server_tls import ServerTls
+    from barnabas.security.acl import Principal
 
 _MAX_SESSION_ID = 2**31 - 1
 
@@ -270,7 +271,7 @@ class NetworkParts:
         self.memory = RequestMemory(
             config.value, seams.memory_bytes(), clock, self.connections.complaints
         )
-        log_ins = _log_ins(ground, config.value, self.dynamic_config, bound)
+        log_ins = _log_ins(ground, config.value, self.dynamic_config, bound, self._end_sessions)
         self.routers = [
             Router(self.node, each.listener, self.memory, self.connections, sasl)
             for each, sasl in zip(bound, log_ins, strict=True)
@@ -280,6 +281,10 @@ class NetworkParts:
             for each, router in zip(bound, self.routers, strict=True)
         ]
         self.idle_connections = IdleConnections(config, clock, self.routers)
+
+    def _end_sessions(self, principal: Principal, mechanism: str) -> None:
+        for router in self.routers:
+            router.end_sessions(principal, mechanism)
 
     def inject(self, faults: RequestFaults | None) -> None:
         """Ask `faults` about every request, of any listener; None: about none."""
@@ -293,7 +298,11 @@ class NetworkParts:
 
 
 def _log_ins(
-    ground: Ground, config: BrokerConfig, dynamic_config: DynamicConfig, bound: Sequence[Bound]
+    ground: Ground,
+    config: BrokerConfig,
+    dynamic_config: DynamicConfig,
+    bound: Sequence[Bound],
+    end_sessions: Callable[[Principal, str], None],
 ) -> list[SaslListener | None]:
     """How clients log in at each listener; raises ConfigError."""
     if not any(each.listener.protocol.uses_sasl for each in bound):
@@ -308,6 +317,8 @@ def _log_ins(
         tokens = DelegationTokens(ground.store, config, ground.clock)
     credentials = ScramCredentials(ground.store, tokens)
     dynamic_config.follow(USERS, credentials)
+    if config.bool("barnabas.connections.end.with.user"):
+        credentials.when_deleted(end_sessions)
     log_ins: list[SaslListener | None] = []
     for each in bound:
         sasl = None

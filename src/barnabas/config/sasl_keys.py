@@ -8,6 +8,8 @@ _SASL = (
     ("connection.failed.authentication.delay.ms", "int", 100, "[0,...]",
      "Pause before a connection that failed to log in is closed."),
     ("connections.max.reauth.ms", "long", 0, "", "After how long a client has to log in again."),
+    ("barnabas.connections.end.with.user", "boolean", False, "",
+     "Whether the open connections of a SCRAM user end when its credentials are deleted."),
     ("sasl.enabled.mechanisms", "list", "GSSAPI", "", "Mechanisms that clients may use."),
     ("sasl.jaas.config", "password", None, "",
      "Log-in settings in JAAS form, of a listener and a mechanism."),

@@ -10,6 +10,7 @@ class ClientConnection:
 
     __slots__ = (
         "address",
+        "by_mechanism",
         "by_token",
         "listener",
         "local_host",
@@ -23,6 +24,8 @@ class ClientConnection:
         self.principal = principal
         self.by_token = False
         """Whether it logged in by a delegation token, which cannot get others."""
+        self.by_mechanism = ""
+        """The SASL mechanism by which it logged in."""
         self.address = address
         self.local_host = local_host
         self.verified_topics: set[str] = set()

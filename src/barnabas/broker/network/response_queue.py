@@ -99,7 +99,6 @@ class ResponseQueue:
     """The unanswered requests of one connection, and the context that its requests share."""
 
     __slots__ = (
-        "_client",
         "_complaints",
         "_connection",
         "_context",
@@ -111,6 +110,7 @@ class ResponseQueue:
         "_node",
         "_slots",
         "_staged",
+        "client",
         "run",
     )
 
@@ -124,7 +124,7 @@ class ResponseQueue:
         self._connection = connection
         self._complaints = complaints
         self._node = node
-        self._client = client
+        self.client = client
         self._context: Context | None = None  # of the last request
         self._slots: deque[_Slot] = deque()
         self._staged: list[_Slot] = []
@@ -146,7 +146,7 @@ class ResponseQueue:
             or context.api is not api
             or context.client_id != client_id
         ):
-            context = self._context = Context(self._node, self._client, api, version, client_id)
+            context = self._context = Context(self._node, self.client, api, version, client_id)
         return context
 
     @property

@@ -161,6 +161,27 @@ class Router:
                 queue.cancel()
                 connection.abort()
 
+    def end_sessions(self, principal: Principal, mechanism: str) -> None:
+        """Close the connections of a user that can no longer log in by this mechanism, unless a
+        delegation token let it in."""
+        for connection, queue in list(self._queues.items()):
+            client = None if queue is None else queue.client
+            if (
+                queue is not None
+                and client is not None
+                and client.principal == principal
+                and client.by_mechanism == mechanism
+                and not client.by_token
+            ):
+                self._connections.complaints.about(
+                    connection.peer_address,
+                    "connection closed",
+                    f"the {mechanism} credential of {principal} was deleted",
+                    level=logging.INFO,
+                )
+                queue.cancel()
+                connection.abort()
+
     def close_idle(self, now_ms: int, idle_ms: int) -> None:
         """Close the connections on which nothing was sent or received for `idle_ms`.
 

@@ -140,6 +140,7 @@ class SaslGate:
         if self._session.stage is Stage.OPEN and identity is not None:
             self._client.principal = identity.principal
             self._client.by_token = identity.by_token
+            self._client.by_mechanism = self._session.mechanism
             self._settings.admit(self._connection)
 
 

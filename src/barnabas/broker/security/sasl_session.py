@@ -64,11 +64,11 @@ class SaslSession:
         "_clock",
         "_has_requests",
         "_max_reauth_ms",
-        "_mechanism",
         "_mechanisms",
         "_server",
         "expires_at_ms",
         "identity",
+        "mechanism",
         "stage",
     )
 
@@ -76,7 +76,7 @@ class SaslSession:
         self._mechanisms = mechanisms  # which may change while this is open
         self._clock = clock
         self._max_reauth_ms = 0  # as it was when the log-in began
-        self._mechanism = ""
+        self.mechanism = ""
         self._server: SaslServer | None = None
         self._has_requests = False
         self._began_at_ms: int | None = None  # the last log-in after the first
@@ -136,12 +136,12 @@ class SaslSession:
             return Reply(answer, f"Unsupported SASL mechanism {mechanism[:40]!r}")
         self.stage = Stage.AUTHENTICATE
         self._has_requests = version >= _HAS_REQUESTS
-        if self.identity is None or mechanism == self._mechanism:
-            self._mechanism = mechanism
+        if self.identity is None or mechanism == self.mechanism:
+            self.mechanism = mechanism
             self._max_reauth_ms = enabled.max_reauth_ms
             self._server = enabled.make_server()
         else:
-            self._server = _OtherMechanism(mechanism, self._mechanism)
+            self._server = _OtherMechanism(mechanism, self.mechanism)
         return Reply(SaslHandshakeResponse(mechanisms=names))
 
     def authenticate(self, message: bytes) -> Reply | Awaitable[Reply]:
@@ -205,7 +205,7 @@ class SaslSession:
             which = "authentication" if self.identity is None else "re-authentication"
             text = (
                 f"Authentication failed during {which} due to invalid credentials with SASL "
-                f"mechanism {self._mechanism}"
+                f"mechanism {self.mechanism}"
             )
         if not self._has_requests:
             return Reply(b"", str(error))

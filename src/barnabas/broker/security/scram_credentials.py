@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +41,7 @@ from barnabas.security.scram import (
 
 if TYPE_CHECKING:
     from barnabas.broker.security.delegation_tokens import DelegationTokens
+    from barnabas.security.acl import Principal
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class ScramCredentials:
         self._loading = asyncio.Lock()
         self._decoy_key = new_salt()  # until that of the cluster is read
         self._iterations: Counter[int] = Counter()  # how many credentials have so many
+        self._when_deleted: Callable[[Principal, str], None] | None = None
 
     # --- logging in ------------------------------------------------------------------------------
 
@@ -99,12 +101,24 @@ class ScramCredentials:
 
     # --- following the tree ----------------------------------------------------------------------
 
+    def when_deleted(self, callback: Callable[[Principal, str], None]) -> None:
+        """Register a callback for a principal that can no longer log in by a mechanism."""
+        self._when_deleted = callback
+
+    def _deleted(self, before: Mapping[str, ScramAccount], after: Mapping[str, object]) -> None:
+        if self._when_deleted is not None:
+            for mechanism in before.keys() - after.keys():
+                self._when_deleted(before[mechanism].identity.principal, mechanism)
+
     async def load(self) -> None:
         """Read all. Raises MetadataError."""
         loaded = await load_credentials(self._store)
         self._decoy_key = await _decoy_key(self._store) or self._decoy_key
         self._iterations.clear()
+        before = self._accounts or {}
         self._accounts = {user: self._counted(user, found) for user, found in loaded.items()}
+        for user, accounts in before.items():
+            self._deleted(accounts, self._accounts.get(user, _NONE))
 
     async def changed(self, path: str) -> None:
         """Read one user again. Raises MetadataError."""
@@ -113,10 +127,12 @@ class ScramCredentials:
         if self._accounts is None or user is None or "/" in name:
             return
         found = _credentials(user, await self._store.read(user_path(user)))
-        for account in self._accounts.pop(user, _NONE).values():
+        before = self._accounts.pop(user, _NONE)
+        for account in before.values():
             self._iterations[account.credential.iterations] -= 1
         if found:
             self._accounts[user] = self._counted(user, found)
+        self._deleted(before, found)
 
     def _counted(
         self, user: str, found: Mapping[str, ScramCredential]

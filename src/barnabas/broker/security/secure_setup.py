@@ -81,6 +81,7 @@ class SecureSetup(NamedTuple):
         """Configs of each broker that it may be given otherwise."""
         return {
             "connections.max.reauth.ms": _MAX_REAUTH_MS,
+            "barnabas.connections.end.with.user": "true",
             # Its page needs no authentication, and names topics and users.
             "barnabas.metrics.host": "localhost",
         }

@@ -35,6 +35,8 @@ from barnabas.security.secret_file import write_secret
 
 _PASSWORD_BYTES: Final = 24
 _REAUTH: Final = "connections.max.reauth.ms"
+_ENDS: Final = "barnabas.connections.end.with.user"
+_SUPER: Final = "super.users"
 _MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _COPIED: Final = ("security_protocol", "ssl_")
 
@@ -76,6 +78,10 @@ _file = click.option(
 
 class UserExists(BarnabasError):
     """A user that was to be added has a password already."""
+
+
+class UserNeeded(BarnabasError):
+    """A user that was to be deleted is one that the cluster is run by."""
 
 
 class PasswordLost(BarnabasError):
@@ -177,19 +183,21 @@ def list_(servers: str, as_json: bool) -> None:
 @users.command()
 @click.argument("user", metavar="NAME")
 @click.option("--revoke", is_flag=True, help="Also remove the rules that allow the user something.")
+@click.option("--force", is_flag=True, help="Delete even one of the brokers' super.users.")
 @bootstrap_server
-def delete(user: str, revoke: bool, servers: str) -> None:
+def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
     """Delete a user, by all mechanisms, and say what stays.
 
-    Rules that name the user stay, and so do open connections: with --revoke these may do only
-    what every user may from then on. Rules that deny stay in any case.
+    Rules that name the user stay, and so do open connections, unless the brokers have
+    barnabas.connections.end.with.user: with --revoke these may do only what every user may from
+    then on. Rules that deny stay in any case.
 
     \b
     Examples:
       barnabas users delete alice
       barnabas users delete alice --revoke
     """
-    left = run_client(_delete(servers, user, revokes=revoke))
+    left = run_client(_delete(servers, user, revokes=revoke, is_forced=force))
     click.echo(f"Deleted user {user}.")
     for line in left.lines(user):
         click.echo(line)
@@ -200,7 +208,8 @@ class Left(NamedTuple):
 
     removed: list[AclBinding]
     rules: list[AclBinding] | None
-    max_reauth_ms: int | None
+    settings: Mapping[str, str]
+    """A broker's; empty if they cannot be read."""
 
     def lines(self, user: str) -> Iterator[str]:
         """Yield the lines that explain this to an administrator."""
@@ -215,10 +224,13 @@ class Left(NamedTuple):
                 f"(`barnabas acls remove --user {user}`):"
             )
             yield from (f"  {rule_text(rule)}" for rule in self.rules)
-        if self.max_reauth_ms:
-            until = f"end within {self.max_reauth_ms / 60_000:g} min (connections.max.reauth.ms)"
+        max_reauth_ms = int(self.settings.get(_REAUTH) or 0)
+        if self.settings.get(_ENDS) == "true":
+            until = f"end now ({_ENDS})"
+        elif max_reauth_ms:
+            until = f"end within {max_reauth_ms / 60_000:g} min ({_REAUTH})"
         else:
-            until = "stay until they end by themselves (connections.max.reauth.ms would end them)"
+            until = f"stay until they end by themselves ({_ENDS} or {_REAUTH} would end them)"
         yield f"Open connections of {user} {until}."
 
 
@@ -248,11 +260,17 @@ async def _described(servers: str) -> Mapping[str, Mapping[str, int]]:
         return await admin.describe_user_scram_credentials()
 
 
-async def _delete(servers: str, user: str, *, revokes: bool) -> Left:
+async def _delete(servers: str, user: str, *, revokes: bool, is_forced: bool) -> Left:
     async with Admin(servers, **client_options()) as admin:
         mechanisms = await _mechanisms_of(admin, user)
         if not mechanisms:
             raise ResourceNotFound(f"user {user} does not exist")
+        settings = await _settings(admin)
+        if not is_forced and f"User:{user}" in settings.get(_SUPER, "").split(";"):
+            raise UserNeeded(
+                f"user {user} is one of the brokers' {_SUPER}: it administers the cluster, or "
+                "brokers connect to each other as it. --force deletes it all the same"
+            )
         await admin.alter_user_scram_credentials(
             [UserScramCredentialDeletion(user, mechanism) for mechanism in mechanisms]
         )
@@ -264,23 +282,23 @@ async def _delete(servers: str, user: str, *, revokes: bool) -> Left:
                 )
             rules = await admin.describe_acls(AclFilter(principal=f"User:{user}"))
         except SecurityDisabled:  # without an authorizer there are none
-            return Left([], [], await _max_reauth_ms(admin))
+            return Left([], [], settings)
         except ClusterAuthorizationFailed:
             if revokes:
                 raise
-            return Left([], None, await _max_reauth_ms(admin))
-        return Left(removed, rules, await _max_reauth_ms(admin))
+            return Left([], None, settings)
+        return Left(removed, rules, settings)
 
 
-async def _max_reauth_ms(admin: Admin) -> int | None:
-    """Return after how long an open connection must authenticate again; None: not known."""
+async def _settings(admin: Admin) -> Mapping[str, str]:
+    """Read the settings of a broker that say what a deletion does; none if it does not say."""
     try:
         broker = (await admin.describe_cluster()).brokers[0]
         resource = ConfigResource(BROKER, str(broker.broker_id))
-        [entry] = await admin.describe_configs(resource, [_REAUTH])
-    except (BarnabasError, LookupError, ValueError):
-        return None
-    return int(entry.value or 0)
+        entries = await admin.describe_configs(resource, [_REAUTH, _ENDS, _SUPER])
+    except (BarnabasError, LookupError):
+        return {}
+    return {each.name: each.value for each in entries if each.value is not None}
 
 
 async def _mechanisms_of(admin: Admin, user: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Replay of a log's batches into its producers: after a start or a truncation.
 
-A snapshot holds the state before some offset; the batches from there on do the rest.
+A snapshot holds the state before some offset; the batches from there on do the rest. Each is
+checked first: what a damaged bit says of a producer would outlast the damage, in the next snapshot.
 """
 
 from __future__ import annotations
@@ -9,15 +10,24 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 
-from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, read_header
+from barnabas.errors import CorruptData
+from barnabas.records.batch import (
+    CHECKED_FROM,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    BatchHeader,
+    read_header,
+)
 from barnabas.records.control_records import ABORT, read_marker
+from barnabas.records.crc32c import crc32c
 from barnabas.storage.files import Files
 from barnabas.storage.producers import Producers
-from barnabas.storage.segment import Located, Segment
+from barnabas.storage.segment import LOG_SUFFIX, Located, Segment
 from barnabas.storage.snapshot import load_newest_snapshot
 from barnabas.storage.transaction_index import Aborted
 
-_LOOK = Struct(">8xi4xb26xq")  # batch length, magic and producer id: all that most batches are for
+_LOOK = Struct(">8xi4xbI22xq")
+"""Batch length, magic, checksum and producer id: all that most batches are looked at for."""
 _MAGIC = 2
 _WINDOW_BYTES = 64 * 1024
 _BATCHES_PER_STEP = 300  # a few milliseconds, if all have producers
@@ -79,21 +89,33 @@ def replayed(
 
 
 def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
-    """Apply the batches that begin in one window; returns where the next one begins."""
+    """Apply the batches that begin in one window; returns where the next one begins. CorruptData
+    where one is damaged."""
     window = segment.read_batch(position, min(_WINDOW_BYTES, segment.size_bytes - position))
     is_last = position + len(window) >= segment.size_bytes
+    view = memoryview(window)
     at = 0
     for _ in range(_BATCHES_PER_STEP):
         left = len(window) - at
         if left <= 0 or (left < HEADER_BYTES and not is_last):
             break
         header: BatchHeader | None = None
-        length = magic = producer_id = 0
+        length = magic = producer_id = crc = 0
         if left >= _LOOK.size:
-            length, magic, producer_id = _LOOK.unpack_from(window, at)
+            length, magic, crc, producer_id = _LOOK.unpack_from(window, at)
         if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
             header = read_header(window, at)  # of an old format, or damaged
             length, producer_id = header.batch_length, header.producer_id
+        else:
+            end = at + length + LOG_OVERHEAD_BYTES
+            checked = view[at + CHECKED_FROM : end]
+            if end > len(window):  # the batch is longer than the window
+                checked = memoryview(segment.read_batch(position + at, end - at))[CHECKED_FROM:]
+            if crc32c(checked) != crc:
+                raise CorruptData(
+                    f"{segment.path(LOG_SUFFIX)}: the batch at byte {position + at} does not match "
+                    "its checksum"
+                )
         if producer_id >= 0:
             header = header or read_header(window, at)
             apply_batch(producers, segment, Located(position + at, header))

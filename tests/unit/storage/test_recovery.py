@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
+from barnabas.errors import CorruptData
 from barnabas.records.batch import assign_in_place
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.storage.recovery import Start
@@ -287,6 +288,22 @@ def test_pr_6_sequences_outlive_a_restart(tmp_path: Path, start: Start, snapshot
     again = append(log, batch(3, 50, producer=(9, 0, 87)))
     assert (again.base_offset, again.is_duplicate) == (87, True)
     assert append(log, batch(3, 50, producer=(9, 0, 90))).base_offset == 90
+
+
+def test_a_transaction_that_a_damaged_bit_begins_is_not_believed(tmp_path: Path) -> None:
+    """ST-8: nothing would end it, and readers of committed records would wait indefinitely."""
+    log = open_at(tmp_path, SMALL)
+    for i in range(30):
+        append(log, batch(3, 50, timestamp=T0 + i, producer=(9, 0, 3 * i)))
+    log.close()
+    for path in tmp_path.glob("*.snapshot"):
+        path.unlink()
+    with _log_file(tmp_path, 0).open("r+b") as file:
+        file.seek(22)  # the attributes' lower byte
+        file.write(bytes([0x10]))
+    crashed = CRASHED._replace(recovery_point=90)
+    with pytest.raises(CorruptData, match=r"0\.log.*byte 0"):
+        open_at(tmp_path, SMALL, crashed)
 
 
 def test_snapshots_of_a_lost_future_are_removed(tmp_path: Path) -> None:

@@ -149,6 +149,25 @@ class Cluster:
             self.world.tell("broker {} is killed", broker_id)
         return broker is not None
 
+    def are_all_in_sync(self) -> bool:
+        """Whether every partition has a leader whose ISR is all of its replicas, and all run."""
+        led = [
+            hosted
+            for broker in self.brokers.values()
+            for hosted in broker.hosted.values()
+            if hosted.partition.is_leader
+        ]
+        whole = {
+            each.name
+            for each in led
+            if sorted(each.partition.isr) == sorted(each.partition.replicas)
+        }
+        return (
+            len(self.brokers) == len(self.disks)
+            and len(whole) == len(led)
+            and whole >= set(self.all_partitions)
+        )
+
     def ended(self, broker: SimBroker) -> None:
         """A process is over."""
         broker.life.is_over = True

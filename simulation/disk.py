@@ -201,6 +201,14 @@ class Disk:
         self.high_watermarks: dict[TopicPartition, int] = {}  # as checkpointed
         self.may_have_lost = False  # power failed, and a controller may not know it yet
 
+    def empty(self) -> None:
+        """There is a new one in its place."""
+        self.may_have_lost = True
+        self.high_watermarks.clear()
+        for log in self.logs.values():
+            log.has_lost = log.has_lost or log.log_end_offset > 0
+            log.start_at(0)
+
     def lose_power(self, random: Random) -> int:
         self.may_have_lost = True
         return sum(log.lose_power(random) for log in self.logs.values())

@@ -10,7 +10,13 @@ from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.cluster.store import NoNode
 from barnabas.errors import NotController
 from simulation.cluster import Cluster
-from simulation.options import ALTER_CONFIG, FIRST_TRANSACTIONAL, STALL, Fault
+from simulation.options import (
+    ALTER_CONFIG,
+    EMPTIED,
+    FIRST_TRANSACTIONAL,
+    STALL,
+    Fault,
+)
 from simulation.sim_broker import SimBroker
 from simulation.topic_configs import MIN_ISR
 
@@ -35,6 +41,8 @@ class Faults:
         kind = fault.kind
         if kind in ("kill", "bounce", "power", "power bounce", "power all", "stop"):
             self._end(fault)
+        elif kind == EMPTIED:
+            self._empty(fault)
         elif kind in ("disk fails", "disk full"):
             self._break_disk(fault)
         elif kind == "delete topic":
@@ -66,6 +74,15 @@ class Faults:
             self.done += cluster.kill(broker_id, loses_power="power" in kind)
             jitter_ms = cluster.world.random.randrange(1000) if kind == "power all" else 0
             self._start_later(broker_id, after_ms + jitter_ms)
+
+    def _empty(self, fault: Fault) -> None:
+        cluster, broker_id = self._cluster, fault.first
+        if cluster.are_all_in_sync():
+            self.done += 1
+            cluster.kill(broker_id)
+            cluster.world.tell("broker {} has a new disk", broker_id)
+            cluster.disks[broker_id].empty()
+            self._start_later(broker_id, fault.for_ms)
 
     def _break_disk(self, fault: Fault) -> None:
         """Repaired after a while, and seen when the broker is started again."""

@@ -31,10 +31,12 @@ FAULTS = (
     "disk full",
 )
 ALTER_CONFIG = "alter config"  # of a topic: another min.insync.replicas
+EMPTIED = "emptied"  # a broker is killed and comes back with a new disk, once all are in sync
 STALL = "stall"  # of what transactional clients ask: it comes late, after what they ask next
 FIRST_MEMBER = -200
 FIRST_TRANSACTIONAL = -50  # the first of those clients; the others count down from it
 _ALWAYS = ("kill", "power", "pause", "isolate")
+_FIRST_WITH_EMPTIED = 900_000
 
 
 class Fault(NamedTuple):
@@ -120,6 +122,9 @@ def draw(seed: int) -> Options:
     faults = [*options.faults, *_draw_config_changes(Random(f"configs {seed}"), options)]
     if options.transactional:
         faults += _draw_stalls(Random(f"stalls {seed}"), end_ms)
+    if seed >= _FIRST_WITH_EMPTIED and options.replication_factor > 1:
+        # Not below: tests name these seeds, and what happens there.
+        faults += _draw_emptied(Random(f"emptied {seed}"), options)
     return options._replace(faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
 
@@ -146,6 +151,16 @@ def _draw_config_changes(random: Random, options: Options) -> Iterator[Fault]:
     at_ms = 1000
     while (at_ms := at_ms + int(random.expovariate(1 / 4000))) < options.faults_end_at_ms:
         yield Fault(at_ms, ALTER_CONFIG, 0, 0, random.randrange(1000))
+
+
+def _draw_emptied(random: Random, options: Options) -> Iterator[Fault]:
+    """Most come in vain, for all has to be in sync."""
+    if random.random() < 0.5:
+        return
+    for _ in range(random.choice((2, 4, 8))):
+        at_ms = random.randrange(1000, options.faults_end_at_ms)
+        for_ms = int(random.choice((50, 400, 1500, 4000)) * (0.5 + random.random()))
+        yield Fault(at_ms, EMPTIED, random.randint(1, options.brokers), 0, for_ms)
 
 
 def _draw_stalls(random: Random, end_ms: int) -> Iterator[Fault]:

@@ -93,6 +93,17 @@ class BrokerThatIsSoonTrusted(SimBroker):
         self.disk.may_have_lost = False
 
 
+class BrokerThatTrustsANewDisk(SimBroker):
+    """Nothing is on it, so nothing can be lost of it."""
+
+    __slots__ = ()
+
+    def start(self) -> None:
+        if not any(log.log_end_offset for log in self.disk.logs.values()):
+            self.disk.may_have_lost = False
+        super().start()
+
+
 class ForgetfulLog(SimLog):
     """Keeps the producers' state when it is cut."""
 

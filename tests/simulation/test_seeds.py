@@ -9,13 +9,13 @@ import pytest
 
 from simulation.__main__ import summary, unjudged_rules
 from simulation.machines import Machines
-from simulation.options import STALL, draw
+from simulation.options import EMPTIED, STALL, draw
 from simulation.rules import RULES
 from simulation.run import Outcome, run
 from simulation.shrink import shrink
 from tests.kit.effort import rounds
 from tests.kit.second_run import fresh_seed
-from tests.simulation.planted import PLANTED, LeaderThatGivesUp
+from tests.simulation.planted import PLANTED, BrokerThatTrustsANewDisk, LeaderThatGivesUp
 
 QUICK = range(50)
 BULK = range(1000, 1000 + rounds(400, in_soak=1990))
@@ -92,6 +92,16 @@ def test_a_planted_bug_is_found(kind: str) -> None:
     )
     assert found is not None
     assert f"seed {found.options.seed}" in found.story
+
+
+def test_a_new_disk_that_is_trusted_is_found_where_disks_are_replaced() -> None:
+    """By a seed that holds without it, and with it where no disk is replaced."""
+    options = draw(900_011)
+    machines = Machines(broker=BrokerThatTrustsANewDisk)
+    calm = options._replace(faults=tuple(each for each in options.faults if each.kind != EMPTIED))
+    assert run(options).violation is None
+    assert run(calm, machines).violation is None
+    assert run(options, machines).violation is not None
 
 
 def test_a_failing_run_shrinks_and_tells_its_story() -> None:

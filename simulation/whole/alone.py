@@ -5,11 +5,14 @@ deletes topics and writes a few records; the broker stops or dies, between two t
 change of its disks, with its machine or without; then one directory is damaged: a bit of its
 journal or of its snapshot reads wrong, one of these files is gone, or all that was in it. The next
 start has to know all that was acknowledged, and to keep each record whose directory was spared.
+Before that the disk of the same directory may be full or broken for a while: then the other copy
+alone has what is acknowledged.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import logging
 import sys
@@ -63,6 +66,9 @@ class Round(NamedTuple):
     """Of the disk, counted from the first operation: for what ends in a turn."""
     damage: str
     directory: Path
+    spoiled: int
+    """How the same directory's disk fails meanwhile: an errno, or 0."""
+    after_bytes: int
 
 
 class Plan(NamedTuple):
@@ -76,6 +82,7 @@ class Plan(NamedTuple):
         return "\n".join(
             f"  {each.operations} operations, {each.end} (change {each.at_change}), then "
             f"{each.damage} in {each.directory}"
+            + (f"; {errno.errorcode[each.spoiled]} there before" if each.spoiled else "")
             for each in self.rounds
         )
 
@@ -111,6 +118,8 @@ class _Hearing(ExclusiveHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, OSError):
+            error = None  # a disk's, which the run has spoiled
         (self._run.tell if error is None else self._run.wrong)(
             record.getMessage() if error is None else f"{record.getMessage()}: {error!r}"
         )
@@ -145,21 +154,27 @@ class _Run:
             await self._check()
             if each.end.endswith("in a turn"):
                 self.broker.strike(each.at_change, lambda end=each.end: self._end(end))  # type: ignore[misc]
+            if each.spoiled:
+                self.done[errno.errorcode[each.spoiled]] += 1
+                self.files.fail(each.directory, each.spoiled, each.after_bytes)
             for _ in range(each.operations):
                 if self.broker.is_running:
                     await self._operate()
             self.files.spare()
             if self.broker.is_running:
                 if each.end == "stop":
-                    with suppress(LifeOver):
+                    with suppress(LifeOver, OSError):  # its disk may be full or broken
                         await self.broker.stop()
                 else:
                     self._end(each.end)
+            self.files.heal(each.directory)
             self.done[each.end] += 1
             self._damage(each)
         await self._start()
         await self._check()
         await self.broker.stop()
+        for reason in self.broker.unfounded:
+            self.wrong(f"the broker has given up: {reason}")
 
     def _end(self, end: str) -> None:
         self.tell(f"the broker ends: {end}")
@@ -360,6 +375,8 @@ def draw(seed: int) -> Plan:
             int(2 ** (random.random() * 8)),
             random.choice(DAMAGES),
             random.choice((DATA, SECOND_DATA)),
+            random.choice((0, 0, 0, errno.ENOSPC, errno.EIO)),
+            int(2 ** (random.random() * 12)),
         )
         for _ in range(random.choice((3, 6, 10)))
     ]

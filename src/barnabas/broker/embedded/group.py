@@ -146,6 +146,7 @@ class Group:
                 self._clients.bootstrap_servers(),
                 **self._clients.options(),
                 isolation_level=isolation_level,
+                allow_auto_create_topics=False,
                 auto_offset_reset="earliest",  # records before the log's start are gone
             ) as consumer:
                 found = await record_offsets(consumer, unknown, most)

@@ -63,6 +63,17 @@ def test_tk_3_its_configs_are_set(broker: Broker) -> None:
     }
 
 
+def test_tk_3_a_partition_that_was_added_is_written_at_once(broker: Broker) -> None:
+    topic = broker.topic("grows", partitions=1)
+    topic.send(b"known")
+    with broker.producer() as producer, broker.admin() as admin:
+        producer.send("grows", b"known, too").result()
+        admin.create_partitions("grows", 4)
+        topic.send(b"new", partition=3)
+        producer.send("grows", b"new", partition=2).result()
+    assert sorted(record.partition for record in topic.records()) == [0, 0, 2, 3]
+
+
 def test_tk_3_records_are_waited_for(broker: Broker) -> None:
     topic = broker.topic("awaited")
     with broker.producer() as producer:

@@ -11,7 +11,7 @@ answered where that epoch ends in its log, and nothing is fetched before (KIP-32
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from barnabas.client.consumer.fetched import Chunk, FetchedBytes
 from barnabas.errors import BarnabasError
@@ -154,6 +154,16 @@ class AssignedPartition:
     def lags(self) -> bool:
         """Whether the last answer showed more records than have been fetched."""
         return self.fetch_offset < self.high_watermark
+
+
+def changes(
+    before: Sequence[TopicPartition], after: Sequence[TopicPartition]
+) -> tuple[list[TopicPartition], list[TopicPartition]]:
+    """What stays and what is new, each in its own order."""
+    owned, wanted = frozenset(before), frozenset(after)
+    kept = [name for name in before if name in wanted]
+    new = [name for name in after if name not in owned]
+    return kept, new
 
 
 class Assignment:

@@ -32,8 +32,12 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
     """Per topic, a run of partitions for each subscriber; the first ones take the rest (AS-2)."""
     assignment = _nothing(members)
     ranked = sorted(members, key=lambda member: member.rank)
+    subscribed: dict[str, list[GroupMember]] = {}
+    for member in ranked:
+        for topic in dict.fromkeys(member.topics):
+            subscribed.setdefault(topic, []).append(member)
     for topic in sorted(topics):
-        subscribers = [member for member in ranked if topic in member.topics]
+        subscribers = subscribed.get(topic)
         if not subscribers:
             continue
         share, rest = divmod(topics[topic], len(subscribers))

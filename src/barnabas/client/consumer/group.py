@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ConsumerConfig
-from barnabas.client.consumer.assignment import Assignment
+from barnabas.client.consumer.assignment import Assignment, changes
 from barnabas.client.consumer.commits import Commits
 from barnabas.client.consumer.committed import GroupMetadata
 from barnabas.client.consumer.membership import MEMBERSHIP_OVER, Membership
@@ -260,10 +260,7 @@ class Group:
         What was revoked is free for its new owner only once this member has joined without it.
         False if the commit before that is not done when time is up: call again.
         """
-        now, before = frozenset(assigned), self._assignment.names()
-        owned = frozenset(before)
-        kept = [name for name in before if name in now]
-        new = [name for name in assigned if name not in owned]
+        kept, new = changes(self._assignment.names(), assigned)
         if not await self._give_up(kept, until_ms):
             return False
         self._moving_to = None

@@ -61,6 +61,7 @@ class _Distribution:
                 if topic in topics:
                     self._subscribers[topic] += (place,)
         self._before = self._owners()
+        self._shelves: list[_Shelf] = []  # while partitions move
 
     def _owners(self) -> dict[TopicPartition, int]:
         """The owner of each partition: of several claims the one of the latest generation.
@@ -80,8 +81,9 @@ class _Distribution:
         return {partition: place for partition, place in owners.items() if place is not None}
 
     def keep(self) -> None:
+        subscribed = [frozenset(member.topics) for member in self.members]
         for partition, place in self._before.items():
-            if partition.topic in self.members[place].topics:
+            if partition.topic in subscribed[place]:
                 self.held[place][partition] = None
 
     def place_orphans(self) -> None:
@@ -108,6 +110,10 @@ class _Distribution:
     def level(self) -> None:
         """Move partitions until no chain of moves makes the distribution more even."""
         settled: set[int] = set()
+        self._shelves = [_Shelf(place) for place in range(len(self.held))]
+        for shelf, held in zip(self._shelves, self.held, strict=True):
+            for partition in held:
+                shelf.put(partition, self._before.get(partition))
         while True:
             giving = [place for place in range(len(self.held)) if place not in settled]
             if not giving:
@@ -121,7 +127,8 @@ class _Distribution:
                 # find a taker among them: they are settled for good.
                 settled |= reached
             for source, topic, target in chain:
-                partition = self._choose(source, topic, target)
+                partition = self._shelves[source].take(topic, target)
+                self._shelves[target].put(partition, self._before.get(partition))
                 del self.held[source][partition]
                 self.held[target][partition] = None
 
@@ -132,6 +139,9 @@ class _Distribution:
         nodes too, since the holder of a partition of a topic can give it to any subscriber.
         """
         limit = len(self.held[giver]) - 2
+        direct = self._direct(giver, limit)
+        if direct is not None:
+            return [direct], set()
         came: dict[int, tuple[int, str]] = {}
         done: set[int | str] = set()
         queue: deque[tuple[int | str, int, str]] = deque([(giver, giver, "")])
@@ -150,13 +160,10 @@ class _Distribution:
                 continue
             if node != giver:
                 came[node] = source, topic
-            kept = {each.topic: True for each in self.held[node]}
-            for each in self.held[node]:
-                if self._before.get(each) != node:
-                    kept[each.topic] = False
-            for each_topic, is_kept in kept.items():
+            shelf = self._shelves[node]
+            for each_topic in shelf.topics:
                 if each_topic not in done:
-                    put = queue.append if is_kept else queue.appendleft
+                    put = queue.appendleft if each_topic in shelf.moved else queue.append
                     put((each_topic, node, each_topic))
         return [], {node for node in done if isinstance(node, int)}
 
@@ -168,12 +175,50 @@ class _Distribution:
             taker = source
         return steps
 
-    def _choose(self, source: int, topic: str, target: int) -> TopicPartition:
-        """The partition to give: one that returns to its former owner, a new one, or the last."""
-        ours = [partition for partition in self.held[source] if partition.topic == topic]
-        for wanted in (target, None):
-            for partition in reversed(ours):
-                before = self._before.get(partition)
-                if before == target if wanted is not None else before != source:
-                    return partition
-        return ours[-1]
+    def _direct(self, giver: int, limit: int) -> _Step | None:
+        """The first step that the search would look at, if it is all that is needed.
+
+        Mostly it is, and then the other topics of the giver need not be looked at.
+        """
+        shelf = self._shelves[giver]
+        topic = next(reversed(shelf.moved), None) or next(iter(shelf.topics))
+        takers = [place for place in self._subscribers[topic] if place != giver]
+        taker = min(takers, key=lambda place: len(self.held[place]), default=giver)
+        return (giver, topic, taker) if len(self.held[taker]) <= limit else None
+
+
+class _Shelf:
+    """A member's partitions by topic, and within a topic by the member that had them before.
+
+    A member may hold thousands, and gives them away one by one: none is looked for among them.
+    """
+
+    __slots__ = ("moved", "place", "topics")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.topics: dict[str, dict[int | None, dict[TopicPartition, None]]] = {}
+        self.moved: dict[str, None] = {}  # topics with a partition that it did not have before
+
+    def put(self, partition: TopicPartition, before: int | None) -> None:
+        origins = self.topics.setdefault(partition.topic, {})
+        origins.setdefault(before, {})[partition] = None
+        if before != self.place:
+            self.moved[partition.topic] = None
+
+    def take(self, topic: str, target: int) -> TopicPartition:
+        """Remove the one to give: one that `target` had before, a new one here, or the last."""
+        origins = self.topics[topic]
+        origin: int | None = self.place
+        if target in origins:
+            origin = target
+        elif topic in self.moved:
+            origin = next(each for each in reversed(origins) if each != self.place)
+        partition, _ = origins[origin].popitem()
+        if not origins[origin]:
+            del origins[origin]
+            if all(each == self.place for each in origins):
+                self.moved.pop(topic, None)
+        if not origins:
+            del self.topics[topic]
+        return partition

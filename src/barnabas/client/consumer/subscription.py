@@ -49,7 +49,7 @@ def checked_listener(listener: object) -> None:
 class Subscription:
     """Topics by name, or a pattern that must match a whole name; `names`: the topics now."""
 
-    __slots__ = ("exclude_internal", "listener", "names", "pattern")
+    __slots__ = ("_wanted", "exclude_internal", "listener", "names", "pattern")
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class Subscription:
         self.exclude_internal = exclude_internal
         self.pattern: re.Pattern[str] | None = None
         self.names: tuple[str, ...] = ()
+        self._wanted: frozenset[str] = frozenset()  # by name
         if isinstance(topics, re.Pattern):
             if not isinstance(topics.pattern, str):
                 raise TypeError("topics: a pattern of text, not of bytes")
@@ -73,13 +74,14 @@ class Subscription:
                 f"topics: subscribe to a list, [{topics!r}], or to a pattern, re.compile(...)"
             )
         self.names = tuple(dict.fromkeys(arguments.topic_names(topics)))
+        self._wanted = frozenset(self.names)
         if not self.names:
             raise ValueError("topics: nothing to subscribe to; unsubscribe() leaves the group")
 
     def covers(self, topic: str) -> bool:
         """Whether it may name this topic."""
         if self.pattern is None:
-            return topic in self.names
+            return topic in self._wanted
         return self.pattern.fullmatch(topic) is not None
 
     def match(self, topics: Mapping[str, bool]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.client.consumer.assignment import AssignedPartition
+from barnabas.client.consumer.assignment import AssignedPartition, changes
 from barnabas.client.consumer.fetched import Chunk, ConsumerRecord
 from barnabas.client.consumer.reading import Reading
 from barnabas.records.batch import assign_in_place
@@ -113,3 +113,22 @@ def test_corrupt_data_leaves_the_epoch_of_the_record_in_front_of_it() -> None:
     assert not reading.take_into(records, 10)
     assert len(records) == 3 and state.error is not None
     assert (state.position, state.fetch_offset, state.epoch) == (3, 3, 1)
+
+
+def test_changes_of_many_partitions_are_found_in_one_pass() -> None:
+    """A cooperative rebalance compares both lists on the event loop (KIP-429)."""
+    lookups = 0
+
+    class Counted(str):
+        def __hash__(self) -> int:
+            nonlocal lookups
+            lookups += 1
+            return str.__hash__(self)
+
+    topic = Counted("t")
+    before = [TopicPartition(topic, number) for number in range(5_000)]
+    after = [TopicPartition(topic, number) for number in reversed(range(2_500, 7_500))]
+    kept, new = changes(before, after)
+    assert kept == before[2_500:]
+    assert new == after[:2_500]
+    assert lookups <= 4 * 5_000

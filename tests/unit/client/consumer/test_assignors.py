@@ -302,3 +302,42 @@ def test_the_strategy_takes_names_and_kafkas_classes() -> None:
     assert [each.name for each in chosen_assignors(text)] == ["range", "cooperative-sticky"]
     with pytest.raises(ConfigError, match="'fair' is not one of range, roundrobin"):
         chosen_assignors("fair")
+
+
+# ---- work ----
+
+
+class Counted(str):
+    """A topic's name that counts how often one is compared or hashed."""
+
+    count = 0
+
+    def __hash__(self) -> int:
+        Counted.count += 1
+        return str.__hash__(self)
+
+    def __eq__(self, other: object) -> bool:
+        Counted.count += 1
+        return str.__eq__(self, other)
+
+
+def work_of_sharing(name: str, topic_count: int, partition_count: int, member_count: int) -> int:
+    """What it takes until a member that owns everything shares it with new ones."""
+    topics = {Counted(f"t{number:04}"): partition_count for number in range(topic_count)}
+    everything = [TopicPartition(t, number) for t in topics for number in range(partition_count)]
+    members = [GroupMember(f"C{place}", tuple(topics)) for place in range(member_count)]
+    members[0] = members[0]._replace(owned=tuple(everything), generation=1)
+    Counted.count = 0
+    ASSIGNORS[name].assign(topics, members)
+    return Counted.count
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+@pytest.mark.parametrize(("topic_count", "partition_count"), [(1, 5_000), (5_000, 1)])
+def test_the_work_grows_with_the_partitions_and_not_with_their_square(
+    name: str, topic_count: int, partition_count: int
+) -> None:
+    """A leader computes it on its event loop, where heartbeats wait for it."""
+    members = 4
+    work = work_of_sharing(name, topic_count, partition_count, members)
+    assert work < 20 * members * 5_000

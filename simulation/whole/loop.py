@@ -405,6 +405,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # ---- connections ----
 
+    async def getaddrinfo(  # type: ignore[override]
+        self, host: str, port: int, **how: object
+    ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+        """The hosts of this world have no addresses but their names."""
+        return [(0, 0, 0, "", (host, port))]
+
     async def create_connection(  # type: ignore[override]
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:

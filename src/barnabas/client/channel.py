@@ -9,6 +9,8 @@ unknown".
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 _HANDSHAKE_VERSION = 3
 _MAX_RESPONSE_BYTES = 1 << 30
 _CORRELATION_LIMIT = 2**31
+_NEXT_ADDRESS_S = 2.0  # for one address of a host, while there are others
 
 Dial = Callable[[Callable[[], Connection], str, int, "ClientTls | None"], Awaitable[Connection]]
 """Makes a connection: (factory of the Connection, host, port, TLS or None) -> the connected
@@ -50,17 +53,50 @@ class Seams(NamedTuple):
 async def dial_tcp(
     make: Callable[[], Connection], host: str, port: int, tls: ClientTls | None = None
 ) -> Connection:
-    """Connect over TCP, and shake hands if there is `tls`; raises OSError, ConfigError."""
+    """Connect over TCP, and shake hands if there is `tls`; raises OSError, ConfigError.
+
+    Each address of the host has an attempt of its own, and one that is silent does not use up the
+    time of the others (KIP-302).
+    """
+    addresses = await _addresses(host, port)
+    failures: dict[str, OSError] = {}
+    for place, address in enumerate(addresses):
+        is_last = place == len(addresses) - 1
+        try:
+            async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_S):
+                return await _dial_address(make, (host, address), port, tls)
+        except TimeoutError:
+            failures[address] = OSError(errno.ETIMEDOUT, f"no answer within {_NEXT_ADDRESS_S:g} s")
+        except OSError as error:
+            failures[address] = error
+    reasons = {address: _reason(error) for address, error in failures.items()}
+    if len(set(reasons.values())) == 1:
+        raise failures[addresses[-1]]
+    each = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
+    raise OSError(errno.EHOSTUNREACH, each)
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    """The addresses of a host, in the order in which to try them."""
+    if ":" in host or host.replace(".", "").isdecimal():
+        return [host]  # is one
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except RuntimeError:  # at the interpreter's end asyncio's loop has no thread to look names up
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+
+
+async def _dial_address(
+    make: Callable[[], Connection], at: tuple[str, str], port: int, tls: ClientTls | None
+) -> Connection:
+    """`at`: the host, whose name is in its certificate, and the address."""
+    host, address = at
     if tls is not None:
         from barnabas.client.security.tls import dial_tls
 
-        return await dial_tls(make, host, port, tls)
-    loop = asyncio.get_running_loop()
-    try:
-        _, connection = await loop.create_connection(make, host, port)
-    except RuntimeError:  # at the interpreter's end asyncio's loop has no thread to look names up
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        _, connection = await loop.create_connection(make, str(found[0][4][0]), port)
+        return await dial_tls(make, address, port, tls, server_name=host)
+    _, connection = await asyncio.get_running_loop().create_connection(make, address, port)
     return connection
 
 
@@ -354,5 +390,8 @@ def _answer_version(pending: _Pending, frame: memoryview) -> int:
 def _reason(error: Exception) -> str:
     """The operating system's message, without the error number if there is text."""
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror.removeprefix("Connect call failed ").lower()
+        # Each loop words a failed call in its own way, asyncio's without saying why.
+        if error.errno is not None and error.strerror.startswith("Connect call failed"):
+            return os.strerror(error.errno).lower()
+        return error.strerror.lower()
     return str(error) or type(error).__name__

@@ -51,13 +51,13 @@ def client_tls(settings: TlsSettings) -> ClientTls:
 
 
 async def dial_tls(
-    make: Callable[[], Connection], host: str, port: int, tls: ClientTls
+    make: Callable[[], Connection], address: str, port: int, tls: ClientTls, *, server_name: str
 ) -> Connection:
     """Connect over TCP and shake hands; raises OSError, ConfigError."""
     connection = make()
-    transport = TlsTransport(connection, tls.context, server_name=host)
+    transport = TlsTransport(connection, tls.context, server_name=server_name)
     try:
-        await asyncio.get_running_loop().create_connection(lambda: transport, host, port)
+        await asyncio.get_running_loop().create_connection(lambda: transport, address, port)
         await transport.handshake()
     except BaseException:
         transport.abort()

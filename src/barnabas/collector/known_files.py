@@ -74,6 +74,13 @@ class KnownFiles(ABC):
         self._put(progress)
         self._keep_file(progress)
 
+    def _remove(self, file_id: str) -> None:
+        """Forget a file."""
+        file = self._files.pop(file_id, None)
+        if file is not None:
+            _discard(self._by_log, file.path, file_id)
+            self._remove_from_indexes(file)
+
     def lines_sent(self) -> int:
         """The number of lines sent, of all files."""
         return sum(file.line - 1 for file in self._files.values())

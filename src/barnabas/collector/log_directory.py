@@ -19,6 +19,7 @@ from barnabas.errors import ConfigError
 
 _MOST_HELD = 64
 _LOOKS = 10
+_ABANDONED_S = 3600.0
 _log = logging.getLogger(__name__)
 
 Inode = tuple[int, int]
@@ -86,6 +87,11 @@ class LogDirectory:
             return True
         file.size_bytes()  # it may have grown since the look
         return file.quiet_s() >= self._quiet_s
+
+    def is_abandoned(self, found: Found) -> bool:
+        """Whether certainly no process writes to it, or none has for long."""
+        file = self._held.get((found.device, found.inode))
+        return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
 
     def release(self, found: Found) -> None:
         """Stop holding it open."""

@@ -5,7 +5,7 @@ that both are committed or neither.
             ["NAME", "log", "/var/..."]           the fingerprints of ignored rotated files
             ["NAME", "instance", ""]              the process that started last
 
-NAME is the collector's: several collectors share the topic.
+NAME is the collector's: several collectors share the topic. A tombstone forgets a file or a log.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ _INSTANCE: Final = "instance"
 class Positions(KnownFiles):
     """The positions of the collector of this name. Changes wait until they are `taken`."""
 
+    is_forgetful = True
+
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = name
-        self._changed: dict[bytes, bytes] = {}
+        self._changed: dict[bytes, bytes | None] = {}
         self.instance: str | None = None  # the process that started last
 
     def start(self, instance: str) -> None:
@@ -42,7 +44,10 @@ class Positions(KnownFiles):
         """Load a record of the topic, in order. Raises `CorruptData`."""
         try:
             name, kind, what = json.loads(key or b"")
-            if name != self._name or value is None:
+            if name != self._name:
+                return
+            if value is None:
+                self._drop(kind, str(what))
                 return
             found = json.loads(value)
             if kind == _FILE:
@@ -60,8 +65,18 @@ class Positions(KnownFiles):
     def has_changed(self) -> bool:
         return bool(self._changed)
 
-    def taken(self) -> list[tuple[bytes, bytes]]:
-        """The changes as keys and values, to write with the lines."""
+    def forget(self, file_id: str) -> None:
+        """Remove a file's position."""
+        self._drop(_FILE, file_id)
+        self._changed[self._key(_FILE, file_id)] = None
+
+    def forget_log(self, log: str) -> None:
+        """Remove the record of the first look at a log."""
+        self._drop(_LOG, log)
+        self._changed[self._key(_LOG, log)] = None
+
+    def taken(self) -> list[tuple[bytes, bytes | None]]:
+        """The changes as keys and values, to write with the lines; None is a tombstone."""
         changed, self._changed = self._changed, {}
         return list(changed.items())
 
@@ -72,4 +87,13 @@ class Positions(KnownFiles):
         self._keep(_LOG, log, self._logs[log])
 
     def _keep(self, kind: str, what: str, value: object) -> None:
-        self._changed[json.dumps([self._name, kind, what]).encode()] = json.dumps(value).encode()
+        self._changed[self._key(kind, what)] = json.dumps(value).encode()
+
+    def _key(self, kind: str, what: str) -> bytes:
+        return json.dumps([self._name, kind, what]).encode()
+
+    def _drop(self, kind: str, what: str) -> None:
+        if kind == _FILE:
+            self._remove(what)
+        elif kind == _LOG:
+            self._logs.pop(what, None)

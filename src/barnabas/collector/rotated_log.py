@@ -68,7 +68,8 @@ class RotatedLog:
         self._damaged: set[str] = set()
         self.unfinished_bytes = 0  # of unfinished lines, at the last look
         self.left: list[Path] = []  # the rotated files that the first look passed over
-        self.file_ids: set[str] = set()  # of the files found by the last look
+        self.file_ids: tuple[str, ...] | None = None  # of the files found by the last look
+        self.is_empty = False  # the last look found no file at all
         if not files.knows(str(self._directory.live)):
             file = LogFile(path)
             file.check()
@@ -81,13 +82,14 @@ class RotatedLog:
         path cannot be read.
         """
         found = self._directory.look()
+        self.is_empty = not found
         log = str(self._directory.live)
         passed_over = self._files.passed_over(log)
         recognised = recognise(log, found, self._known(found))
         if passed_over is None:
             self._files.pass_over(log, list(recognised.passed_over.values()))
             self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
-        self.file_ids = {each.file_id for each in recognised.files.values()}
+        self.file_ids = tuple(each.file_id for each in recognised.files.values())
         for progress in recognised.files.values():
             if self._files.find(progress.file_id) is not None:
                 self._files.save(progress)
@@ -114,6 +116,11 @@ class RotatedLog:
             [each for each in alike if each.inode in unnamed],
             is_forgetful=self._files.is_forgetful,
         )
+
+    @property
+    def path(self) -> str:
+        """The log's path, with links followed."""
+        return str(self._directory.live)
 
     @property
     def holds_rotated(self) -> bool:
@@ -192,8 +199,9 @@ class RotatedLog:
             progress = recognised.files.get(place)
             is_unknown = progress is None and bool(this.beginning)
             stored = None if progress is None else self._files.find(progress.file_id)
+            is_abandoned = not this.is_listed and self._directory.is_abandoned(this)
             is_finished = (
-                is_replaced
+                (is_replaced or is_abandoned)
                 and self._directory.is_quiet(this)
                 and (stored is None or _is_sent(this, stored))
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from barnabas.collector.forgetting import RETENTION_S
 from barnabas.collector.record_joiner import IsStart
 from barnabas.collector.rotated_log import QUIET_S
 from barnabas.records.compression import LZ4
@@ -22,6 +23,7 @@ class Shipment(NamedTuple):
     is_start: IsStart | None = None
     quiet_s: float = QUIET_S
     transaction_timeout_ms: int = 60_000
+    retention_s: float = RETENTION_S  # of the positions of files that are gone
     client_options: Mapping[str, Any] = {}
     """Those of every client, such as the ones of security."""
 

@@ -23,15 +23,17 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Final
 
-from barnabas.client.admin.admin import Admin, NewTopic
+from barnabas.client.admin.admin import Admin
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.client.producer.producer import Producer
 from barnabas.collector.encoding import LineEncoder
+from barnabas.collector.forgetting import Forgetting
 from barnabas.collector.headers import HOST
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.positions import POSITIONS_TOPIC, Positions
 from barnabas.collector.positions_reader import PositionsReader
+from barnabas.collector.positions_topic import prepare_positions_topic
 from barnabas.collector.rotated_log import Portion
 from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.watched_logs import WatchedLogs
@@ -40,7 +42,6 @@ from barnabas.errors import (
     ConfigError,
     InvalidTxnState,
     ProducerFenced,
-    TopicAlreadyExists,
 )
 from barnabas.types import TopicPartition
 
@@ -107,6 +108,7 @@ class _Shipper:
         self._paths = paths
         self._open = Shipped()  # in the transaction that is open
         self._positions = Positions(shipment.name)
+        self._forgetting = Forgetting(self._positions, shipment.retention_s)
         self._partitions = 1
 
     async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
@@ -144,6 +146,8 @@ class _Shipper:
                 await self._send(producer, portion)
                 if self._open.size_bytes >= _TRANSACTION_BYTES:
                     await self._commit(producer)
+            if self._forgetting.is_due(time.monotonic()):
+                self._forgetting.sweep(int(time.time()), *logs.present())
             await self._commit(producer)
             if once and logs.unreadable:
                 raise ConfigError(next(iter(logs.unreadable.values())))
@@ -188,9 +192,7 @@ class _Shipper:
         """The producer of this name: an earlier one is fenced, its open transaction ended."""
         servers, options = self._shipment.bootstrap_servers, self._shipment.client_options
         async with Admin(servers, **options) as admin:
-            with contextlib.suppress(TopicAlreadyExists):
-                configs = {"cleanup.policy": "compact"}
-                await admin.create_topics([NewTopic(POSITIONS_TOPIC, 1, configs=configs)])
+            await prepare_positions_topic(admin)
         async with Producer(
             servers,
             **options,

@@ -106,6 +106,16 @@ class WatchedLogs:
         )
         self._left = []
 
+    def present(self) -> tuple[set[str], set[str]]:
+        """The files that the last looks have found, and the logs that were looked at."""
+        files: set[str] = set()
+        logs: set[str] = set()
+        for watched in self._watched.values():
+            if watched.log.file_ids is not None:
+                files.update(watched.log.file_ids)
+                logs.add(watched.log.path)
+        return files, logs
+
     def pause_s(self, now_s: float) -> float:
         """The time until a log is due."""
         due_at_s = self._due[0][0] if self._due else self._list_at_s
@@ -128,7 +138,9 @@ class WatchedLogs:
         return min(LONGEST_S, max(0.05, len(self._watched) * 0.001))
 
     def _list(self) -> None:
-        for path in self._paths.paths():
+        paths = self._paths.paths()
+        self._drop_gone(set(paths))
+        for path in paths:
             if path in self._watched:
                 continue
             try:
@@ -145,6 +157,19 @@ class WatchedLogs:
             else:
                 watched = self._watched[path] = _Watched(path, log)
                 heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
+
+    def _drop_gone(self, listed: set[Path]) -> None:
+        """Stop watching the logs that are not listed any more and of which no file is left."""
+        gone = {
+            path
+            for path, watched in self._watched.items()
+            if path not in listed and watched.log.is_empty
+        }
+        for path in gone:
+            self._watched.pop(path).log.close()
+        if gone:
+            self._due = [each for each in self._due if each[2].path not in gone]
+            heapq.heapify(self._due)
 
     def _complain(self, path: Path, error: ConfigError) -> None:
         if self._unreadable.get(path) != str(error):

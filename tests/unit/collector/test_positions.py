@@ -38,3 +38,19 @@ def test_what_is_taken_is_loaded_again() -> None:
 def test_what_no_collector_wrote_is_refused(key: bytes | None, value: bytes) -> None:
     with pytest.raises(CorruptData, match="barnabas-collector-positions"):
         Positions("here").load(key, value)
+
+
+def test_what_is_forgotten_is_not_loaded_again() -> None:
+    positions, again = Positions("here"), Positions("here")
+    file = new_file("/a.log", b"first\n", 0)
+    positions.pass_over("/a.log", [])
+    positions.save(file)
+    records = positions.taken()
+    positions.forget(file.file_id)
+    positions.forget_log("/a.log")
+    assert positions.files == [] and not positions.knows("/a.log")
+    tombstones = positions.taken()
+    assert [value for _, value in tombstones] == [None, None]
+    for key, value in records + tombstones:
+        again.load(key, value)
+    assert again.files == [] and not again.knows("/a.log") and not again.has_changed

@@ -47,10 +47,9 @@ _STANDARD_INPUT = "-"
 @bootstrap_server
 @click.option(
     "--name",
-    default=socket.gethostname,
     metavar="NAME",
     help="Identifies this collector's positions; collectors that run at the same time need one "
-    "each. [default: this machine's name]",
+    "each, and one that is started again the same. [default: this machine's name]",
 )
 @click.option(
     "--record-start",
@@ -78,6 +77,14 @@ _STANDARD_INPUT = "-"
     multiple=True,
     metavar="HOST:PORT",
     help="Listen for syslog over UDP.",
+)
+@click.option(
+    "--positions-retention-minutes",
+    "retention",
+    type=click.IntRange(1),
+    default=10_080,
+    show_default=True,
+    help="Forget the positions of files that have been gone for so long.",
 )
 @click.option("--once", is_flag=True, help="Send the present lines, and end.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
@@ -109,21 +116,34 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
         )
     if given["once"] and (given["tcp"] or given["udp"]):
         raise click.UsageError("--once: a syslog address has no end")
+    files = [path for path in paths if path != _STANDARD_INPUT]
     shipment = Shipment(
         servers,
         given["topic"],
-        given["name"],
+        given["name"] or _name_of_machine(is_shown=bool(files)),
         socket.gethostname(),
         CODEC_NAMES.index(given["compression"]),
         _rule(given["record_start"]),
+        retention_s=given["retention"] * 60.0,
         client_options=client_options(),
     )
     began_s = time.monotonic()
-    files = [path for path in paths if path != _STANDARD_INPUT]
     sources = _sources(shipment, paths, given["tcp"], given["udp"])
     shipped = run_client(_collect(shipment, files, sources, once=given["once"]), None)
     click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
     return EXIT_FAILURE if shipped.refused else EXIT_OK
+
+
+def _name_of_machine(*, is_shown: bool) -> str:
+    """The default of --name; `is_shown`: positions of files are kept under it."""
+    name = socket.gethostname()
+    if is_shown:
+        click.echo(
+            f"positions are kept under this machine's name, {name}; where that changes with each"
+            " start, as in a container, everything is sent again: give --name",
+            err=True,
+        )
+    return name
 
 
 def _sources(

@@ -184,6 +184,23 @@ def test_se_4_an_address_may_be_written_in_every_way(file: Path, capsys: Capture
     assert "dave" not in run(capsys, f"acls list --topic left {option}")
 
 
+def test_se_4_a_host_that_matches_nobody_is_refused(
+    broker: barnabas.Broker, file: Path, capsys: Capture
+) -> None:
+    """Kafka's tool accepts it; ours under that name adds it as well, with a warning."""
+    option = f"--command-config {file}"
+    line = f"acls add --user frank --operation read --topic left --host 10.0.0.0/8 {option}"
+    assert "no client would match it" in run(capsys, line, 2)
+    assert "frank" not in run(capsys, f"acls list --topic left {option}")
+    line = (
+        f"kafka-acls.sh --bootstrap-server {broker.bootstrap_servers} {option} --add --topic left "
+        "--allow-principal User:frank --operation read --allow-host 10.0.0.0/8"
+    )
+    assert main(line.split()) == 0
+    assert "warning: no client matches host 10.0.0.0/8" in capsys.readouterr().err
+    run(capsys, f"acls remove --user frank {option}")
+
+
 def test_se_4_a_user_may_do_nothing_at_first(
     broker: barnabas.Broker, file: Path, tmp_path: Path, capsys: Capture
 ) -> None:

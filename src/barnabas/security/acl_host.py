@@ -25,3 +25,17 @@ def java_host(host: str) -> str:
         return str(ip.ipv4_mapped)
     groups = ":".join(f"{int(group, 16):x}" for group in ip.exploded.split(":"))
     return f"{groups}{percent}{scope}"
+
+
+def matches_nobody(host: str) -> bool:
+    """Whether no client can have it: names and ranges are compared as texts, with addresses."""
+    if host == "*":
+        return False
+    import ipaddress  # few rules and clients need it
+
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    try:
+        ipaddress.ip_address(bare)
+    except ValueError:
+        return True
+    return False

@@ -32,6 +32,7 @@ HONOURED = """
     sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
     sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
     connection.failed.authentication.delay.ms connections.max.reauth.ms
+    barnabas.connections.end.with.user
     sasl.enabled.mechanisms sasl.jaas.config sasl.mechanism.inter.broker.protocol
     sasl.server.max.receive.size
     sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds

@@ -13,7 +13,7 @@ from barnabas.security.acl_binding import (
     PermissionType,
 )
 from barnabas.security.acl_explanation import Access, explain
-from barnabas.security.acl_host import java_host
+from barnabas.security.acl_host import java_host, matches_nobody
 from barnabas.security.acl_rules import AclRules
 
 LOCAL = "0:0:0:0:0:0:0:1"
@@ -69,3 +69,16 @@ def test_se_4_of_two_ways_to_write_a_rule_the_other_stays_in_force() -> None:
     assert rules.allows("User:alice", LOCAL, Operation.READ, ResourceType.TOPIC, "orders")
     rules.replace(ORDERS, [])
     assert not rules.allows_somewhere("User:alice", LOCAL, Operation.READ, ResourceType.TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_nobody"),
+    [
+        ("* 10.0.0.7 ::1 [::1] 0:0::1 fe80::1%eth0 ::ffff:10.0.0.7", False),
+        ("10.0.0.0/8 10.0.0.* localhost 10.0.0 10.0.0.256 ::1/64 example.com **", True),
+    ],
+)
+def test_se_4_a_host_that_is_no_address_matches_nobody(hosts: str, is_nobody: bool) -> None:
+    assert {host: matches_nobody(host) for host in hosts.split()} == dict.fromkeys(
+        hosts.split(), is_nobody
+    )

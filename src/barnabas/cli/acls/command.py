@@ -24,6 +24,7 @@ from barnabas.security.acl_binding import (
     PermissionType,
 )
 from barnabas.security.acl_explanation import Access, explain
+from barnabas.security.acl_host import matches_nobody
 
 _OF_RULES = ("literal", "prefixed")
 _OF_FILTERS = ("literal", "prefixed", "match", "any")
@@ -78,6 +79,11 @@ def add(
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
     options.checked(deeds, patterns)
+    for host in filter(matches_nobody, hosts):
+        raise click.UsageError(
+            f"--host {host}: no client would match it. A rule has the address of one client, and "
+            "neither a name nor a range; repeat the option for several, or leave it out for any"
+        )
     permission = PermissionType.DENY if deny else PermissionType.ALLOW
     rules = bindings(Clients(principals, hosts or (WILDCARD,), permission), deeds, patterns)
     run_client(_create(servers, rules))

@@ -47,6 +47,7 @@ from barnabas.security.acl_binding import (
     parse_code,
     parse_principal,
 )
+from barnabas.security.acl_host import matches_nobody
 
 _Wanted = dict[Pattern, list[AclEntry]]
 
@@ -96,7 +97,9 @@ def run(given: Given) -> int:
     """Do it, in Kafka's layout."""
     action = _action(given)
     if action == "add":
-        run_client(_add(given, _rules_to_add(given)))
+        rules = _rules_to_add(given)
+        _warn_of_hosts(rules)
+        run_client(_add(given, rules))
     elif action == "remove":
         wanted = {
             pattern: acls
@@ -217,6 +220,17 @@ def _rules_to_add(given: Given) -> _Wanted:
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
     return wanted
+
+
+def _warn_of_hosts(rules: _Wanted) -> None:
+    """Kafka's tool says nothing of these, and adds them."""
+    hosts = {entry.host: None for entries_ in rules.values() for entry in entries_}
+    for host in filter(matches_nobody, hosts):
+        click.echo(
+            f"warning: no client matches host {host}: a rule has the address of one client, and "
+            "neither a name nor a range",
+            err=True,
+        )
 
 
 # --- ours ----------------------------------------------------------------------------------------

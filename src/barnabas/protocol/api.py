@@ -13,11 +13,9 @@ from types import MappingProxyType
 from typing import Final
 
 from barnabas.protocol.message import Message
+from barnabas.protocol.wire import ANY_ENTRIES
 
 NEVER: Final = 1_000
-
-ANY_ENTRIES: Final = 1 << 62
-"""No limit but that each entry takes a byte of the message."""
 
 _FEW: Final = 1_000
 """Entries of what is a handful in any use."""

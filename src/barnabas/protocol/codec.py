@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from barnabas.errors import CorruptData
 from barnabas.protocol.message import Message, field
-from barnabas.protocol.wire import TooManyEntries
+from barnabas.protocol.wire import ANY_ENTRIES, TooManyEntries
 from barnabas.types import Part
 
 __all__ = [
@@ -33,8 +33,6 @@ __all__ = [
 
 M = TypeVar("M", bound=Message)
 M_co = TypeVar("M_co", bound=Message, covariant=True)
-
-_ANY_ENTRIES = 1 << 62
 
 
 def encode(message: Message, version: int) -> list[Part]:
@@ -79,7 +77,7 @@ def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: i
 class Decoder(Protocol[M_co]):
     """Decodes messages of one class and version."""
 
-    def __call__(self, data: memoryview, most_entries: int = _ANY_ENTRIES) -> tuple[M_co, int]:
+    def __call__(self, data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M_co, int]:
         """The message and its end. `most_entries`: of all arrays in it together.
 
         Raises CorruptData only; for more entries TooManyEntries, which is one.
@@ -111,7 +109,7 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
 def _guarded(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
     """The straight-line function, with all of its errors raised as CorruptData."""
 
-    def decode_one(data: memoryview, most_entries: int = _ANY_ENTRIES) -> tuple[M, int]:
+    def decode_one(data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M, int]:
         try:
             decoded: tuple[M, int] = compiled(data, most_entries)
         except TooManyEntries:

@@ -25,6 +25,9 @@ from barnabas.types import FileSlice, Part
 if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
+ANY_ENTRIES: Final = 1 << 62
+"""No limit but that each entry of a list takes a byte of the message."""
+
 MAX_STRING_BYTES: Final = 0x7FFF
 """Also of compact strings, whose length could be larger: Kafka refuses longer ones both ways."""
 

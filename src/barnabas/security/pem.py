@@ -11,6 +11,9 @@ from typing import NamedTuple
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LINE_CHARACTERS = 64
 
+LIFE_DAYS = 397
+"""What clients accept of a server's certificate at most."""
+
 CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 _KEY = "PRIVATE KEY"
 

@@ -13,13 +13,13 @@ import click
 from barnabas.cli.complaint import warn
 from barnabas.cli.options import as_json
 from barnabas.errors import ConfigError
+from barnabas.security.pem import LIFE_DAYS
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from barnabas.security.authority import Described
 
-_LIFE_DAYS: Final = 397
 _WARN_DAYS: Final = 30
 
 _secure_dir = partial(
@@ -40,7 +40,7 @@ _names = click.option(
 _days = click.option(
     "--days",
     type=click.IntRange(1, 3650),
-    default=_LIFE_DAYS,
+    default=LIFE_DAYS,
     show_default=True,
     help="How long the certificate is valid.",
 )

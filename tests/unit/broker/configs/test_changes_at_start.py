@@ -9,50 +9,28 @@ from pathlib import Path
 from barnabas.broker.server import Server
 from barnabas.cluster import config_changes, layout
 from barnabas.cluster.embedded import EmbeddedStore
-from barnabas.cluster.store import Create, MetadataStore, Operation, SessionState, Set, Znode
+from barnabas.cluster.store import Create, MetadataStore, Set, Znode
 from barnabas.config import BrokerConfig
 from barnabas.controller.topics import NewTopic
+from tests.kit.forwarding_store import ForwardingStore
 from tests.kit.waiting import until
 
 
-class AlteredMeanwhile(MetadataStore):
+class AlteredMeanwhile(ForwardingStore):
     """A metadata store where something happens right after a node was read among others."""
 
     def __init__(
         self, store: MetadataStore, path: str, happens: Callable[[], Awaitable[object]]
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._path = path
         self._happens = [happens]
 
-    @property
-    def session_id(self) -> int:
-        return self._store.session_id
-
-    @property
-    def session_state(self) -> SessionState:
-        return self._store.session_state
-
-    async def read(self, path: str) -> Znode | None:
-        return await self._store.read(path)
-
     async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        nodes = await self._store.read_many(paths)
+        nodes = await super().read_many(paths)
         if self._path in paths and self._happens:
             await self._happens.pop()()
         return nodes
-
-    async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
-        return await self._store.commit(operations)
-
-    def watch(self, path: str, callback: Callable[[], None]) -> None:
-        self._store.watch(path, callback)
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        self._store.on_session(callback)
-
-    async def close(self) -> None:
-        await self._store.close()
 
 
 def test_a_change_made_while_a_broker_starts_is_taken_up(tmp_path: Path) -> None:

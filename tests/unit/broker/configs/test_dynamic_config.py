@@ -19,7 +19,7 @@ from barnabas.clock import SystemClock
 from barnabas.cluster import config_changes, layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.loading import children
-from barnabas.cluster.store import Create, Delete, MetadataStore, SessionState, Set, Znode
+from barnabas.cluster.store import Create, Delete, MetadataStore, Set, Znode
 from barnabas.cluster.store import Operation as StoreOperation
 from barnabas.config import TOPIC_KEYS, BrokerConfig, key_of
 from barnabas.controller.topics import NewTopic
@@ -31,6 +31,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from tests.kit.broker.brokers import delete_topic
+from tests.kit.forwarding_store import ForwardingStore
 from tests.kit.waiting import until
 
 CHANGES = "/config/changes"
@@ -50,38 +51,21 @@ class LateClock:
         return self._clock.wall_ms() + self.ahead_ms
 
 
-class Beset:
+class Beset(ForwardingStore):
     """A metadata store that takes its time, and where somebody else is faster once."""
 
-    def __init__(self, store: EmbeddedStore, rival: Callable[[], Awaitable[object]]) -> None:
-        self._store = store
+    def __init__(self, store: MetadataStore, rival: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(store)
         self._rivals = [rival]
-
-    @property
-    def session_id(self) -> int:
-        return self._store.session_id
-
-    @property
-    def session_state(self) -> SessionState:
-        return self._store.session_state
 
     async def read(self, path: str) -> Znode | None:
         await asyncio.sleep(0.005)
-        return await self._store.read(path)
+        return await super().read(path)
 
     async def commit(self, operations: Sequence[StoreOperation]) -> list[str | int]:
         if self._rivals:
             await self._rivals.pop()()
-        return await self._store.commit(operations)
-
-    def watch(self, path: str, callback: Callable[[], None]) -> None:
-        self._store.watch(path, callback)
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        self._store.on_session(callback)
-
-    async def close(self) -> None:
-        await self._store.close()
+        return await super().commit(operations)
 
 
 def dynamic_of(node: Node, store: MetadataStore) -> DynamicConfig:

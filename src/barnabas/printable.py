@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_CONTROL = ("Cc", "Zl", "Zp", "Cs")  # controls, line ends, what could not be decoded
+_TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
 
 def printable(text: str) -> str:
     """The text with control characters (line ends and the escape of a terminal's commands among
@@ -9,3 +12,13 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text  # almost every time
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def has_control_characters(text: str) -> bool:
+    """Whether a name could end its line, turn its direction or control a terminal; what is merely
+    unusual, such as a space that does not break, does not count."""
+    if text.isprintable():
+        return False
+    import unicodedata  # almost never
+
+    return any(unicodedata.category(one) in _CONTROL or one in _TURNING for one in text)

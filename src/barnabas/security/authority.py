@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -61,8 +62,16 @@ class Authority:
     @classmethod
     def load(cls, issued: Issued) -> Authority:
         """The authority whose key and certificate these are. Raises ValueError for others."""
-        key = serialization.load_pem_private_key(issued.key, password=None)
-        certificate = x509.load_pem_x509_certificate(issued.certificate)
+        try:
+            key = serialization.load_pem_private_key(issued.key, password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise ValueError(
+                "the authority's key is no private key in PEM, or is encrypted"
+            ) from None
+        try:
+            certificate = x509.load_pem_x509_certificate(issued.certificate)
+        except ValueError:
+            raise ValueError("the authority's certificate is no certificate in PEM") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the authority's key is not one of an elliptic curve")
         if key.public_key() != certificate.public_key():

@@ -148,7 +148,8 @@ class FetchPass:
             data = self._failed(topic, topic_id, wanted, error)
         except CorruptData as error:
             assert replica is not None
-            _log.error("read of %s failed: %s", replica.topic_partition, error)
+            failures = self._context.node.replicas.read_failures
+            failures.failed("read", replica.topic_partition, error)
             data = self._failed(topic, topic_id, wanted, CorruptMessage(str(error)))
         except OSError as error:
             assert replica is not None

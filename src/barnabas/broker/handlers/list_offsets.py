@@ -18,7 +18,6 @@ seen under its predecessor: it answers with an error, rather than send them back
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
@@ -48,8 +47,6 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.storage.cold import Lookup, newest_lookup, timestamp_lookup
 from barnabas.types import TopicPartition
-
-_log = logging.getLogger(__name__)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
@@ -151,7 +148,8 @@ async def _search_all(
         except KafkaError as error:
             result.error_code = error.code
         except CorruptData as error:
-            _log.error("search in %s failed: %s", each.replica.topic_partition, error)
+            failures = context.node.replicas.read_failures
+            failures.failed("search", each.replica.topic_partition, error)
             result.error_code = CorruptMessage.code
         except OSError:
             result.error_code = KafkaStorageError.code

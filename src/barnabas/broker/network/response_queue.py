@@ -155,6 +155,10 @@ class ResponseQueue:
         return None if self._context is None else self._context.client_id
 
     @property
+    def peer_address(self) -> tuple[str, int]:
+        return self._connection.peer_address
+
+    @property
     def has_unanswered(self) -> bool:
         """Whether the client waits for an answer."""
         return bool(self._slots)

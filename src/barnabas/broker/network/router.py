@@ -316,26 +316,26 @@ class Router:
                 return
             body = memoryview(bytes(body))
             if size > LARGE_BYTES:
-                outcome = Hold(self._begin_large(route, context, body, counted))
+                outcome = Hold(self._begin_large(queue, route, context, body, counted))
             else:
                 try:
                     request, _ = route.decode(body)
                 except TooManyEntries as error:
-                    outcome = self._too_many(context, error)
+                    outcome = self._too_many(queue, context, error)
                 else:
                     outcome = begin(route, context, request)
             queue.answer(api, header.correlation_id, version, outcome, size)
         if counted is not None:
             counted.end()
 
-    def _too_many(self, context: Context, error: TooManyEntries) -> Message:
+    def _too_many(self, queue: ResponseQueue, context: Context, error: TooManyEntries) -> Message:
         """The answer to a request with too many entries. Raises the error if none can say it."""
         reason = TooManyEntries(f"{error}; send several requests")
         response, version = context.api.response, context.version
         fields = {made.name for made in response.fields if version in made.versions}
         if "error_code" not in fields:
             raise reason
-        address = context.client.address, 0
+        address = queue.peer_address
         self._connections.complaints.about(address, f"{context.api.name} refused", reason)
         answer: Any = response()
         answer.error_code = InvalidRequest.code
@@ -377,7 +377,12 @@ class Router:
         return self._faults.handle(context, request, partial(self._begin, route))
 
     async def _begin_large(
-        self, route: Route, context: Context, body: memoryview, counted: CountedRequest | None
+        self,
+        queue: ResponseQueue,
+        route: Route,
+        context: Context,
+        body: memoryview,
+        counted: CountedRequest | None,
     ) -> Message | Staged | Later | None:
         """Stage one of a long request: to decode it may be a second of work. A thread gives way to
         the loop every few milliseconds; others wait while the ones before them take up too much."""
@@ -390,7 +395,7 @@ class Router:
             try:
                 request, _ = await loop.run_in_executor(None, route.decode, body)
             except TooManyEntries as error:
-                return self._too_many(context, error)
+                return self._too_many(queue, context, error)
             if counted is None:
                 outcome = self._begin_under_faults(route, context, request)
             else:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
+from barnabas.broker.partitions.read_failures import ReadFailures
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.staged_writes import StagedWrites
 from barnabas.broker.runtime.descriptors import Shortage
@@ -45,6 +46,7 @@ class Replicas:
         "config",
         "converting",
         "dirty",
+        "read_failures",
         "start_flush",
         "threads",
         "view",
@@ -71,6 +73,7 @@ class Replicas:
         self._replicated: dict[Replica, None] = {}  # what is led here and followed elsewhere
         self._live: Mapping[int, int] = {}
         self._shortage = Shortage(clock)
+        self.read_failures = ReadFailures(clock)
         writes = StagedWrites(self, clock)
         self.dirty = writes.dirty
         self.write_staged = writes.write

@@ -16,6 +16,7 @@ from typing import Final
 
 from barnabas.errors import ConfigError
 from barnabas.security.authority import Authority, Described, Issued, described
+from barnabas.security.pem import LIFE_DAYS
 from barnabas.security.secret_file import write_secret
 
 _log = logging.getLogger(__name__)
@@ -23,7 +24,6 @@ _log = logging.getLogger(__name__)
 AUTHORITY: Final = "ca.pem"
 AUTHORITY_KEY: Final = "ca.key"
 SERVER: Final = "server.pem"
-LIFE_DAYS: Final = 397  # what clients accept of a server at most
 RENEW_BEFORE: Final = timedelta(days=30)
 
 _AUTHORITY_LIFE = timedelta(days=3650)
@@ -95,7 +95,7 @@ def load_authority(directory: Path) -> Authority:
             "the authority's key is"
         ) from error
     except ValueError as error:
-        raise ConfigError(f"{key}, {certificate}: {error}") from error
+        raise ConfigError(f"{key}, {certificate}: {error}. Restore them from a backup") from error
 
 
 def certificate_in(path: Path) -> Described:

@@ -19,6 +19,7 @@ from barnabas.errors import (
     SaslAuthenticationFailed,
     UnsupportedSaslMechanism,
 )
+from barnabas.printable import has_control_characters
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeResponse
@@ -178,7 +179,7 @@ class SaslSession:
 
     def _complete(self, identity: Identity) -> int:
         """Open the session; returns how long it lasts, 0 indefinitely."""
-        if not identity.principal.name.isprintable():
+        if has_control_characters(identity.principal.name):
             # It would forge lines of the log, and of what tools show.
             raise SaslAuthenticationFailed("the user name contains control characters")
         before = self.identity

@@ -16,6 +16,7 @@ from barnabas.errors import (
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
+from barnabas.printable import has_control_characters
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -74,7 +75,7 @@ def changes_of(
     for upsertion in request.upsertions:
         try:
             mechanism = _mechanism(upsertion.name, upsertion.mechanism)
-            if not upsertion.name.isprintable():  # no one authenticates by such a name
+            if has_control_characters(upsertion.name):  # no one authenticates by such a name
                 raise UnacceptableCredential(_UNPRINTABLE)
             note(upsertion.name, mechanism, _text(mechanism, upsertion))
         except KafkaError as error:

@@ -20,6 +20,7 @@ from barnabas.errors import ConfigError
 from barnabas.net.tls_failures import TlsFailure
 from barnabas.net.tls_transport import TlsTransport
 from barnabas.net.turns import Turns
+from barnabas.printable import has_control_characters
 from barnabas.security.der import End, alternative_names, end_of
 from barnabas.security.distinguished_name import subject_of
 from barnabas.security.file_stamps import Stamps, stamps_of
@@ -272,7 +273,7 @@ class ServerTls:
             return
         try:
             name = state.names.name_of(subject_of(certificate))
-            if not name.isprintable():
+            if has_control_characters(name):
                 raise ValueError("the name in its certificate contains control characters")
             connection.peer_name = name
         except (NoRuleMatches, ValueError) as error:

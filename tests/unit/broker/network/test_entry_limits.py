@@ -76,13 +76,16 @@ def test_unknown_tagged_fields_count_as_well() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_request_with_too_many_gets_an_error_if_its_answer_has_one(
-    few: Broker, version: int
+    few: Broker, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     topics = [TopicPartitions(topic="t", partitions=[0] * MOST)]
     with RawClient(few.bootstrap_servers) as client:
         answer = client.call(ELECT_LEADERS, version, ElectLeadersRequest(topic_partitions=topics))
         assert answer.error_code == InvalidRequest.code
         assert client.call(API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
+        port = client.socket.getsockname()[1]
+        lines = [each for each in caplog.messages if "refused" in each]
+        assert all(f":{port}: " in each for each in lines) and (lines or version > 0)
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,14 @@ def test_se_2_without_the_key_an_ended_or_missing_certificate_is_refused_with_th
     server.unlink()
     with pytest.raises(ConfigError, match=r"ca\.key, .*ca\.pem: "):
         prepare(tmp_path, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [("ca.key", "key is no private key in PEM"), ("ca.pem", "certificate is no certificate")],
+)
+def test_se_2_a_damaged_authority_is_named(tmp_path: Path, file: str, says: str) -> None:
+    prepare(tmp_path, NAMES)
+    (tmp_path / file).write_bytes(b"junk")
+    with pytest.raises(ConfigError, match=rf"{file}.*: the authority's {says}.* from a backup$"):
+        own_authority.renew(tmp_path, NAMES)

@@ -47,3 +47,9 @@ def test_tk_4_the_table_of_errors_has_names_of_kafka_alone() -> None:
     errors = {each.name for each in KafkaError.__subclasses__()}
     assert apis == ROWS.keys() | WHOLE.keys()
     assert ANY.union(*ROWS.values(), *WHOLE.values()) <= errors
+
+
+@pytest.mark.parametrize("error", ["KAFKA_STORAGE_ERROR", "POLICY_VIOLATION"])
+def test_tk_4_metadata_answers_with_why_a_topic_was_not_created(error: str) -> None:
+    """Automatically: over a log that is there already, or against `create.topic.policy`."""
+    assert checked({"api": "Metadata", "error": error, "topic": "t"}, (1,), ("PLAINTEXT",))

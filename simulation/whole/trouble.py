@@ -75,9 +75,13 @@ class Trouble:
         self._down_until_us: dict[int, int] = {}
         self._flips: list[Callable[[], None]] = []
         self.done: Counter[str] = Counter()
+        self.over_at_us = 0
+        """When every fault has been undone, those that went on after their end as well."""
 
     def begin(self) -> None:
         """Its times count from now."""
+        ends_ms = [fault.at_ms + fault.for_ms + _FLIPPED_MS for fault in self._plan.faults]
+        self.over_at_us = self._loop.now_us + 1000 * max(ends_ms, default=0)
         for fault in self._plan.faults:
             at_us = self._loop.now_us + fault.at_ms * 1000
             self._loop.world_at_us(at_us, self._happen, fault)

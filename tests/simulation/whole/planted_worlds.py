@@ -78,12 +78,19 @@ WORLDS: Mapping[str, Plant] = MappingProxyType(
 )
 
 _CALM = Plan(5, faults_end_at_ms=4_000, has_keyed=True)
+# Sessions are long, so that a heartbeat which waits does so for longer than is allowed.
+_PATIENT = Plan(5, lag_time_max_ms=4_000, session_timeout_ms=3_000, faults_end_at_ms=4_000)
 
 FOUND_BY: Mapping[str, Plan] = MappingProxyType(
     {
         kind: _CALM._replace(faults=(Fault(2_000, kind, 1, 2, 1_000),))
         for kind in (PIPELINED, UNREAD)
     }
-    | {kind: _CALM._replace(drills=(Fault(0, kind, 1, 0, 50),)) for kind in DRILLS}
+    | {
+        kind: (_PATIENT if kind == PAUSED_FOLLOWER else _CALM)._replace(
+            drills=(Fault(0, kind, 1, 0, 50),)
+        )
+        for kind in DRILLS
+    }
 )
 """The plan that finds each: nothing else befalls the cluster."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import barnabas
-from barnabas.client import Consumer, TopicPartition
+from barnabas.client import Admin, Consumer, TopicPartition
 
 
 def test_co_4_a_consumer_is_closed_when_its_commit_has_been_answered() -> None:
@@ -26,4 +26,30 @@ def test_co_4_a_consumer_is_closed_when_its_commit_has_been_answered() -> None:
 
     with barnabas.Broker() as broker:
         broker.topic("orders", partitions=1).send(b"one")
+        asyncio.run(run(broker.bootstrap_servers))
+
+
+def test_co_3_a_member_that_does_not_poll_leaves_when_its_time_is_up() -> None:
+    """Not at the heartbeat after that, which here is ten minutes away."""
+
+    async def run(servers: str) -> None:
+        async with (
+            Admin(servers) as admin,
+            Consumer(
+                servers,
+                group_id="g",
+                max_poll_interval_ms=500,
+                heartbeat_interval_ms=600_000,
+                session_timeout_ms=1_800_000,
+            ) as consumer,
+        ):
+            consumer.subscribe(["orders"])
+            while not consumer.assignment():
+                await consumer.poll(100)
+            async with asyncio.timeout(60):
+                while (await admin.describe_groups(["g"]))["g"].members:
+                    await asyncio.sleep(0.05)
+
+    with barnabas.Broker() as broker:
+        broker.topic("orders", partitions=1)
         asyncio.run(run(broker.bootstrap_servers))

@@ -37,6 +37,7 @@ class Cluster:
 
     async def start(self) -> None:
         """Connect and learn the brokers. Raises NoBrokersAvailable after one try of each server."""
+        self.metadata.take_loop()
         try:
             await self.metadata.start()
         except BaseException:
@@ -78,6 +79,7 @@ class Cluster:
 
     async def persist(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
         """Retry after transient errors, with fresh metadata, for `timeout_ms`."""
+        self.metadata.check_loop()
         clock = self.seams.clock
         deadline_ms = clock.monotonic_ms() + timeout_ms
         failures = 0

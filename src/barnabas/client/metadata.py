@@ -88,6 +88,7 @@ class Metadata:
         self._looks = 0  # ... how often in a row
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # ---- life ----
 
@@ -101,6 +102,18 @@ class Metadata:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._fail_waiters(ClientClosed("the client is closed"))
+
+    def take_loop(self) -> None:
+        """Belong to the event loop that runs here. Raises ClientClosed if none does."""
+        self._loop = _running_loop()
+
+    def check_loop(self) -> None:
+        """Raise ClientClosed unless it is called on the event loop that the client runs on."""
+        if self._loop is not None and self._loop is not _running_loop():
+            raise ClientClosed(
+                "this client was started on another event loop, which its connections belong to: "
+                "use it where it was started, within one asyncio.run, or make one for each loop"
+            )
 
     def on_update(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each refresh."""
@@ -148,6 +161,7 @@ class Metadata:
     async def refresh(self) -> ClusterView:
         """The view after a refresh requested from now on. Raises NoBrokersAvailable."""
         self._tasks.check()
+        self.check_loop()
         if self._task is None or self._task.done():
             raise ClientClosed("the client is not running: call start() first, and not after close")
         waiter: asyncio.Future[ClusterView] = asyncio.get_running_loop().create_future()
@@ -401,6 +415,16 @@ class Metadata:
         """Fail those who wait for a refresh: the client is closed, or has failed."""
         waiters, self._waiters = [*self._asking, *self._waiters], []
         _fail(waiters, error)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise ClientClosed(
+            "no asyncio event loop runs here, and this client needs one: elsewhere, as under trio, "
+            "use the blocking clients (SyncProducer, SyncConsumer, SyncAdmin) in a thread"
+        ) from None
 
 
 def _forget_epochs(response: MetadataResponse) -> None:

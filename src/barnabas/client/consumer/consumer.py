@@ -156,6 +156,7 @@ class Consumer(Polls):
             self.stop_auto_commit()
         if self._has_ended:
             return
+        self._cluster.metadata.check_loop()
         self._has_ended = self._is_closed = True
         await self.interrupt()
         try:

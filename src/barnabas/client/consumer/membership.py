@@ -329,7 +329,9 @@ class Membership:
             if not self.is_polling and now_ms >= poll_by_ms:
                 await self._expired()
                 return
-            wake_ms = next_ms if self.is_polling else min(next_ms, poll_by_ms)
+            if self.is_polling:  # it may end at any moment, and its interval begins then
+                poll_by_ms = now_ms + config.max_poll_interval_ms
+            wake_ms = min(next_ms, poll_by_ms)
             if wake_ms > now_ms:
                 await asyncio.sleep((wake_ms - now_ms) / 1000)
                 continue

@@ -256,6 +256,7 @@ class Polls(Lookups):
             raise ClientClosed("the consumer is not running: call start() first, or `async with`")
         if not self._has_source:
             raise ValueError("nothing to read: subscribe to topics or assign partitions first")
+        self._cluster.metadata.check_loop()
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"
         self._poller = task

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, ParamSpec
 
 from barnabas.client.errors import ClientFailed
@@ -18,6 +19,8 @@ from barnabas.shielded import again
 _log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
+
+_SLOW_S = 1.0
 
 
 class Tasks:
@@ -46,6 +49,17 @@ class Tasks:
                 self.failed(name, error)
 
         return call
+
+    @contextmanager
+    def slow(self, what: str) -> Iterator[None]:
+        """Log once what a call waits for, if that takes longer than a second."""
+        timer = asyncio.get_running_loop().call_later(
+            _SLOW_S, _log.warning, "client %r: %s", self._client_id, what
+        )
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def check(self) -> None:
         """Raise ClientFailed if a task has failed."""

@@ -160,7 +160,11 @@ class Consumer(Polls):
         self._has_ended = self._is_closed = True
         await self.interrupt()
         try:
-            await self._let_go("the consumer was closed")
+            with self._cluster.tasks.slow(
+                f"close waits for the coordinator of group {self._config.group_id!r}, to commit "
+                "and to leave; for each request.timeout.ms at most"
+            ):
+                await self._let_go("the consumer was closed")
         finally:
             if self._locating is not None:
                 self._locating.cancel()

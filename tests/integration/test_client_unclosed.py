@@ -67,6 +67,11 @@ def test_pr_8_a_program_that_ends_has_sent_what_was_accepted(
     assert len(broker.topic(topic).records()) == COUNT + ("late" in ending)
 
 
+def test_a_client_that_is_open_at_exit_is_named(broker: barnabas.Broker, topic: str) -> None:
+    done = run(broker.bootstrap_servers, topic, SYNC, "-W", "default::ResourceWarning")
+    assert "ResourceWarning: unclosed SyncProducer('127.0.0.1:" in done.stderr
+
+
 def test_pr_8_names_are_looked_up_at_exit_without_a_thread(
     broker: barnabas.Broker, topic: str
 ) -> None:

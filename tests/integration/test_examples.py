@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+import barnabas
 from tests.kit.foreign import CHECKOUT, require_java
+from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.pytest_process import run_pytest
 
 EXAMPLES = CHECKOUT / "examples"
@@ -37,10 +42,65 @@ def test_tk_4_an_application_is_tested_with_faults(tmp_path: Path) -> None:
         "testing_aiokafka.py",
         "testing_kafka_python.py",
         "testing_faststream.py",
+        "testing_web_service.py",
     ],
 )
 def test_tk_2_a_suite_of_tests(name: str, tmp_path: Path) -> None:
     assert " passed" in run_pytest(tmp_path, "--rootdir", str(tmp_path), str(EXAMPLES / name))
+
+
+def test_pr_7_a_pipeline_that_dies_bills_each_order_once(tmp_path: Path) -> None:
+    printed = run(EXAMPLES / "pipeline.py", tmp_path)
+    assert printed.splitlines() == [
+        "the first run was killed at order 7",
+        f"billed, each once: {[number for number in range(12) if number != 3]}",
+        "rejected: [b'3']",
+    ]
+
+
+def test_a_web_service_ends_cleanly(broker: barnabas.Broker, tmp_path: Path) -> None:
+    command = [sys.executable, EXAMPLES / "web_service.py", "--servers", broker.bootstrap_servers]
+    service = subprocess.Popen(command, cwd=tmp_path, stdout=-1, stderr=-1, text=True)
+    try:
+        assert service.stdout is not None
+        address = service.stdout.readline().split()[-1]
+        order = json.dumps({"item": "tea", "count": 2}).encode()
+        with urlopen(f"{address}/orders", order, timeout=60) as answer:
+            assert answer.status == 201
+        service.send_signal(signal.SIGTERM)
+        printed, problems = service.communicate(timeout=60)
+    finally:
+        service.kill()
+        service.wait()
+    assert (service.returncode, printed, problems) == (0, "stopped\n", "")
+    assert json.loads(broker.topic("orders").values()[-1] or b"") == {"item": "tea", "count": 2}
+
+
+def test_a_batch_script_says_by_its_exit_code_how_it_went(
+    broker: barnabas.Broker, tmp_path: Path
+) -> None:
+    assert run(EXAMPLES / "batch.py", tmp_path) == "5 of 5 readings are clean\n"
+    readings, clean = broker.topic("cron-readings"), broker.topic("cron-clean")
+
+    def batch(*arguments: str) -> tuple[int, str, str]:
+        command = [sys.executable, EXAMPLES / "batch.py", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    ours = ("--servers", broker.bootstrap_servers, "--source", readings.name)
+    ours = (*ours, "--target", clean.name)
+    readings.send_many(['{"celsius": 0}', '{"celsius": 100}'])
+    assert batch(*ours) == (0, "2 of 2 readings are clean\n", "")
+    assert batch(*ours) == (0, "0 of 0 readings are clean\n", "")
+    assert [json.loads(value or b"")["kelvin"] for value in clean.values()] == [273.15, 373.15]
+    readings.send("hot")
+    code, printed, problems = batch(*ours)
+    assert (code, printed) == (1, "0 of 1 readings are clean\n")
+    assert problems.startswith("cron-readings-0 at offset 2: Expecting value")
+    assert batch("--sauce", "none")[0] == 2
+    for wrong in (("--servers", f"127.0.0.1:{free_port()}"), (*ours[:2], "--source", "nowhere")):
+        code, printed, problems = batch(*wrong)
+        assert (code, printed) == (3, "") and len(problems.splitlines()) == 1, problems
 
 
 def test_the_picture_of_a_failover(tmp_path: Path) -> None:

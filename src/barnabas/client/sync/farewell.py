@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
@@ -58,6 +59,8 @@ class Farewell:
     def _at_exit(self) -> None:
         if not self._thread.is_own:
             return
+        if self.is_due:
+            warnings.warn(f"unclosed {self._name}: use it in a with block", ResourceWarning, 2)
         self.begin()
         try:
             self._thread.join(MOST_S + _GRACE_S)

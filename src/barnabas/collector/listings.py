@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from barnabas.collector.log_file import LogFile
 from barnabas.collector.siblings import log_names, siblings
 
 _TICK_NS: Final = 100_000_000
@@ -28,7 +29,7 @@ def is_settled(changed_ns: int) -> bool:
 
 class Listings:
     def __init__(self) -> None:
-        self.unnamed: dict[Path, set[int]] = {}  # by log: inodes of files held without a name
+        self.held: dict[Path, Mapping[tuple[int, int], LogFile]] = {}  # by log: its open files
         self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
 
     def rotated(self, log: Path) -> dict[str, int]:

@@ -55,6 +55,7 @@ class LogDirectory:
         Raises `ConfigError` if the live one exists and cannot be read.
         """
         self.live = self._path.resolve()
+        self._listings.held[self._path] = self._held
         for _ in range(_LOOKS):
             before = self._listings.rotated(self.live)
             found = self._found(list(before))
@@ -106,11 +107,15 @@ class LogDirectory:
         for file in self._held.values():
             file.close()
         self._held.clear()
-        self._listings.unnamed.pop(self.live, None)
+        self._listings.held.pop(self._path, None)
 
-    def unnamed(self) -> set[int]:
-        """The inodes of files without a name that any log of these listings holds open."""
-        return set().union(*self._listings.unnamed.values())
+    def held_anywhere(self, inode: int) -> LogFile | None:
+        """The file of this inode, if any log of these listings holds it open."""
+        for held in self._listings.held.values():
+            for (_, number), file in held.items():
+                if number == inode:
+                    return file
+        return None
 
     def _found(self, names: list[str]) -> list[Found]:
         self._paths.clear()
@@ -127,9 +132,6 @@ class LogDirectory:
             for inode, file in self._held.items()
             if inode not in self._paths
         ]
-        self._listings.unnamed.pop(self.live, None)
-        if gone:
-            self._listings.unnamed[self.live] = {file.inode for file in gone}
         listed = {(file.device, file.inode): file for file in rotated if file is not None}
         if live is None:
             return [*gone, *listed.values()]

@@ -36,11 +36,18 @@ def is_there(known: FileProgress) -> bool:
     except (OSError, ConfigError):
         return False
     try:
-        is_grown = file.is_compressed or file.size_bytes() >= known.position
-        is_same = file.inode == known.inode and known.begins(file.beginning())
-        return is_grown and is_same and (file.is_compressed or file.ends(known.extent))
+        return is_in(known, file)
     finally:
         file.close()
+
+
+def is_in(known: FileProgress, file: LogFile | None) -> bool:
+    """Whether an open file is the known one, and was not truncated."""
+    if file is None or file.inode != known.inode or not known.begins(file.beginning()):
+        return False
+    if file.is_compressed:
+        return True
+    return file.size_bytes() >= known.position and file.ends(known.extent)
 
 
 def _path(known: FileProgress) -> Path:

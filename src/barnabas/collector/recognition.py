@@ -77,8 +77,9 @@ def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
         file if place in files or not _is_passed_over(file, old) else _NOTHING
         for place, file in enumerate(found)
     ]
-    _add_known(files, rest, [each for each in known.files if each.path == log], _is_copy)
-    _add_known(files, rest, known.moved, _is_copy)
+    mine = [each for each in known.files if each.path == log]
+    _add_known(files, rest, _without_doubt(files, found, mine), _is_copy)
+    _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
     copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
     rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
     _add_known(files, rest, known.files, _has_inode)
@@ -141,6 +142,29 @@ def _add_known(
                 break
 
 
+def _without_doubt(
+    files: dict[int, FileProgress], found: Sequence[Found], known: Sequence[FileProgress]
+) -> list[FileProgress]:
+    """The known files with a sent part that no two of the found files begin with, unless it has
+    times: the lines of a banner may be all that was sent of a file."""
+    taken = {each.file_id for each in files.values()}
+    left = [each for each in known if each.file_id not in taken]
+    if len(files) == sum(bool(file.beginning) for file in found):
+        return []  # the usual case: all are known
+    return [each for each in left if _is_distinct(each, found)]
+
+
+def _is_distinct(known: FileProgress, found: Sequence[Found]) -> bool:
+    holding = [
+        file
+        for file in found
+        if known.begins(file.beginning)
+        # Behind a hole the same text is at another position.
+        and (known.sent_bytes <= len(file.beginning) or _holds(known, file))
+    ]
+    return len(holding) < 2 or known.is_timed(holding[0].beginning)
+
+
 def _is_certain(known: FileProgress, file: Found) -> bool:
     """Whether inode and birth are the same; the device may have another number since a reboot."""
     is_same = bool(known.born_ns) and known.born_ns == file.born_ns
@@ -163,9 +187,16 @@ def _has_inode(known: FileProgress, file: Found) -> bool:
 
 
 def _is_copy(known: FileProgress, file: Found) -> bool:
-    if not _fits_beginning(known, file) or not known.is_distinctive(file.beginning):
+    if not known.is_distinctive(file.beginning):
         return False
     if file.is_live and file.size_bytes is not None and not known.is_timed(file.beginning):
+        return False
+    return _holds(known, file)
+
+
+def _holds(known: FileProgress, file: Found) -> bool:
+    """Whether a file begins with all that was sent of another."""
+    if not _fits_beginning(known, file):
         return False
     return file.text is None or not known.sent_bytes or file.text.holds(known.extent)
 

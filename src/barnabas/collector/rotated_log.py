@@ -24,7 +24,7 @@ from barnabas.collector.line_reader import LineReader
 from barnabas.collector.listings import Listings
 from barnabas.collector.log_directory import IsNamed, LogDirectory
 from barnabas.collector.log_file import LogFile
-from barnabas.collector.moved_files import alike_files, is_there
+from barnabas.collector.moved_files import alike_files, is_in, is_there
 from barnabas.collector.packed_text import DamagedText
 from barnabas.collector.recognition import Found, Known, Recognised, recognise
 from barnabas.collector.record_joiner import IsStart
@@ -106,14 +106,18 @@ class RotatedLog:
     def _known(self, found: list[Found]) -> Known:
         log = self._directory.live
         files = self._files.candidates(str(log), {each.inode for each in found})
-        inodes = {each.inode for each in files}
-        alike = alike_files(log, [each for each in found if each.inode not in inodes], self._files)
-        unnamed = self._directory.unnamed() if alike else ()
+        inodes = {(each.inode, each.born_ns) for each in files}
+        unknown = [each for each in found if (each.inode, each.born_ns) not in inodes]
+        # A log of which files are known is one of its own, and no other name of another.
+        is_new = all(each.path != str(log) for each in files)
+        alike = alike_files(log, unknown, self._files) if is_new else []
+        gone = [each for each in alike if not is_there(each)]
+        held = [each for each in gone if is_in(each, self._directory.held_anywhere(each.inode))]
         return Known(
             files,
             self._files.passed_over(str(log)),
-            [each for each in alike if each.inode not in unnamed and not is_there(each)],
-            [each for each in alike if each.inode in unnamed],
+            [each for each in gone if each not in held],
+            held,
             is_forgetful=self._files.is_forgetful,
         )
 

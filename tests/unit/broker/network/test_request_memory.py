@@ -5,14 +5,12 @@ from __future__ import annotations
 import socket
 import struct
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 import psutil
 import pytest
 
 from barnabas.broker.embedded.broker import Broker
 from barnabas.broker.network.request_memory import LEAST_BYTES, limit_bytes
-from barnabas.broker.runtime.machine_memory import of_this_machine
 from barnabas.client.sync.producer import SyncProducer
 from barnabas.config import BrokerConfig
 from barnabas.protocol.api import CREATE_TOPICS, FETCH, PRODUCE
@@ -27,18 +25,13 @@ _FOR_GOOD_MS = 600_000
 _LARGE = {"linger_ms": 0, "max_request_size": 4 * MIB}
 
 
-def test_a_broker_has_a_bound_without_any_setting(tmp_path: Path) -> None:
+def test_a_broker_has_a_bound_without_any_setting() -> None:
     name = "queued.max.request.bytes"
     assert limit_bytes(BrokerConfig({}), 16 << 30) == 2 << 30
     assert limit_bytes(BrokerConfig({}), 256 * MIB) == LEAST_BYTES
     assert limit_bytes(BrokerConfig({name: "-1"}), 16 << 30) < 0
     assert limit_bytes(BrokerConfig({name: "0"}), 16 << 30) < 0
     assert limit_bytes(BrokerConfig({name: "1000"}), 16 << 30) == 1000
-    (tmp_path / "max").write_text("max\n")
-    (tmp_path / "limit").write_text("1000000\n")
-    machine = of_this_machine([tmp_path / "max", tmp_path / "none"])
-    assert machine > 1000000
-    assert of_this_machine([tmp_path / "max", tmp_path / "limit"]) == 1000000
 
 
 def _broker(stalled_ms: int) -> Broker:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import tracemalloc
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
 from barnabas.storage.log import Log
 from barnabas.storage.rolling import RollRule
+from tests.kit.storage.descriptors import open_files_below
 from tests.kit.storage.disk import (
     CRASHED,
     T0,
@@ -388,7 +388,7 @@ def test_slices_outlive_the_files(filled: Log) -> None:
 
 def test_readers_of_old_segments_do_not_keep_them_open(filled: Log) -> None:
     def open_files() -> int:
-        return len(os.listdir("/proc/self/fd"))
+        return open_files_below(filled.directory)
 
     filled.release()
     before = open_files()
@@ -529,13 +529,13 @@ def test_an_idle_partition_is_small(tmp_path: Path) -> None:
         return log
 
     used(10).release()  # the first one's imports are shared
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = open_files_below(tmp_path)
     tracemalloc.start()
     logs = [used(i) for i in range(10)]
     gc.collect()  # Python's free lists of tuples as well, which hold what the first test frees
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert held / 10 < 20_000
-    assert len(os.listdir("/proc/self/fd")) - descriptors <= 10
+    assert open_files_below(tmp_path) - descriptors <= 10
     for log in logs:
         log.release()

@@ -12,6 +12,7 @@ from barnabas.errors import OffsetOutOfRange
 from barnabas.records.batch import iterate_batches
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
+from tests.kit.storage.descriptors import open_files_below
 from tests.kit.storage.disk import CRASHED, T0, WatchedFiles, append, batch, open_at, read
 from tests.kit.storage.times import offset_for_timestamp
 
@@ -167,10 +168,10 @@ def test_retention_looks_at_no_record(tmp_path: Path) -> None:
     files = WatchedFiles()
     log = open_at(tmp_path, _config(retention_ms=HOUR_MS * 1000), files=files)
     files.bytes_read.clear()
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files_below(tmp_path)
     assert log.enforce_retention(T0, 10, T0 + 20 * HOUR_MS) == 0
     assert not [name for name in files.bytes_read if name.endswith(".log")]
-    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    assert open_files_below(tmp_path) <= before + 1
 
 
 def test_a_flush_that_meets_retention_is_harmless(tmp_path: Path) -> None:

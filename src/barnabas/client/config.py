@@ -71,6 +71,7 @@ class ConsumerConfig(NamedTuple):
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 52_428_800
     max_partition_fetch_bytes: int = 1_048_576
+    queued_max_messages_kbytes: int = 65_536
     max_poll_records: int = 500
     auto_offset_reset: str = "latest"
     isolation_level: str = "read_uncommitted"
@@ -131,6 +132,7 @@ class ConsumerOptions(ClientOptions, total=False):
     fetch_max_wait_ms: int
     fetch_max_bytes: int
     max_partition_fetch_bytes: int
+    queued_max_messages_kbytes: int
     max_poll_records: int
     auto_offset_reset: str
     isolation_level: str
@@ -164,6 +166,7 @@ _LEAST: Mapping[str, int] = {
     "acks": -1,
     "max_in_flight_requests_per_connection": 1,
     "max_poll_records": 1,
+    "queued_max_messages_kbytes": 1,
     "max_block_ms": 0,
     "metadata_max_idle_ms": 5_000,
     "heartbeat_interval_ms": 1,

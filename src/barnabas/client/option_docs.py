@@ -173,6 +173,10 @@ OPTION_DOCS: Final[Mapping[str, OptionDoc]] = MappingProxyType(
         "fetch_max_wait_ms": OptionDoc("ms", "... or this time has passed."),
         "fetch_max_bytes": OptionDoc("bytes", "The most that one answer should have."),
         "max_partition_fetch_bytes": OptionDoc("bytes", "The most of one partition in an answer."),
+        "queued_max_messages_kbytes": OptionDoc(
+            "KiB",
+            "What is fetched ahead of the polls, of all partitions together, by librdkafka's name.",
+        ),
         "max_poll_records": OptionDoc("", "The most records that `poll` returns."),
         "auto_offset_reset": OptionDoc(
             "",

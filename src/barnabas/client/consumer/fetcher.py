@@ -8,6 +8,11 @@ With `client.rack` a leader may name a follower to read from instead (KIP-392). 
 `metadata.max.age.ms`, or until it fails: then the leader is asked again. The leader would name an
 unreachable follower again and again, so for a while it is asked without the rack.
 
+What has been fetched and not been polled yet is bounded by `queued.max.messages.kbytes` in all:
+what a request may bring is reserved, and when there is no room none is sent ahead. A user who waits
+gets a fetch in any case, if need be at the cost of what is buffered for paused partitions, which is
+fetched again.
+
 A doubtful position is validated at its leader before that broker gets any fetch.
 """
 
@@ -17,6 +22,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from barnabas.client.channel import BrokerAddress
@@ -79,6 +85,8 @@ class Fetcher:
         self._leaders_only_until_ms = 0
         self._followed = 0  # the metadata generation of the leaders in use
         self._leaderless: list[AssignedPartition] = []  # paused until new metadata
+        self.buffered_bytes = 0  # of the chunks
+        self._reserved_bytes = 0  # for the answers of fetches in flight
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
         cluster.metadata.on_update(self._resume_leaderless)
         self._arrived = asyncio.Event()
@@ -104,6 +112,12 @@ class Fetcher:
         `ahead`: only for records that are known to exist. A request for future records would be
         parked at the broker, and hold up the partitions that the user reads next.
         """
+        room = self._room()
+        if room <= 0 and ahead:
+            return
+        if room <= 0 < self.buffered_bytes:
+            self._drop_paused()
+            room = self._room()
         metadata = self._cluster.metadata
         now_ms = self._clock.monotonic_ms()
         by_node: dict[BrokerAddress, list[AssignedPartition]] = {}
@@ -126,8 +140,38 @@ class Fetcher:
             if doubtful:
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
-                work = self._work(node, states, self._fetch)
+                # A batch larger than this comes all the same, alone (KIP-74).
+                each = self._config.max_partition_fetch_bytes
+                most = max(room // len(by_node), each)
+                most = min(most, self._config.fetch_max_bytes, len(states) * each)
+                self._reserved_bytes += most
+                work = self._work(node, states, partial(self._fetch, most), most)
             self._fetches[node.node_id] = self._cluster.tasks.start(f"a fetch from {node}", work)
+
+    def _room(self) -> int:
+        limit_bytes = self._config.queued_max_messages_kbytes * 1024
+        return limit_bytes - self.buffered_bytes - self._reserved_bytes
+
+    def _drop_paused(self) -> None:
+        """Make room for what is waited for."""
+        for state in self._assignment:
+            if state.paused and state.buffered:
+                state.refetch()
+        chunks = list(self._chunks)
+        self._chunks.clear()
+        self.buffered_bytes = 0
+        for state, generation, chunk in chunks:
+            if state.is_current(generation):
+                self._buffer(state, generation, chunk)
+
+    def _buffer(self, state: AssignedPartition, generation: int, chunk: Chunk) -> None:
+        self._chunks.append((state, generation, chunk))
+        self.buffered_bytes += len(chunk.records)
+
+    def _unbuffer(self) -> tuple[AssignedPartition, int, Chunk]:
+        oldest = self._chunks.popleft()
+        self.buffered_bytes -= len(oldest[2].records)
+        return oldest
 
     async def wait(self, until_ms: int) -> bool:
         """Wait for a chunk, an error, or the end of a backoff. False: time is up."""
@@ -152,24 +196,24 @@ class Fetcher:
         `only`: of one of these partitions; None: of any.
         """
         for _ in range(len(self._chunks)):
-            state, generation, chunk = self._chunks.popleft()
+            state, generation, chunk = self._unbuffer()
             if not state.is_current(generation):
                 continue
             if not state.paused and (only is None or state.topic_partition in only):
                 state.buffered -= 1
                 return state, chunk
-            self._chunks.append((state, generation, chunk))
+            self._buffer(state, generation, chunk)
         return None
 
     def next_chunks(self) -> list[tuple[AssignedPartition, Chunk]]:
         """The oldest such chunk of each partition; what follows it is for the next call."""
         taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
         for _ in range(len(self._chunks)):
-            state, generation, chunk = self._chunks.popleft()
+            state, generation, chunk = self._unbuffer()
             if not state.is_current(generation):
                 continue
             if state.paused or state.topic_partition in taken:
-                self._chunks.append((state, generation, chunk))
+                self._buffer(state, generation, chunk)
                 continue
             state.buffered -= 1
             taken[state.topic_partition] = state, chunk
@@ -266,6 +310,7 @@ class Fetcher:
         node: BrokerAddress,
         states: list[AssignedPartition],
         ask: Callable[[BrokerAddress, list[AssignedPartition]], Awaitable[None]],
+        reserved_bytes: int = 0,
     ) -> None:
         """Send one request about these partitions, and handle its failure."""
         for state in states:
@@ -285,24 +330,27 @@ class Fetcher:
             for state in states:
                 self._pause(state)
         finally:
+            self._reserved_bytes -= reserved_bytes
             for state in states:
                 state.fetching = False
             del self._fetches[node.node_id]
             self._arrived.set()
 
-    async def _fetch(self, node: BrokerAddress, states: Sequence[AssignedPartition]) -> None:
+    async def _fetch(
+        self, most_bytes: int, node: BrokerAddress, states: Sequence[AssignedPartition]
+    ) -> None:
         requested: Requested = [(state, state.generation, state.fetch_offset) for state in states]
         # By id, a broker refuses a position in a topic that was deleted and created again.
         at_most = None if all(state.topic_id for state in states) else _LAST_WITH_NAMES
         names = {state.topic_id: state.topic_partition.topic for state in states}
         response = await self._cluster.call(
-            node, FETCH, self._request(requested), FetchResponse, at_most
+            node, FETCH, self._request(requested, most_bytes), FetchResponse, at_most
         )
         if response.error_code:
             raise broker_error(response.error_code, f"fetching from {node}")
         self._accept(requested, response, names)
 
-    def _request(self, requested: Requested) -> FetchRequest:
+    def _request(self, requested: Requested, most_bytes: int) -> FetchRequest:
         config = self._config
         is_for_leaders = self._clock.monotonic_ms() < self._leaders_only_until_ms
         topics: dict[tuple[str, bytes], list[FetchPartition]] = {}
@@ -319,7 +367,7 @@ class Fetcher:
             replica_id=-1,
             max_wait_ms=config.fetch_max_wait_ms,
             min_bytes=config.fetch_min_bytes,
-            max_bytes=config.fetch_max_bytes,
+            max_bytes=most_bytes,
             isolation_level=self._isolation_level,
             topics=[
                 FetchTopic(topic=topic, topic_id=topic_id or bytes(16), partitions=wanted)
@@ -373,7 +421,7 @@ class Fetcher:
             return
         state.fetch_offset = chunk.next_offset
         state.buffered += 1
-        self._chunks.append((state, state.generation, chunk))
+        self._buffer(state, state.generation, chunk)
 
     def _refused(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)

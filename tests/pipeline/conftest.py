@@ -1,7 +1,11 @@
-"""One Spark session for all tests here: a start takes some five seconds."""
+"""One Spark session for all tests here: a start takes some five seconds.
+
+Its zone is UTC, or the one in the environment's `BARNABAS_SPARK_ZONE`, in which no result differs.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two cores, UTC, no UI, two shuffle partitions; made as the pipeline makes its own."""
+    """Two cores, one zone, no UI, two shuffle partitions; made as the pipeline makes its own."""
     foreign.require_java()
     from barnabas.pipeline.session import SHORT_LIVED, start_session
 
@@ -26,6 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         master="local[2]",
         settings={
             **SHORT_LIVED,
+            "spark.sql.session.timeZone": os.environ.get("BARNABAS_SPARK_ZONE", "UTC"),
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
             "spark.local.dir": str(directory / "local"),

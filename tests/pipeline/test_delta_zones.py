@@ -13,9 +13,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.broker.embedded.broker import Broker
+from barnabas.client.producer.batch import ProducerRecord
 from pyspark_barnabas.delta.table import Table
 from tests.kit.foreign import CHECKOUT
 from tests.kit.pipeline.delta_tables import files, of_batch, options_of
+from tests.kit.pipeline.streams import records_of
+from tests.kit.pipeline.topics import create, send_records
+from tests.kit.pipeline.topics import records_of as topic_records
 
 ZONE = "America/New_York"
 # Seconds since the epoch: before it, and around the end of a summer time.
@@ -65,6 +70,41 @@ def test_sp_3_a_sessions_zone_moves_no_instant(
         assert row["nested"]["at"].timestamp() == seconds
         assert row["wall"] == local.replace(tzinfo=None, fold=0)
         assert row["day"] == local.date()
+
+
+@pytest.mark.slow
+def test_sp_3_a_topics_times_arrive_in_a_table_and_in_a_topic(
+    zoned: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """The source, the window of an aggregation and both sinks, from the start of a summer time on:
+    the page's own partitioning by the record's time."""
+    create(broker, "zoned")
+    create(broker, "zoned-again")
+    skipped_ms = 1_772_953_200_000  # 02:00 on 8 March 2026 in New York, which is 03:00
+    times_ms = [skipped_ms + minutes * 60_000 for minutes in (-90, -30, -1, 0, 1, 59)]
+    send_records(
+        broker, [ProducerRecord("zoned", b"%d" % ms, None, 0, timestamp_ms=ms) for ms in times_ms]
+    )
+    rows = records_of(zoned, broker.bootstrap_servers, "zoned").selectExpr(
+        "offset", "value", "timestamp", "window(timestamp, '1 hour').start hour"
+    )
+
+    def run(sink: str, path: str = "", **options: str) -> None:
+        checkpoint = str(tmp_path / sink)
+        writer = rows.writeStream.format(sink).option("checkpointLocation", checkpoint)
+        query = writer.options(**options).trigger(availableNow=True).start(path or None)
+        assert query.awaitTermination(240)
+
+    run("barnabas.delta", str(tmp_path / "t"), partitionBy="hour")
+    table = deltalake.DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("offset")
+    found = [column.cast(pa.int64()).to_pylist() for column in (table["timestamp"], table["hour"])]
+    assert [[each // 1000 for each in column] for column in found] == [
+        times_ms,
+        [ms // 3_600_000 * 3_600_000 for ms in times_ms],
+    ]
+    run("barnabas", **{"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "zoned-again"})
+    again = topic_records(broker, "zoned-again")
+    assert [int(record.value or b"") for record in again] == times_ms
 
 
 def test_sp_3_a_table_with_moved_instants_is_rewritten_as_the_page_says(

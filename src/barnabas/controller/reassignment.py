@@ -83,7 +83,10 @@ def complete(draft: Draft, name: TopicPartition, *, writes_topic: bool = True) -
             draft.change(name, partition)
     for replica in removing:
         draft.remove(replica, name)
-    if writes_topic and not draft.departing(name):
+    departing = draft.departing(name)
+    # The node lists those that leave already, and is written again once they have left; but it must
+    # not list one that is gone, for which nothing waits.
+    if writes_topic and (not departing or not set(removing).issubset(departing)):
         draft.write_topic(name.topic)
     return True
 

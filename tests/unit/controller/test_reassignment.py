@@ -183,6 +183,18 @@ def test_a_broker_that_is_gone_deletes_nothing_and_is_not_waited_for() -> None:
     assert not stage.controller.awaits(3, T0), "a namesake has nothing to do with it"
 
 
+def test_a_move_that_ends_while_one_of_those_that_leave_is_gone_does_not_list_it() -> None:
+    """RE-13: its log is a stray, so a deletion of the topic does not wait for it either."""
+    stage = _stage(1, 2, 3)
+    _reassign(stage, (3, 4))
+    stage.go(1)
+    answer = stage.propose(2, 3, 4)
+    assert answer.error_code == 0
+    assert _moving(stage) == ((3, 4), (), ())
+    (node,) = _topic_nodes(stage.decision)
+    assert (node.replicas[0], node.removing[0]) == ((3, 4, 2), (2,))
+
+
 def test_a_new_request_replaces_the_old_one() -> None:
     stage = _stage(1, 2)
     _reassign(stage, (3, 4))

@@ -42,7 +42,7 @@ class Resumed(NamedTuple):
 
 
 def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
-    """Where to go on that has read everything before `position`.
+    """Return where a query goes on that has read everything before `position`.
 
     A log that ends below it was cut. If the topic is known to be the same, what is left of it was
     read, and the query goes on at the end, as that of Spark's connector; if not, it is likelier to
@@ -65,7 +65,7 @@ def resume(partition: TopicPartition, position: int, log: Log) -> Resumed:
 
 
 def remainder(wanted: OffsetRange, log: Log) -> tuple[OffsetRange, str]:
-    """What a task can still read of a range, and the loss in words; empty: all of it.
+    """Return what a task can still read of a range, and the loss in words; empty: all of it.
 
     Nothing before the range's start, though `resume` may go back: those rows would be of another
     micro-batch, which the driver plans.

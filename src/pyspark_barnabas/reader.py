@@ -164,7 +164,7 @@ def _has(consumer: SyncConsumer, wanted: OffsetRange) -> bool:
 
 
 def _remainder(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> OffsetRange:
-    """What exists of the range; raises `DataLoss` if that is not all of it, unless the user chose
+    """Return what exists of the range; raises `DataLoss` if that is not all, unless the user chose
     to go on. All of it: it is back, for instance after a change of leader."""
     if _is_deleted(consumer, options, wanted):
         return wanted._replace(start=wanted.end)

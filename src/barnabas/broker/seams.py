@@ -42,7 +42,7 @@ class Seams(NamedTuple):
     """Compact in this process, where there can be no other one (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
     journals: JournalDisk = OS_DISK
-    """Where a broker that is alone keeps its metadata: `files`, as `cluster` knows them."""
+    """Keeps the metadata of a broker that is alone: `files`, as `cluster` knows them."""
     pulse: Callable[..., DiskPulse] = DiskPulse
     """Watches for a disk that hangs."""
     memory_bytes: Callable[[], int] = of_this_machine

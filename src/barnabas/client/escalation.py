@@ -1,4 +1,4 @@
-"""The way of SystemExit and its like from a user's code to whoever runs the event loop."""
+"""Carries SystemExit and its like from a user's code to the caller that runs the event loop."""
 
 from __future__ import annotations
 

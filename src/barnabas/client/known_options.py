@@ -27,7 +27,7 @@ _KAFKAS: Final = frozenset(
         "partitioner_ignore_keys",
     }
 )
-"""Those of Kafka's producer, consumer and admin that are in no table of ours."""
+"""Lists those of Kafka's producer, consumer and admin that are in no table of ours."""
 
 _KNOWN: Final = frozenset(
     {
@@ -42,7 +42,7 @@ _KNOWN: Final = frozenset(
 
 
 _PREFIXES: Final = (*SECURITY_PREFIXES, "config_providers_", "metrics_context_")
-"""Of security: the client refuses those that it does not know. Of plug-ins: they are free."""
+"""Begin names of security, of which the client refuses unknown ones, and those of plug-ins."""
 
 
 def unknown_options(names: Iterable[str]) -> Iterator[str]:

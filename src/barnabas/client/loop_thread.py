@@ -36,7 +36,7 @@ class LoopThread:
         return self.result(self.submit(work), timeout_s)
 
     def result(self, future: Future[T], timeout_s: float | None = None) -> T:
-        """As `run`, of work that was submitted."""
+        """Wait for work that was submitted, as `run` does."""
         try:
             # A thread cannot wait for longer than this.
             limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
@@ -121,7 +121,7 @@ class LoopThread:
             self._thread.join()
 
     def end(self) -> None:
-        """As `stop`, but called on the loop, and without a wait for the thread."""
+        """Stop the loop from within it, without a wait for the thread."""
         self._is_stopping = True
         self.loop.stop()
 

@@ -36,7 +36,7 @@ class LockedFile(Protocol):
 
 
 class JournalDisk(Protocol):
-    """The disk. All methods raise OSError."""
+    """Is the disk. All methods raise OSError."""
 
     @property
     def snapshot_at_bytes(self) -> int:
@@ -100,7 +100,7 @@ class OsLockedFile:
 
 
 class OsJournalDisk:
-    """The machine's own."""
+    """Calls the operating system."""
 
     __slots__ = ()
 

@@ -17,7 +17,7 @@ from barnabas.records.crc32c import crc32c
 TAIL_BYTES: Final = 4096
 INCOMPLETE: Final = -1
 DAMAGED: Final = -2
-"""As `size_bytes`: of a compressed file whose end cannot be read."""
+"""Is the `size_bytes` of a compressed file whose end cannot be read."""
 _READ_BYTES: Final = 1 << 20
 
 
@@ -29,7 +29,7 @@ class Bytes(Protocol):
         ...
 
     def next_data(self, position: int) -> int:
-        """Where the data from a position on begin, at the earliest."""
+        """Return where the data from a position on begin, at the earliest."""
         ...
 
 

@@ -41,7 +41,7 @@ class FileProgress(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """What is known of the sent part."""
+        """Return what is known of the sent part."""
         return Extent(self.sent_bytes, self.checksum, self.tail)
 
     def begins(self, beginning: bytes) -> bool:

@@ -13,14 +13,14 @@ from typing import Final
 AT_START_BYTES: Final = 4
 """At the start of a line a shorter run is text: UTF-16 and UTF-32 have up to three."""
 WITHIN_BYTES: Final = 4096
-"""Within a line a shorter run is text: a hole is at least a block of the file system."""
+"""Is a hole within a line: at least a block of the file system. A shorter run is text."""
 START: Final = b"\0" * AT_START_BYTES
 _SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
 _READ_BYTES: Final = 1 << 20
 
 
 def next_data(fd: int, position: int) -> int:
-    """Where the data after a position begin, at the earliest: the file's end in its last hole."""
+    """Return where the data after a position begin: the file's end in its last hole."""
     if _SEEK_DATA is None:
         return position
     before = os.lseek(fd, 0, os.SEEK_CUR)

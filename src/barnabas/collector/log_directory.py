@@ -78,7 +78,7 @@ class LogDirectory:
         return self._held[inode]
 
     def path(self, found: Found) -> Path:
-        """Where the last look has found it."""
+        """Return where the last look has found it."""
         return self._paths[found.device, found.inode]
 
     def is_quiet(self, found: Found) -> bool:

@@ -86,7 +86,7 @@ class LogFile:
         return self.is_compressed or self.beginning().startswith(beginning)
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
-        """Bytes of a file that is not compressed."""
+        """Read bytes of a file that is not compressed."""
         return os.pread(self._file.fileno(), size_bytes, position)
 
     def next_data(self, position: int) -> int:

@@ -51,7 +51,7 @@ def is_in(known: FileProgress, file: LogFile | None) -> bool:
 
 
 def _path(known: FileProgress) -> Path:
-    """Where its inode is; raises OSError if it has none."""
+    """Return its device and inode; raises OSError if it has none."""
     path = Path(known.path)
     if path.exists() and path.stat().st_ino == known.inode:
         return path

@@ -21,7 +21,7 @@ from barnabas.records.frames import zstd_bytes
 
 MAGIC_BYTES: Final = 10
 ZSTD_BYTES: Final = 256 << 20
-"""Of zstd text at most: it is decompressed in memory, frame by frame."""
+"""Bounds zstd text, which is decompressed in memory, frame by frame."""
 
 _GZIP: Final = b"\x1f\x8b\x08"
 _BZIP2: Final = b"1AY&SY"  # after "BZh" and a digit

@@ -58,7 +58,7 @@ class Recognised(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known at a look."""
+    """Holds what is known at a look."""
 
     files: Sequence[FileProgress]  # of this log, or with an inode that was found
     passed_over: Collection[PassedOver] | None  # None at the first look at this log

@@ -22,7 +22,7 @@ _LINK: Final = re.compile(r"KAFKA_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sct
 """A service link of Kubernetes or Docker, even where its name is that of a config."""
 
 _SILENT: Final = frozenset({"KAFKA_HOME", "KAFKA_VERSION"})
-"""Where and what a Kafka is that lives beside: no one expects an effect."""
+"""Say where a Kafka is that lives beside, and which one: no one expects an effect."""
 
 _MOST_NAMED: Final = 20
 

@@ -66,7 +66,7 @@ class MemoryPool:
 
     @property
     def holders(self) -> tuple[object, ...]:
-        """Those with reservations that may grow, the one that began first in front."""
+        """Lists holders of reservations that may grow, the one that began first in front."""
         return tuple(self._holders)
 
     @property

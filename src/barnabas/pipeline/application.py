@@ -66,7 +66,7 @@ class Application(NamedTuple):
     write_report: Callable[[Path, Path, PageOptions], Report]
     """Writes a page from tables: directory of the tables, path of the page."""
     counted: str
-    """What is counted: lines, or records of one or more of them."""
+    """Names what is counted: lines, or records of one or more of them."""
     expected: str
     """The lines that it understands, and what to do about others."""
 

@@ -1,4 +1,4 @@
-"""What a run and its page say when many records were rejected. Pure.
+"""Says that many records of a run were rejected, and why. Pure.
 
 A few odd lines are in every log. If more than a fifth of all are rejected, they are rather of a
 format that is not known, and the figures of the others mislead.

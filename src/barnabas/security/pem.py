@@ -12,7 +12,7 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 _LINE_CHARACTERS = 64
 
 LIFE_DAYS = 397
-"""What clients accept of a server's certificate at most."""
+"""Is the longest life of a server's certificate that clients accept."""
 
 CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
 _KEY = "PRIVATE KEY"

@@ -341,7 +341,7 @@ class Segment:
         )
 
     def locate(self, offset: int, bound: int = _MAX_OFFSET) -> int | None:
-        """Where the first batch that ends at or after `offset` begins; None if there is none.
+        """Find where the first batch that ends at or after `offset` begins; None if there is none.
 
         `bound`: above all offsets of the segment. DamagedBatch on the way to it."""
         position = self._marks.get(offset)

@@ -75,7 +75,7 @@ def refuse_features(table: DeltaTable) -> None:
 
 
 def unsupported(writer_version: int, features: Collection[str]) -> list[str]:
-    """What a table of this protocol needs and this sink lacks."""
+    """List what a table of this protocol needs and this sink lacks."""
     if writer_version > _NEWEST:
         return [f"writer version {writer_version}"]
     if writer_version == _IDENTITY:

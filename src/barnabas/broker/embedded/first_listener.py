@@ -15,7 +15,7 @@ _HOSTS: Final[Mapping[str, str]] = {
     "localhost": _THIS_MACHINE,
     "::": "[::1]",
 }
-"""Where a client on this machine reaches a listener that is not bound to one address of its."""
+"""Is where a client on this machine reaches a listener that is bound to all of its addresses."""
 
 
 def address(config: Mapping[str, str], port: int) -> str:

@@ -95,7 +95,7 @@ class Topic:
         timeout_s: float = TIMEOUT_S,
         **rest: Unpack[RecordOptions],
     ) -> list[RecordMetadata]:
-        """As `send`, for many values at once; with a key as `{"value": "one", "key": "anna"}`.
+        """Send many values at once; with a key as `{"value": "one", "key": "anna"}`.
 
         A pair is refused with TypeError: it does not say which of the two is the key.
         """

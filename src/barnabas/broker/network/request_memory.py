@@ -50,7 +50,7 @@ def limit_bytes(config: BrokerConfig, machine_bytes: int) -> int:
 
 
 class RequestMemory:
-    """Of all listeners of one broker."""
+    """Serves all listeners of one broker."""
 
     __slots__ = ("_clock", "_complaints", "_preferred", "_seen", "_stalled_ms", "_timer", "pool")
 

@@ -1,4 +1,4 @@
-"""What is logged of reads that fail: once a minute for each partition, however often it is read.
+"""Logs reads that fail, once a minute for each partition, however often it is read.
 
 A client that meets a damaged batch asks again at once, and so do all others at that place.
 """
@@ -17,7 +17,7 @@ _MINUTE_MS: Final = 60_000
 
 
 class ReadFailures:
-    """Of one broker."""
+    """Serves one broker."""
 
     __slots__ = ("_clock", "_last")
 

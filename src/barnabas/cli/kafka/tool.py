@@ -88,7 +88,7 @@ def file_configs(given: Given, option: str) -> dict[str, str]:
 
 
 def client_configs(given: Given, option: str = "command-config") -> dict[str, Any]:
-    """Those of `file_configs` that every client of ours has, as its options.
+    """Return those of `file_configs` that every client of ours has, as its options.
 
     Warns of names that no client has.
     """

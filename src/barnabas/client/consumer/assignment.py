@@ -159,7 +159,7 @@ class AssignedPartition:
 def changes(
     before: Sequence[TopicPartition], after: Sequence[TopicPartition]
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """What stays and what is new, each in its own order."""
+    """Return what stays and what is new, each in its own order."""
     owned, wanted = frozenset(before), frozenset(after)
     kept = [name for name in before if name in wanted]
     new = [name for name in after if name not in owned]

@@ -108,7 +108,7 @@ class Chunk:
         self.aborted = tuple(aborted)
 
     def _end_of_order(self, records: memoryview, high_watermark: int) -> int:
-        """Where the intact batches end whose offsets can be right, and go on behind them.
+        """Find where the intact batches end whose offsets can be right, and go on behind them.
 
         No checksum covers a batch's length and base offset. Compaction leaves gaps, but batches
         never overlap, and nothing is above the high watermark: so a batch behind a gap counts when

@@ -50,8 +50,10 @@ class BatchDelivery:
 
     @property
     def failed_indexes(self) -> list[int]:
-        """Those of `indexes` whose record is not stored: all or none of them, but where the broker
-        has refused a single record of the batch as too large."""
+        """Return those of `indexes` whose record is not stored.
+
+        They are all or none, unless the broker has refused single records as too large.
+        """
         pairs = zip(self.indexes, self.places, strict=True)
         return [index for index, place in pairs if self.batch.at(place)[0].error is not None]
 

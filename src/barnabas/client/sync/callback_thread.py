@@ -83,7 +83,7 @@ class CallbackThread:
             self._changed.wait_for(lambda: self._called_count >= put_count)
 
     async def all_called(self) -> None:
-        """As `flush`, for a loop, which this does not block."""
+        """Wait for all callbacks, as `flush` does, without blocking the loop."""
         if self._thread is None or not self._thread.is_alive():
             return
         loop = asyncio.get_running_loop()

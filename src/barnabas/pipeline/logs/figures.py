@@ -97,7 +97,7 @@ class Figures(NamedTuple):
 
     @property
     def known_systems(self) -> list[System]:
-        """Without raw lines, which have no format."""
+        """Leave out raw lines, which have no format."""
         return [each for each in self.systems if each.name != RAW]
 
 

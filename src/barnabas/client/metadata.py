@@ -149,7 +149,7 @@ class Metadata:
             self._looks = 0
             self._wake.set()
 
-    def used(self, topic: str) -> None:
+    def on_use(self, topic: str) -> None:
         """Note that a topic is not idle."""
         if topic in self._tracked:
             self._tracked[topic] = self._clock.monotonic_ms()

@@ -149,7 +149,7 @@ class FetchPass:
         except CorruptData as error:
             assert replica is not None
             failures = self._context.node.replicas.read_failures
-            failures.failed("read", replica.topic_partition, error)
+            failures.on_failure("read", replica.topic_partition, error)
             data = self._failed(topic, topic_id, wanted, CorruptMessage(str(error)))
         except OSError as error:
             assert replica is not None

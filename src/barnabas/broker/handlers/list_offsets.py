@@ -149,7 +149,7 @@ async def _search_all(
             result.error_code = error.code
         except CorruptData as error:
             failures = context.node.replicas.read_failures
-            failures.failed("search", each.replica.topic_partition, error)
+            failures.on_failure("search", each.replica.topic_partition, error)
             result.error_code = CorruptMessage.code
         except OSError:
             result.error_code = KafkaStorageError.code

@@ -25,7 +25,7 @@ class ReadFailures:
         self._clock = clock
         self._last: dict[TopicPartition, tuple[int, int]] = {}  # logged at; left out since
 
-    def failed(self, what: str, name: TopicPartition, error: Exception) -> None:
+    def on_failure(self, what: str, name: TopicPartition, error: Exception) -> None:
         """Log that a read of the partition failed, unless it was logged a moment ago."""
         now_ms = self._clock.monotonic_ms()
         before_ms, left_out = self._last.get(name, (now_ms - _MINUTE_MS, 0))

@@ -341,7 +341,7 @@ class Intake:
     def watch(self, batch: ProducerBatch) -> None:
         """Watch a new batch: its end makes room, and a transaction waits for it."""
         batch.when_done(self._room.changed)
-        self._cluster.metadata.used(batch.topic_partition.topic)
+        self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self._transactions is not None:
             self._transactions.sending(batch.topic_partition, batch)
         self._sender.wake()

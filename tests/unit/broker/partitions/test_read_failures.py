@@ -16,9 +16,9 @@ def test_a_partition_has_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> No
     failures = ReadFailures(clock)
     for name in (T0, T1):
         for _ in range(1000):
-            failures.failed("read", name, ValueError("damage"))
+            failures.on_failure("read", name, ValueError("damage"))
     assert caplog.messages == ["read of t-0 failed: damage", "read of t-1 failed: damage"]
     caplog.clear()
     clock.at_ms += 60_000
-    failures.failed("read", T0, ValueError("damage"))
+    failures.on_failure("read", T0, ValueError("damage"))
     assert caplog.messages == ["read of t-0 failed: damage (999 more in the last minute)"]

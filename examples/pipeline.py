@@ -97,7 +97,8 @@ async def demonstrate(broker: barnabas.Broker) -> None:
         await again
     keys = [int(record.key or b"") for record in invoices.records(isolation_level="read_committed")]
     print("billed, each once:", sorted(keys))
-    print("rejected:", [record.key for record in broker.topic(REJECTED).records()])
+    rejected = broker.topic(REJECTED).records(isolation_level="read_committed")
+    print("rejected:", [record.key for record in rejected])
 
 
 def main() -> None:

@@ -160,7 +160,7 @@ def test_ux_2_the_last_n_are_records_and_not_offsets(
 def test_ux_2_the_last_n_of_a_compacted_log(barnabas: InProcess, broker: Broker) -> None:
     configs = {"cleanup.policy": "compact", "max.compaction.lag.ms": 1, "segment.ms": 1}
     topic = broker.topic("cleaned", partitions=1, config=configs)
-    topic.send_many([("a", "a1"), ("b", "b1")])
+    topic.send_many([{"key": "a", "value": "a1"}, {"key": "b", "value": "b1"}])
     for number in range(8):
         topic.send(f"c{number}", key="c")
     topic.send("d1", key="d")

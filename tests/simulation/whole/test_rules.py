@@ -32,12 +32,14 @@ from tests.simulation.whole.hand_made import (
 )
 
 OF_BROKERS = {
+    "awake",
     "closed",
     "compacted",
     "equal",
     "expected",
     "finished",
     "healthy",
+    "hung",
     "lagging",
     "loads",
     "log",
@@ -45,11 +47,13 @@ OF_BROKERS = {
     "one leader",
     "over the wire",
     "quiet",
+    "refilled",
     "start",
     "watermark",
     "young",
 }
-"""Rules that need brokers, or a witness of them: `test_verdict.py` has those."""
+"""Rules that need brokers, or a witness: those of drills are in `test_drills.py`, the others in
+`test_verdict.py`."""
 
 Plant = Callable[[HandMade], object]
 

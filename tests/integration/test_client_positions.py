@@ -210,3 +210,54 @@ async def consume_and_recreate(
     consumer.seek(name, 0)
     assert await read(consumer, 5) == list(range(5))
     await asyncio.to_thread(recreate)
+
+
+def test_a_position_of_a_deleted_topic_is_not_committed_into_its_successor(
+    broker: barnabas.Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """CO-4: more partitions cause a rebalance, and that must not hide what the new topic has."""
+    name = TopicPartition("again-grown", 0)
+
+    def recreate() -> None:
+        broker.topic(name.topic).delete()
+        broker.topic(name.topic, partitions=3).send_many([b"new"] * 8, partition=0)
+
+    async def work() -> None:
+        async with Consumer(
+            broker.bootstrap_servers, group_id="again-grown", auto_offset_reset="earliest"
+        ) as consumer:
+            consumer.subscribe([name.topic])
+            assert await read(consumer, 5) == list(range(5))
+            await asyncio.to_thread(recreate)
+            assert await read(consumer, 8) == list(range(8))
+        assert len([each for each in caplog.messages if "created again" in each]) == 1
+
+    broker.topic(name.topic, partitions=1).send_many([b"old"] * 5)
+    asyncio.run(work())
+
+
+def test_auto_commit_commits_an_offset_again_in_a_new_topic(broker: barnabas.Broker) -> None:
+    """CO-4: the offset is the one that was committed last, but that was in the old topic."""
+    name = TopicPartition("again-same", 0)
+
+    def recreate() -> None:
+        broker.topic(name.topic).delete()
+        broker.topic(name.topic, partitions=1).send_many([b"new"] * 5)
+
+    async def work() -> None:
+        async with Consumer(
+            broker.bootstrap_servers,
+            group_id="again-same",
+            auto_offset_reset="earliest",
+            auto_commit_interval_ms=1,
+        ) as consumer:
+            consumer.subscribe([name.topic])
+            for replace in (recreate, None):
+                assert await read(consumer, 5) == list(range(5))
+                while (await consumer.committed([name])).get(name) is None:
+                    await consumer.poll(10)
+                if replace is not None:
+                    await asyncio.to_thread(replace)
+
+    broker.topic(name.topic, partitions=1).send_many([b"old"] * 5)
+    asyncio.run(asyncio.wait_for(work(), 60))

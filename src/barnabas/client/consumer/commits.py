@@ -80,6 +80,8 @@ class Commits:
         self.on_committed: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], None] | None = (
             None
         )
+        self.follow_topics: Callable[[], None] = lambda: None
+        """Gives up the positions in topics that were deleted and created again."""
 
     # ---- reading ----
 
@@ -102,7 +104,7 @@ class Commits:
 
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
         """Commit these, or the positions; retries transient errors, raises others."""
-        wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
+        wanted = self._positions() if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
         await self._idle()
@@ -114,7 +116,7 @@ class Commits:
 
     def commit_later(self, offsets: Offsets | None, when_done: WhenCommitted | None) -> None:
         """Commit in the background, with one attempt; `when_done` is called on the loop."""
-        wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
+        wanted = self._positions() if offsets is None else as_offsets(offsets)
 
         async def commit() -> None:
             unknown, error = await self._outcome(wanted)
@@ -225,6 +227,7 @@ class Commits:
 
     async def _settle(self) -> None:
         await self._idle()
+        self.follow_topics()  # those that are revoked are followed no longer: say it now
         wanted = self._uncommitted() if self._commits_itself else {}
         if wanted:
             timeout_ms = self._cluster.config.request_timeout_ms
@@ -253,9 +256,22 @@ class Commits:
     def _uncommitted(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
             name: each
-            for name, each in positions(self._assignment).items()
+            for name, each in self._positions().items()
             if self._committed.get(name) != each.offset
         }
+
+    def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The positions, but none of a topic that is known to be gone.
+
+        A commit names topics, not their ids: in a new topic of that name it would hide the records
+        before it from the whole group.
+        """
+        self.follow_topics()
+        return positions(self._assignment)
+
+    def forget(self, name: TopicPartition) -> None:
+        """The partition is another one now: no offset in it has been committed."""
+        self._committed.pop(name, None)
 
     def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Start at the group's own offsets, which need no commit."""

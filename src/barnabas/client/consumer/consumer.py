@@ -130,6 +130,8 @@ class Consumer(Polls):
             self._cluster, self._config, coordinators, self._assignment, self._commits, self._wake
         )
         self._positions.commits = self._commits
+        self._commits.follow_topics = self._fetcher.follow_leaders
+        self._fetcher.on_new_topic = self._commits.forget
         if self._interceptors is not None:
             self._commits.on_committed = self._interceptors.on_commit
 

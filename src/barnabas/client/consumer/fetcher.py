@@ -89,6 +89,7 @@ class Fetcher:
         self._reserved_bytes = 0  # for the answers of fetches in flight
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
         cluster.metadata.on_update(self._resume_leaderless)
+        self.on_new_topic: Callable[[TopicPartition], None] = lambda name: None
         self._arrived = asyncio.Event()
         cluster.tasks.on_failure(lambda error: self._arrived.set())
 
@@ -274,6 +275,7 @@ class Fetcher:
 
         The new log may already be longer than the old position, which would hide its beginning.
         """
+        self.on_new_topic(state.topic_partition)
         reset = self._config.auto_offset_reset
         if reset == "none":
             offset = state.position

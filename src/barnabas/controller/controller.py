@@ -237,6 +237,18 @@ class Controller:
         failure.replicas_offline(draft, broker_id, names)
         return draft.decision(silent=(broker_id,)) if draft.has_changed else draft.nothing()
 
+    def replicas_online(
+        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
+    ) -> Decision:
+        """A live broker hosts these replicas that it had lost: a damaged log begins again once
+        another replica leads. They may join the ISR, and what waited for them gets a leader."""
+        draft = self._draft()
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            return draft.nothing()
+        failure.replicas_online(draft, broker_id, names)
+        return draft.decision() if draft.has_changed else draft.nothing()
+
     def shutdown_requested(
         self, broker_id: int, broker_epoch: int = _NOT_SENT
     ) -> tuple[Decision, list[TopicPartition]]:

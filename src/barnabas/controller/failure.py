@@ -74,6 +74,19 @@ def replicas_offline(draft: Draft, broker_id: int, names: Iterable[TopicPartitio
         draft.lead(name)  # uncleanly if allowed
 
 
+def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition]) -> None:
+    """A live broker hosts these replicas that it had lost."""
+    for name in names:
+        partition = draft.get(name)
+        if partition is None or broker_id not in partition.offline_replicas:
+            continue  # deleted in the meantime, or reported before
+        partition = _reach_again(draft, name, partition, {broker_id})
+        if partition.leader == NO_LEADER:
+            draft.lead(name)
+        if partition.adding or partition.removing:
+            reassignment.complete(draft, name)
+
+
 def _fail(
     draft: Draft,
     name: TopicPartition,
@@ -102,7 +115,7 @@ def _fail(
 def _reach_again(
     draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
 ) -> PartitionImage:
-    """The partition without the offline replicas of registrations that ended."""
+    """The partition without the offline replicas of brokers that are gone, or host them again."""
     if gone.isdisjoint(partition.offline_replicas):
         return partition
     offline = tuple([each for each in partition.offline_replicas if each not in gone])

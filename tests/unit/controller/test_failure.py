@@ -5,6 +5,7 @@ from __future__ import annotations
 from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.cluster.store import Create
 from barnabas.controller.controller import Settings
+from barnabas.errors import IneligibleReplica
 from barnabas.types import TopicPartition
 from tests.unit.controller.stage import T0, Stage, broker, brokers, led, topic
 
@@ -155,6 +156,29 @@ def test_a_late_report_of_an_ended_registration_is_ignored() -> None:
     assert stage[T0].isr == (1, 3)
     stage.carry_out(stage.controller.replicas_offline(3, [T0], 999))
     assert (stage[T0].isr, stage[T0].offline_replicas) == ((1,), (3,))
+
+
+def test_a_replica_that_is_hosted_again_is_in_reach_again() -> None:
+    """ST-8: a damaged log begins again, without a start of its broker."""
+    stage = Stage(topic("t", led(1, 3)))
+    stage.carry_out(stage.controller.replicas_offline(3, [T0]))
+    assert stage.propose(1, 3).error_code == IneligibleReplica.code
+    assert stage.controller.replicas_online(3, [T0], 999).requests == (), "in another life"
+    decision = stage.carry_out(stage.controller.replicas_online(3, [T0], stage.live[3].epoch))
+    assert decision.operations == ()
+    assert stage.sent() == [(each, "UpdateMetadata") for each in (1, 2, 3)]
+    assert stage[T0].offline_replicas == ()
+    assert stage.propose(1, 3).error_code == 0
+    again = stage.controller.replicas_online(3, [T0, T1], stage.live[3].epoch)
+    assert again.requests == (), "once is enough"
+
+
+def test_what_waited_for_a_replica_that_is_hosted_again_is_led() -> None:
+    stage = Stage(topic("t", led(1)), live=brokers(1, 2))
+    stage.carry_out(stage.controller.replicas_offline(1, [T0]))
+    assert stage[T0].leader == NO_LEADER
+    stage.carry_out(stage.controller.replicas_online(1, [T0], stage.live[1].epoch))
+    assert (stage[T0].leader, stage[T0].offline_replicas) == (1, ())
 
 
 def test_a_replica_that_has_moved_elsewhere_may_come_back_after_a_start() -> None:

@@ -106,7 +106,8 @@ class BrokerChannels:
                 # A log that cannot be made or removed is that replica's failure, which its clients
                 # see; the other topics go on.
                 _log.error("%s was not carried out: %s", type(part).__name__, error)
-                codes = None
+                # As of a broker elsewhere, nothing is known then of what it hosts.
+                codes = {} if isinstance(part, LeaderAndIsr) else None
             if not isinstance(part, UpdateMetadata):
                 self._answered(self._broker_id, part, _codes(part, codes))
 

@@ -52,7 +52,7 @@ from barnabas.cluster.store import BadVersion, MetadataStore
 from barnabas.controller.controller import Controller, Decision, Settings
 from barnabas.controller.counts import Counts
 from barnabas.controller.decision import Send, split
-from barnabas.errors import KafkaError, KafkaStorageError, NotController
+from barnabas.errors import NONE, KafkaError, KafkaStorageError, NotController
 from barnabas.metrics import Counter
 from barnabas.types import TopicPartition
 
@@ -274,16 +274,7 @@ class ControllerTerm:
             # The request is of an earlier term; after reading the store this one sends all again.
             return
         if isinstance(request, LeaderAndIsr):
-            lost = [
-                name
-                for name, code in codes.items()
-                if code == KafkaStorageError.code and not self._is_known_lost(broker_id, name)
-            ]
-            broker = self.image.brokers.get(broker_id)
-            if lost and broker is not None:
-                # The channel is that of the registration in the image; by the round that processes
-                # this the broker may have left, or registered again with its disk repaired.
-                self.events.replicas_lost(broker_id, lost, broker.epoch)
+            self._note_reports(broker_id, codes)
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.answered(broker_id, request, codes)
             if self._deletions.without_replicas():
@@ -292,10 +283,36 @@ class ControllerTerm:
             if moved:
                 self.events.logs_deleted(broker_id, moved)
 
-    def _is_known_lost(self, broker_id: int, name: TopicPartition) -> bool:
+    def _note_reports(self, broker_id: int, codes: Codes) -> None:
+        """Note which replicas the broker has lost, and which it hosts again, by its answer."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            return
+        # The channel is that of the registration in the image; by the round that processes this
+        # the broker may have left, or registered again with its disk repaired.
+        epoch = broker.epoch
+        lost, hosted = [], []
+        for name, code in codes.items():
+            if code == KafkaStorageError.code:
+                if self._is_known_lost(broker_id, epoch, name) is False:
+                    lost.append(name)
+            elif code == NONE and self._is_known_lost(broker_id, epoch, name):
+                hosted.append(name)
+        if lost:
+            self.events.replicas_lost(broker_id, lost, epoch)
+        if hosted:
+            self.events.replicas_hosted(broker_id, hosted, epoch)
+
+    def _is_known_lost(
+        self, broker_id: int, broker_epoch: int, name: TopicPartition
+    ) -> bool | None:
+        """By the broker's last report, processed or not; None: there is no such partition."""
         topic = self.image.topics.get(name.topic)
         partition = None if topic is None else topic.partitions.get(name.partition)
-        return partition is None or broker_id in partition.offline_replicas
+        if partition is None:
+            return None
+        reported = self.events.replica_reports.last(broker_id, broker_epoch, name)
+        return broker_id in partition.offline_replicas if reported is None else reported
 
     # --- rounds ----------------------------------------------------------------------------------
 
@@ -320,7 +337,7 @@ class ControllerTerm:
             await self._process_log_dir_events()
         if layout.ISR_CHANGES in changed:
             await self._process_isr_changes()
-        await self._process_lost_replicas()
+        await self._process_replica_reports()
         await self._process_deleted_logs()
         await self._process_log_ends()
         await self._process_requests()
@@ -441,17 +458,20 @@ class ControllerTerm:
                 partial(Controller.logs_deleted, broker_id=broker_id, names=names)
             )
 
-    async def _process_lost_replicas(self) -> None:
-        lost, self.events.lost_replicas = self.events.lost_replicas, {}
-        for (broker_id, broker_epoch), names in lost.items():
-            await self._carry_out(
-                partial(
-                    Controller.replicas_offline,
-                    broker_id=broker_id,
-                    names=names,
-                    broker_epoch=broker_epoch,
-                )
-            )
+    async def _process_replica_reports(self) -> None:
+        reports = self.events.replica_reports
+        for (broker_id, broker_epoch), reported in reports.take().items():
+            lost = [name for name, is_lost in reported.items() if is_lost]
+            hosted = [name for name, is_lost in reported.items() if not is_lost]
+            for decide, names in (
+                (Controller.replicas_offline, lost),
+                (Controller.replicas_online, hosted),
+            ):
+                if names:
+                    await self._carry_out(
+                        partial(decide, broker_id=broker_id, names=names, broker_epoch=broker_epoch)
+                    )
+        reports.processed()
 
     async def _process_log_ends(self) -> None:
         read, self.events.log_ends = self.events.log_ends, []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.broker.controller.log_ends import LogEnds
+from barnabas.broker.controller.replica_reports import ANY_EPOCH, ReplicaReports
 from barnabas.controller.controller import Controller, Decision
 from barnabas.errors import NotController
 from barnabas.types import TopicPartition
@@ -39,8 +40,8 @@ class EventQueue:
         "deleted_logs",
         "ended",
         "log_ends",
-        "lost_replicas",
         "rebalance_is_due",
+        "replica_reports",
         "requests",
     )
 
@@ -55,8 +56,7 @@ class EventQueue:
         """Topics whose node has changed."""
         self.changed_configs: dict[str, None] = {}
         """Topics whose config node has changed."""
-        self.lost_replicas: dict[tuple[int, int], dict[TopicPartition, None]] = {}
-        """Replicas in failed log directories, by broker and broker epoch (-1: any)."""
+        self.replica_reports = ReplicaReports()
         self.deleted_logs: dict[int, dict[TopicPartition, None]] = {}
         """Logs of moved partitions that brokers have deleted."""
         self.log_ends: list[LogEnds] = []
@@ -82,11 +82,17 @@ class EventQueue:
         self.wake()
 
     def replicas_lost(
-        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = -1
+        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = ANY_EPOCH
     ) -> None:
         """A live broker has lost these with a log directory."""
-        lost = self.lost_replicas.setdefault((broker_id, broker_epoch), {})
-        lost.update(dict.fromkeys(names))
+        self.replica_reports.add(broker_id, broker_epoch, names, is_lost=True)
+        self.wake()
+
+    def replicas_hosted(
+        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int
+    ) -> None:
+        """A live broker hosts these again, which it had lost."""
+        self.replica_reports.add(broker_id, broker_epoch, names, is_lost=False)
         self.wake()
 
     def logs_deleted(self, broker_id: int, names: Iterable[TopicPartition]) -> None:

@@ -106,6 +106,9 @@ class RoleChanges:
                 yield None
         for line in role_lines(view.broker_id, role_changes):
             _log.info("%s", line)
+        # A directory may have failed since the role of one of its partitions was taken.
+        gone = self._replicas.offline & codes.keys()
+        codes.update(dict.fromkeys(gone, KafkaStorageError.code))
         return codes
 
     def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:

@@ -11,12 +11,18 @@ from collections.abc import Sequence
 import pytest
 
 from barnabas.cluster import layout
-from barnabas.cluster.controller_requests import IsrMember, IsrProposal, StopReplica
+from barnabas.cluster.controller_requests import (
+    IsrMember,
+    IsrProposal,
+    LeaderAndIsr,
+    StopReplica,
+)
 from barnabas.cluster.image import NO_LEADER
 from barnabas.cluster.store import BadVersion, Check, Delete, Operation
 from barnabas.controller.controller import LogEnd
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
+    NONE,
     BrokerIdNotRegistered,
     KafkaStorageError,
     RequestTimedOut,
@@ -115,6 +121,58 @@ def test_a_directory_that_fails_on_a_broker_that_is_not_the_controller() -> None
     scenario(play)
 
 
+def test_a_replica_that_begins_again_is_in_reach_again() -> None:
+    """ST-8: a damaged log is set aside once another replica leads, and may join the ISR then."""
+
+    async def play(them: Brokers) -> None:
+        them[3].codes[T0] = KafkaStorageError.code
+        await made(them, assigned(2, 3))
+        runner = them[1].runner
+        await until(lambda: runner.image.topics["t"].partitions[0].offline_replicas == (3,))
+        del them[3].codes[T0]
+        await them[3].runner.replicas_offline([])  # whatever makes the controller ask again
+        await until(lambda: them[2].image.topics["t"].partitions[0].offline_replicas == ())
+        topic = runner.image.topics["t"]
+        partition = topic.partitions[0]
+        members = tuple(IsrMember(n, runner.image.brokers[n].epoch) for n in (2, 3))
+        proposal = IsrProposal(
+            T0, topic.topic_id, partition.leader_epoch, members, partition.partition_epoch
+        )
+        answers = await runner.alter_partitions(2, members[0].broker_epoch, [proposal])
+        assert (answers[T0].error_code, answers[T0].isr) == (0, (2, 3))
+
+    scenario(play)
+
+
+def test_the_last_answer_counts_when_a_round_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ST-8: two answers of a broker that come while the controller writes."""
+
+    async def play(them: Brokers) -> None:
+        await made(them, assigned(2, 3, name="other"))
+        runner = them[1].runner
+        may_commit = asyncio.Event()
+        commit = them[1].session.commit
+
+        async def held(operations: Sequence[Operation]) -> list[str | int]:
+            if isinstance(operations[0], Check):  # so it is the controller that writes
+                await may_commit.wait()
+            return await commit(operations)
+
+        name = TopicPartition("other", 0)
+        monkeypatch.setattr(them[1].session, "commit", held)
+        (request,) = (each for each in them[3].received if isinstance(each, LeaderAndIsr))
+        answered = runner._election.term().answered
+        answered(3, request, {name: KafkaStorageError.code})
+        await asyncio.sleep(0.05)  # that is being written now
+        answered(3, request, {name: NONE})
+        may_commit.set()
+        await until(lambda: runner.image.topics["other"].partitions[0].isr == (2,))
+        await runner._election.term().events.whole_round()
+        assert runner.image.topics["other"].partitions[0].offline_replicas == ()
+
+    scenario(play)
+
+
 def test_what_a_broker_had_lost_before_it_went_is_not_said_of_its_next_life(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -138,7 +196,7 @@ def test_what_a_broker_had_lost_before_it_went_is_not_said_of_its_next_life(
         moving = asyncio.ensure_future(move)
         them[2].codes[T0] = KafkaStorageError.code
         await them[2].listen()
-        await until(lambda: events.lost_replicas)
+        await until(lambda: events.replica_reports)
         await them[2].die()
         await until(lambda: layout.BROKER_IDS in events.changed_paths)
         may_commit.set()

@@ -226,16 +226,17 @@ class Controller:
     ) -> Decision:
         """A live broker has lost these replicas with a log directory.
 
-        Another member of the ISR leads, or none until they are back. The broker itself gets no
-        LeaderAndIsr: it knows what it has lost. A loss in an earlier registration is ignored: the
-        disk may be back since, and if not, the broker reports it again.
+        Another member of the ISR leads, or none until they are back. The broker itself gets the
+        outcome, too: where only a log was damaged, it begins again once another replica leads. A
+        loss in an earlier registration is ignored: the disk may be back since, and if not, the
+        broker reports it again.
         """
         draft = self._draft()
         broker = self.image.brokers.get(broker_id)
         if broker is None or broker_epoch not in (_NOT_SENT, broker.epoch):
             return draft.nothing()
         failure.replicas_offline(draft, broker_id, names)
-        return draft.decision(silent=(broker_id,)) if draft.has_changed else draft.nothing()
+        return draft.decision() if draft.has_changed else draft.nothing()
 
     def replicas_online(
         self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int

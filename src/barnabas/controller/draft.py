@@ -297,9 +297,8 @@ class Draft:
         self,
         *,
         newcomers: Set[int] = _NO_BROKERS,
-        silent: Container[int] = (),
     ) -> Decision:
-        """The whole decision. Newcomers get everything; `silent` brokers no LeaderAndIsr.
+        """The whole decision. Newcomers get everything.
 
         LeaderAndIsr goes before the update of all, so that leaders know of it before clients ask.
         Before that, known brokers get the addresses of newcomers, which they may have to follow;
@@ -314,8 +313,7 @@ class Draft:
         requests: list[Send] = []
         if newcomers:
             requests += to_all(known, self._update([]))
-        notified = [broker_id for broker_id in known if broker_id not in silent]
-        hosted = roles(self._changed, self._notified, self._new, notified)
+        hosted = roles(self._changed, self._notified, self._new, known)
         if newcomers:
             staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))

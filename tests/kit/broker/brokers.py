@@ -142,6 +142,16 @@ class SomeBroker:
 
     # --- what the controller says ----------------------------------------------------------------
 
+    def roles_of(self, name: TopicPartition) -> list[tuple[int, tuple[int, ...]]]:
+        """The leaders and ISRs that it was sent of a partition, one after the other."""
+        return [
+            (state.partition.leader, state.partition.isr)
+            for request in self.received
+            if isinstance(request, LeaderAndIsr)
+            for state in request.partitions
+            if state.topic_partition == name
+        ]
+
     def carry_out(self, request: ControlRequest) -> dict[TopicPartition, int]:
         if request.controller_epoch < self.image.controller_epoch:
             raise StaleControllerEpoch

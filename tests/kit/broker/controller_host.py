@@ -46,7 +46,7 @@ class Host:
         self.view = ClusterView(0)
         self.hosted: dict[TopicPartition, int] = {}  # leader epochs
         self.received: list[ControlRequest] = []
-        self.lost: set[TopicPartition] = set()  # with a directory, which it says on a StopReplica
+        self.lost: set[TopicPartition] = set()  # with a directory, as its answers say
         self.runner = runner_of(store, self.view, self._deliver)
 
     @property
@@ -57,17 +57,16 @@ class Host:
         self.received.append(request)
         if isinstance(request, UpdateMetadata):
             self.view.update(self.image.apply(request))
-        elif isinstance(request, LeaderAndIsr):
+            return None
+        if isinstance(request, LeaderAndIsr):
             for state in request.partitions:
                 self.hosted[state.topic_partition] = state.partition.leader_epoch
+            names = [state.topic_partition for state in request.partitions]
         else:
-            for topic_partition in request.partitions:
-                self.hosted.pop(topic_partition, None)
-            return {
-                name: KafkaStorageError.code if name in self.lost else NONE
-                for name in request.partitions
-            }
-        return None
+            names = list(request.partitions)
+            for name in names:
+                self.hosted.pop(name, None)
+        return {name: KafkaStorageError.code if name in self.lost else NONE for name in names}
 
     def paths(self) -> set[str]:
         return set(self.store.tree.nodes)

@@ -242,7 +242,7 @@ def test_growth_is_sent_for_new_partitions_alone() -> None:
 
 
 def test_another_member_leads_when_a_directory_is_lost() -> None:
-    """RE-10: one of the ISR; the broker that lost it does not get LeaderAndIsr."""
+    """RE-10: one of the ISR; the broker that lost it learns which, and may begin again (ST-8)."""
     controller = _controller(_led("t", 0, 0, 1), live=(0, 1))
     decision = controller.replicas_offline(0, [TopicPartition("t", 0)])
     state = StateNode(leader=1, leader_epoch=4, isr=(1,), controller_epoch=7)
@@ -250,7 +250,8 @@ def test_another_member_leads_when_a_directory_is_lost() -> None:
         Check("/controller_epoch", EPOCH_VERSION),
         Set("/brokers/topics/t/partitions/0/state", layout.encode_state(state), 5),
     )
-    assert _sent(decision) == [(1, "LeaderAndIsr"), (0, "UpdateMetadata"), (1, "UpdateMetadata")]
+    assert _sent(decision) == [(0, "LeaderAndIsr"), (1, "LeaderAndIsr"),
+                               (0, "UpdateMetadata"), (1, "UpdateMetadata")]  # fmt: skip
     assert decision.image.topics["t"].partitions[0].offline_replicas == (0,)
 
 

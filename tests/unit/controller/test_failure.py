@@ -279,9 +279,9 @@ def test_a_new_controller_takes_the_dead_from_every_isr() -> None:
 
 
 def test_a_directory_that_is_lost_may_cost_records_where_that_is_allowed() -> None:
-    """RE-11"""
+    """RE-11; the broker that lost it begins again if only its log was damaged (ST-8)."""
     unclean = topic("t", led(1, replicas=(1, 2)), unclean_leader_election_enable="true")
     stage = Stage(unclean)
     stage.carry_out(stage.controller.replicas_offline(1, [T0]))
     assert (stage[T0].leader, stage[T0].isr) == (2, (2,))
-    assert stage.notified(1) == {}
+    assert stage.notified(1) == {T0: stage[T0]}

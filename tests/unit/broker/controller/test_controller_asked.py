@@ -102,6 +102,8 @@ def test_a_replica_that_a_broker_cannot_open_is_led_by_another_one() -> None:
         await until(lambda: them[3].image.topics["t"].partitions[0].leader == 3)
         partition = them[1].image.topics["t"].partitions[0]
         assert (partition.isr, partition.offline_replicas) == ((3,), (2,))
+        # It learns of that: a damaged log may begin again now (ST-8).
+        await until(lambda: them[2].roles_of(T0) == [(2, (2, 3)), (3, (3,))])
 
     scenario(play)
 

@@ -258,8 +258,9 @@ def test_a_partition_whose_only_replica_is_lost_has_no_leader(tmp_path: Path) ->
         await host.runner.create_topic(NewTopic("t", partitions=2))
         await host.runner.create_topic(NewTopic("u"))
         host.received.clear()
+        host.lost = {*lost}
         await host.runner.replicas_offline([*lost, TopicPartition("gone", 3)])
-        assert [type(request) for request in host.received] == [UpdateMetadata]
+        assert [type(request) for request in host.received] == [LeaderAndIsr, UpdateMetadata]
         for name in lost:
             partition = host.image.topics[name.topic].partitions[name.partition]
             assert (partition.leader, partition.leader_epoch) == (NO_LEADER, 1)
@@ -319,11 +320,13 @@ def test_a_directory_that_fails_during_the_start(tmp_path: Path) -> None:
         host = Host(EmbeddedStore.open(tmp_path))
         reporting = []
 
-        async def deliver(request: ControlRequest) -> None:
-            await host._deliver(request)
+        async def deliver(request: ControlRequest) -> dict[TopicPartition, int] | None:
+            codes = await host._deliver(request)
             if isinstance(request, LeaderAndIsr) and not reporting:
-                lost = host.runner.replicas_offline([TopicPartition("t", 1)])
+                host.lost = {TopicPartition("t", 1)}
+                lost = host.runner.replicas_offline([*host.lost])
                 reporting.append(asyncio.get_running_loop().create_task(lost))
+            return codes
 
         host.runner = runner_of(host.store, host.view, deliver)
         await host.runner.start(BROKER)
@@ -335,6 +338,31 @@ def test_a_directory_that_fails_during_the_start(tmp_path: Path) -> None:
 
     run(before, lambda: EmbeddedStore.open(tmp_path))
     asyncio.run(after())
+
+
+def test_a_request_that_a_disk_refuses_does_not_say_that_its_replicas_are_back() -> None:
+    """ST-10: which of them are hosted is not known then."""
+
+    async def scenario() -> None:
+        host = Host(EmbeddedStore())
+
+        async def deliver(request: ControlRequest) -> None:
+            await host._deliver(request)
+            if isinstance(request, LeaderAndIsr) and host.lost:
+                raise OSError(5, "EIO")
+
+        host.runner = runner_of(host.store, host.view, deliver)
+        await host.runner.start(BROKER)
+        await host.runner.create_topic(NewTopic("t"))
+        name = TopicPartition("t", 0)
+        host.lost = {name}
+        await host.runner.replicas_offline([name])
+        partition = host.image.topics["t"].partitions[0]
+        assert (partition.leader, partition.offline_replicas) == (NO_LEADER, (0,))
+        await host.runner.stop()
+        await host.store.close()
+
+    asyncio.run(scenario())
 
 
 # --- settings, epochs, ids -------------------------------------------------------------------

@@ -149,6 +149,10 @@ class Metadata:
             self._looks = 0
             self._wake.set()
 
+    def is_awaited(self, topic: str) -> bool:
+        """Whether the topic is looked for until it exists."""
+        return topic in self._held
+
     def on_use(self, topic: str) -> None:
         """Note that a topic is not idle."""
         if topic in self._tracked:

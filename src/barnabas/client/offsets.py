@@ -13,6 +13,7 @@ from typing import NamedTuple
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import UnknownPartition, Unreachable, broker_error
+from barnabas.client.view import TopicView
 from barnabas.errors import KafkaError, LeaderNotAvailable
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.protocol.messages.list_offsets import (
@@ -56,14 +57,20 @@ class OffsetFinder:
             missing = {tp: at for tp, at in timestamps.items() if tp not in found}
             by_leader = await self._by_leader(missing, timeout_ms)
             answers = await asyncio.gather(
-                *(self._ask(node, times, found) for node, times in by_leader.items()),
+                *(self.ask(node, times) for node, times in by_leader.items()),
                 return_exceptions=True,
             )
             errors = [answer for answer in answers if isinstance(answer, BaseException)]
-            # Permanent errors go first.
-            errors.sort(key=lambda error: isinstance(error, Unreachable) or _passes(error))
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    continue
+                for topic_partition, at in answer.items():
+                    if isinstance(at, KafkaError):
+                        errors.append(at)
+                    else:
+                        found[topic_partition] = at
             if errors:
-                raise errors[0]
+                raise min(errors, key=is_passing)  # permanent errors go first
 
         await self._cluster.persist(attempt, timeout_ms)
         return {tp: found[tp] for tp in timestamps}
@@ -78,23 +85,17 @@ class OffsetFinder:
             if topic_partition.partition not in topic.partitions:
                 topic = (await metadata.refresh()).topics.get(topic.name, topic)
             if topic_partition.partition not in topic.partitions:
-                raise UnknownPartition(
-                    f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, "
-                    f"not {topic_partition.partition}"
-                )
+                raise unknown_partition(topic, topic_partition.partition)
             leader = metadata.view.leader(topic_partition)
             if leader is None:
                 raise broker_error(LeaderNotAvailable.code, f"partition {topic_partition}")
             by_leader.setdefault(leader, {})[topic_partition] = timestamp
         return by_leader
 
-    async def _ask(
-        self,
-        node: BrokerAddress,
-        timestamps: Mapping[TopicPartition, int],
-        found: dict[TopicPartition, OffsetAndTimestamp],
-    ) -> None:
-        """Put a leader's answers into `found`, then raise the first error."""
+    async def ask(
+        self, node: BrokerAddress, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
+        """A leader's answers; one attempt. Raises Unreachable, KafkaError if it gives none."""
         view = self._cluster.metadata.view
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for topic_partition, timestamp in timestamps.items():
@@ -113,19 +114,26 @@ class OffsetFinder:
             ],
         )
         response = await self._cluster.call(node, LIST_OFFSETS, request, ListOffsetsResponse)
-        failure: KafkaError | None = None
+        outcomes: dict[TopicPartition, OffsetAndTimestamp | KafkaError] = {}
         for answered in response.topics:
             for answer in answered.partitions:
                 topic_partition = TopicPartition(answered.name, answer.partition_index)
                 if answer.error_code:
-                    failure = broker_error(answer.error_code, f"offsets of {topic_partition}")
+                    error = broker_error(answer.error_code, f"offsets of {topic_partition}")
+                    outcomes[topic_partition] = error
                 else:
-                    found[topic_partition] = OffsetAndTimestamp(
+                    outcomes[topic_partition] = OffsetAndTimestamp(
                         answer.offset, answer.timestamp, answer.leader_epoch
                     )
-        if failure is not None:
-            raise failure
+        return outcomes
 
 
-def _passes(error: BaseException) -> bool:
-    return isinstance(error, KafkaError) and error.retriable
+def unknown_partition(topic: TopicView, partition: int) -> UnknownPartition:
+    return UnknownPartition(
+        f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, not {partition}"
+    )
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same request may have another outcome later."""
+    return isinstance(error, Unreachable) or (isinstance(error, KafkaError) and error.retriable)

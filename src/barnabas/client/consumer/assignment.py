@@ -37,6 +37,7 @@ class AssignedPartition:
         "position",
         "refused_in",
         "reset",
+        "sought_in",
         "topic_id",
         "topic_partition",
     )
@@ -52,6 +53,7 @@ class AssignedPartition:
         self.is_doubtful = False  # that leader's log may not reach the position
         self.reset: str | None = reset  # where to start: earliest, latest or none; None: known
         self.generation = 0
+        self.sought_in = -1  # the generation whose position is being looked up; -1: none
         self.is_dropped = False  # no longer assigned
         self.paused = False
         self.fetching = False

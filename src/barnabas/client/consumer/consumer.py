@@ -82,7 +82,7 @@ class Consumer(Polls):
             self._cluster, READ_COMMITTED if committed else READ_UNCOMMITTED
         )
         self._positions = Positions(
-            self._offsets, self._config.auto_offset_reset, self._api_timeout_ms
+            self._cluster, self._offsets, self._fetcher, self._config.auto_offset_reset
         )
         self._deserialize = self._chosen_deserializers()
         self._interceptors = self._chosen_interceptors()
@@ -168,9 +168,7 @@ class Consumer(Polls):
             ):
                 await self._let_go("the consumer was closed")
         finally:
-            if self._locating is not None:
-                self._locating.cancel()
-                await asyncio.gather(self._locating, return_exceptions=True)
+            await self._positions.close()
             if self._commits is not None:
                 await self._commits.close()
             await self._fetcher.close()
@@ -254,7 +252,8 @@ class Consumer(Polls):
         """Read these partitions from now on; those assigned before keep their positions.
 
         Other consumers do not matter: a `group.id` only selects the offsets to start at and to
-        commit.
+        commit. A partition that cannot be read yet (its topic does not exist, it has no leader)
+        holds up no other one: it is looked for, with a warning in the log.
 
         Raises:
             ValueError: after `subscribe`.

@@ -189,6 +189,10 @@ class Fetcher:
         self._arrived.clear()
         return True
 
+    def wake(self) -> None:
+        """End the wait: a position has been found, or its look-up has failed."""
+        self._arrived.set()
+
     def next_chunk(
         self, only: Container[TopicPartition] | None = None
     ) -> tuple[AssignedPartition, Chunk] | None:

@@ -23,7 +23,6 @@ from barnabas.client.consumer.reading import Deserialize, Reading
 from barnabas.client.errors import ClientClosed, ConcurrentUse
 from barnabas.clock import Clock
 from barnabas.errors import CorruptData
-from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ class Polls(Lookups):
     _interceptors: Interceptors | None
 
     def __init__(self) -> None:
-        self._locating: asyncio.Task[None] | None = None
         self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
         self._set_aside: list[Reading] = []  # begun chunks of partitions that were not asked for
         self._poller: asyncio.Task[Any] | None = None  # the task inside of a poll
@@ -94,6 +92,8 @@ class Polls(Lookups):
             CorruptData: in the same way.
             NoOffsetForPartition: without a position (LogTruncated where a log lost records that
                 were read).
+            UnknownPartition: the topic has no partition of that number. Polls after it go on with
+                the others, and look for it.
             FencedInstanceId: another consumer has its `group.instance.id` now; so does each poll
                 from then on, lest the two take the name from each other in turns.
             KafkaError: it ends a partition, or keeps this consumer out of its group.
@@ -310,9 +310,8 @@ class Polls(Lookups):
         return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
-        """Look up missing positions, fetch, and wait for news; False when time is up."""
-        if not await self._locate(deadline_ms):
-            return False
+        """Look up missing positions, fetch the others, and wait for news; False: time is up."""
+        self._positions.look_up(self._assignment)
         self._fetcher.send_fetches()
         try:
             async with asyncio.timeout(None) as self._nap:
@@ -326,24 +325,6 @@ class Polls(Lookups):
         """End the wait for records: the group needs this consumer."""
         if self._nap is not None and not self._nap.expired():
             self._nap.reschedule(asyncio.get_running_loop().time())
-
-    async def _locate(self, deadline_ms: int) -> bool:
-        """Look up missing positions; False when time is up (it goes on: see `poll(0)`)."""
-        if self._locating is None:
-            missing = [state for state in self._assignment if state.reset is not None]
-            if not missing:
-                return True
-            work = self._positions.find(missing)
-            self._locating = asyncio.get_running_loop().create_task(work)
-        try:
-            async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
-                await shielded(self._locating)
-        except TimeoutError:
-            return False
-        finally:
-            if self._locating.done():
-                self._locating = None
-        return True
 
     def _take(
         self, most: int, only: Container[TopicPartition] | None = None

@@ -1,40 +1,228 @@
-"""Finds the positions that a consumer begins at: its group's, or those of a rule (CO-5)."""
+"""Finds the positions that a consumer begins at: its group's, or those of a rule (CO-5).
+
+For polls each partition is looked up by itself: one request to the coordinator for all that begin
+at the group's offsets, one to each leader for the others, all at the same time. What one partition
+lacks (its topic, a leader, an answer) holds up no other one. It is retried after the backoff, or as
+soon as the metadata is new, and polls read what is there meanwhile. An error that does not pass
+by itself is one for the next poll.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from barnabas.client.channel import BrokerAddress
+from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.assignment import AssignedPartition
-from barnabas.client.errors import NoOffsetForPartition
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetFinder
-from barnabas.types import TopicPartition
+from barnabas.client.errors import NoOffsetForPartition, UnknownPartition, reason
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetFinder, is_passing, unknown_partition
+from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.errors import BarnabasError, LeaderNotAvailable, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from barnabas.client.consumer.commits import Commits
+    from barnabas.client.consumer.fetcher import Fetcher
+
+_log = logging.getLogger(__name__)
 
 COMMITTED: Final = "committed"  # start at the group's offset, else by auto.offset.reset
 
 
+class _Sought(NamedTuple):
+    """A partition that is being looked up; the answer counts if the generation is still that."""
+
+    state: AssignedPartition
+    generation: int
+
+    @property
+    def is_current(self) -> bool:
+        return self.state.is_current(self.generation)
+
+
 class Positions:
-    def __init__(self, offsets: OffsetFinder, auto_offset_reset: str, timeout_ms: int) -> None:
+    def __init__(
+        self, cluster: Cluster, offsets: OffsetFinder, fetcher: Fetcher, auto_offset_reset: str
+    ) -> None:
+        self._cluster = cluster
+        self._clock = cluster.seams.clock
         self._offsets = offsets
+        self._fetcher = fetcher
         self._auto_offset_reset = auto_offset_reset
-        self._timeout_ms = timeout_ms
+        self._timeout_ms = cluster.config.default_api_timeout_ms
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._waiting: list[AssignedPartition] = []  # for their topics
+        self._trouble = Trouble(MOMENT_MS)
         self.commits: Commits | None = None  # of a consumer in a group
+        cluster.metadata.on_update(self._resume)
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ---- for a poll ----
+
+    def look_up(self, states: Iterable[AssignedPartition]) -> None:
+        """Begin to look up the missing positions that are due; the fetcher's wait ends with each.
+
+        Positions are set as the answers come, errors become those of their partitions.
+        """
+        now_ms = self._clock.monotonic_ms()
+        of_group: list[_Sought] = []
+        without_leader: list[_Sought] = []
+        by_leader: dict[BrokerAddress, list[_Sought]] = {}
+        for state in states:
+            if state.reset is None or state.error is not None or now_ms < state.not_before_ms:
+                continue
+            if state.sought_in == state.generation:
+                continue  # under way
+            sought = _Sought(state, state.generation)
+            leader = self._cluster.metadata.view.leader(state.topic_partition)
+            if state.reset == COMMITTED:
+                of_group.append(sought)
+            elif state.reset == "none":
+                state.error = _no_offset(state)
+            elif leader is not None:
+                by_leader.setdefault(leader, []).append(sought)
+            elif self._needs_metadata(state):
+                without_leader.append(sought)
+        if of_group:
+            self._begin("a look-up of committed offsets", of_group, self._start_at_group(of_group))
+        if without_leader:
+            self._begin("a look-up of leaders", without_leader, self._refresh())
+        for node, those in by_leader.items():
+            self._begin(f"a look-up of offsets at {node}", those, self._start_by_rule(node, those))
+
+    def _needs_metadata(self, state: AssignedPartition) -> bool:
+        """Whether to ask who leads it; else it waits for its topic, or has an error now."""
+        metadata = self._cluster.metadata
+        name = state.topic_partition
+        topic = metadata.view.topics.get(name.topic)
+        if topic is not None and name.partition not in topic.partitions:
+            # Another broker may know more partitions already, if the topic has just grown.
+            if not self._is_news(state, UnknownPartition):
+                return True
+            self._fail(state, unknown_partition(topic, name.partition))
+            return False
+        error = metadata.view.topic_error(name.topic)
+        if error is not None and not error.retriable:
+            metadata.forget(name.topic)  # it may be another answer the next time
+            self._fail(state, error)
+            return False
+        if topic is None and error is None:
+            metadata.track([name.topic])
+            return True  # it has not been asked for yet
+        kind = LeaderNotAvailable if error is None else type(error)
+        if self._is_news(state, kind):
+            self._warn(state, reason(kind))
+        if kind is UnknownTopicOrPartition and metadata.is_awaited(name.topic):
+            self._pause(state)
+            self._waiting.append(state)
+            return False
+        return True
+
+    def _begin(self, name: str, those: Sequence[_Sought], work: Coroutine[Any, Any, None]) -> None:
+        for state, generation in those:
+            state.sought_in = generation
+
+        async def ask() -> None:
+            try:
+                await work
+            except BarnabasError as error:
+                self._failed(those, error)
+            finally:
+                for state, generation in those:
+                    if state.sought_in == generation:
+                        state.sought_in = -1
+            # Before a fetch can be sent to the same leaders, which might hold up the look-up.
+            self.look_up(sought.state for sought in those if not sought.state.is_dropped)
+            self._fetcher.wake()
+
+        task = self._cluster.tasks.start(name, ask())
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done))
+
+    async def _refresh(self) -> None:
+        await self._cluster.metadata.refresh()
+
+    async def _start_at_group(self, those: Sequence[_Sought]) -> None:
+        await self._go_to_committed([sought.state for sought in those])
+
+    async def _start_by_rule(self, node: BrokerAddress, those: Sequence[_Sought]) -> None:
+        timestamps = {state.topic_partition: _timestamp(state) for state, _ in those}
+        answers = await self._offsets.ask(node, timestamps)
+        for sought in those:
+            if not sought.is_current:
+                continue
+            state = sought.state
+            at = answers.get(state.topic_partition)
+            if at is None:  # the broker left it out
+                self._retry(state, LeaderNotAvailable("no answer"))
+            elif isinstance(at, BarnabasError):
+                self._failed([sought], at)
+            else:
+                self._trouble.over(state.topic_partition)
+                state.seek(at.offset, at.leader_epoch)
+
+    # ---- trouble ----
+
+    def _failed(self, those: Sequence[_Sought], error: BarnabasError) -> None:
+        for sought in those:
+            if not sought.is_current:
+                continue
+            if is_passing(error):
+                self._retry(sought.state, error)
+            else:
+                self._fail(sought.state, error)
+
+    def _retry(self, state: AssignedPartition, error: BarnabasError) -> None:
+        """Ask again after the backoff, by new metadata."""
+        if self._is_news(state, type(error)):
+            self._warn(state, str(error))
+        self._pause(state)
+        self._cluster.metadata.request_refresh()
+
+    def _fail(self, state: AssignedPartition, error: BarnabasError) -> None:
+        """Give the next poll the error; polls after it read the others until the backoff ends."""
+        state.error = error
+        self._pause(state)
+
+    def _resume(self) -> None:
+        """Metadata is new: end the backoff of partitions whose topics did not exist."""
+        for state in self._waiting:
+            state.not_before_ms = 0
+        if self._waiting:
+            self._waiting.clear()
+            self._fetcher.wake()
+
+    def _pause(self, state: AssignedPartition) -> None:
+        state.not_before_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
+
+    def _is_news(self, state: AssignedPartition, kind: type[BarnabasError]) -> bool:
+        return self._trouble.is_news(state.topic_partition, kind, self._clock.monotonic_ms())
+
+    def _warn(self, state: AssignedPartition, why: str) -> None:
+        _log.warning(
+            "%s has no position to read from yet, retrying: %s", state.topic_partition, why
+        )
+
+    # ---- for a caller who waits ----
 
     async def find(self, states: Sequence[AssignedPartition]) -> None:
-        """Set the positions: to the group's offset, or by each partition's rule."""
+        """Set the positions: to the group's offset, or by each partition's rule.
+
+        Raises the error of a partition that has none, after `default.api.timeout.ms` at most.
+        """
         await self._go_to_committed([state for state in states if state.reset == COMMITTED])
         states = [state for state in states if state.reset is not None]
-        timestamps: dict[TopicPartition, int] = {}
         for state in states:
             if state.reset == "none":
-                raise NoOffsetForPartition(
-                    f"no position for {state.topic_partition}, and auto.offset.reset is none: "
-                    "seek to an offset, or set it to earliest or latest"
-                )
-            timestamps[state.topic_partition] = EARLIEST if state.reset == "earliest" else LATEST
+                raise _no_offset(state)
+        timestamps = {state.topic_partition: _timestamp(state) for state in states}
         generations = [state.generation for state in states]
         found = await self._offsets.find(timestamps, self._timeout_ms)
         for state, generation in zip(states, generations, strict=True):
@@ -55,3 +243,14 @@ class Positions:
                 state.seek(at.offset, at.leader_epoch)
             else:
                 state.seek_by(self._auto_offset_reset)
+
+
+def _timestamp(state: AssignedPartition) -> int:
+    return EARLIEST if state.reset == "earliest" else LATEST
+
+
+def _no_offset(state: AssignedPartition) -> NoOffsetForPartition:
+    return NoOffsetForPartition(
+        f"no position for {state.topic_partition}, and auto.offset.reset is none: "
+        "seek to an offset, or set it to earliest or latest"
+    )

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.client import Admin, Consumer, NewTopic, RebalanceListener, TopicPartition
+from barnabas.client import (
+    Admin,
+    Consumer,
+    NewTopic,
+    Producer,
+    RebalanceListener,
+    TopicPartition,
+)
 from barnabas.errors import UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -128,3 +135,30 @@ def test_a_poll_ends_in_time_whatever_a_rebalance_has_to_commit(
             assert (await committed(servers, strategy))[TopicPartition(gone, 0)] == 1
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+def test_pr_7_offsets_of_a_deleted_topic_fail_their_transaction(broker: barnabas.Broker) -> None:
+    """... soon, and after the abort the producer goes on."""
+    kept, gone = (TopicPartition(topic, 0) for topic in fill(broker, "transaction"))
+
+    async def work() -> None:
+        async with (
+            Admin(broker.bootstrap_servers) as admin,
+            Producer(
+                broker.bootstrap_servers, transactional_id="deleted", max_block_ms=600_000
+            ) as producer,
+        ):
+            await admin.delete_topics([gone.topic])
+            await producer.init_transactions()
+            producer.begin_transaction()
+            with pytest.raises(UnknownTopicOrPartition, match=f"{gone}: .*abort the transaction"):
+                await producer.send_offsets_to_transaction({kept: 1, gone: 1}, "transaction")
+            with pytest.raises(UnknownTopicOrPartition):
+                await producer.commit_transaction()
+            await producer.abort_transaction()
+            producer.begin_transaction()
+            await producer.send_offsets_to_transaction({kept: 2}, "transaction")
+            await producer.commit_transaction()
+        assert await committed(broker.bootstrap_servers, "transaction") == {kept: 2}
+
+    asyncio.run(asyncio.wait_for(work(), PATIENCE_S))

@@ -131,22 +131,33 @@ async def commit_offsets(
         ],
     )
     response = await coordinators.call(who.group_id, OFFSET_COMMIT, request, OffsetCommitResponse)
-    failed = _failed(response.topics)
+    return take_unknown(coordinators, who.group_id, response.topics)
+
+
+def take_unknown(
+    coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
+) -> list[TopicPartition]:
+    """The partitions that the coordinator does not know. Raises the first other error."""
+    failed = _failed(topics)
     unknown = [name for name in failed if failed[name] == UnknownTopicOrPartition.code]
     for name in unknown:
         del failed[name]
-    _raise_first(coordinators, who.group_id, failed)
+    _raise_first(coordinators, group_id, failed)
     return unknown
 
 
-def unknown_partitions(group_id: str, unknown: Sequence[TopicPartition]) -> KafkaError:
+def unknown_partitions(
+    group_id: str,
+    unknown: Sequence[TopicPartition],
+    consequence: str = "all other offsets were committed",
+) -> KafkaError:
     """The error for a commit of partitions that do not exist."""
     shown = ", ".join(map(str, unknown[:_MOST_SHOWN]))
     rest = f" and {len(unknown) - _MOST_SHOWN} more" if len(unknown) > _MOST_SHOWN else ""
     return broker_error(
         UnknownTopicOrPartition.code,
         f"group {group_id!r}, {shown}{rest}",
-        "there is no such partition (was its topic deleted?); all other offsets were committed",
+        f"there is no such partition (was its topic deleted?); {consequence}",
     )
 
 

@@ -224,7 +224,8 @@ class Producer(Intake):
         """Commit a consumer group's offsets with the transaction (KIP-447).
 
         `group`: `Consumer.group_metadata()`, so that a member that the group has removed is
-        refused; a bare group id is not checked like that. Raises as `commit_transaction`.
+        refused; a bare group id is not checked like that. Raises as `commit_transaction`; also
+        UnknownTopicOrPartition, after a second, for a partition that does not exist.
         """
         await self._required_transactions().send_offsets(offsets, group)
 

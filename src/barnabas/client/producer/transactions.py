@@ -29,7 +29,8 @@ from barnabas.client.consumer.committed import (
     as_offsets,
     checked_group,
     commit_entries,
-    raise_first,
+    take_unknown,
+    unknown_partitions,
 )
 from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from barnabas.client.errors import TransactionAborted, Unreachable
@@ -90,6 +91,10 @@ _BUMP_FROM = 3  # InitProducerId raises the epoch of a producer that names itsel
 # The last transaction's markers are still being written, which takes a few milliseconds: a producer
 # of many small transactions should not lose a hundred to it.
 _CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
+
+# How long a partition may be unknown to a group's coordinator before that is the answer. The Java
+# client retries for max.block.ms, which is of no use for a deleted topic.
+_UNKNOWN_TOPIC_MS = 1_000
 
 _FATAL: Final = (
     ProducerFenced,
@@ -197,7 +202,12 @@ class Transactions:
             return
         try:
             await self._persist(lambda: self._add_offsets(who.group_id))
-            await self._persist(lambda: self._commit_offsets(who, wanted))
+            unknown_until_ms = self._clock.monotonic_ms() + _UNKNOWN_TOPIC_MS
+            unknown = await self._persist(
+                lambda: self._commit_offsets(who, wanted, unknown_until_ms)
+            )
+            if unknown:
+                raise unknown_partitions(who.group_id, unknown, "abort the transaction")
         except BarnabasError as error:
             self._failed(error)
 
@@ -333,8 +343,15 @@ class Transactions:
         self._is_begun = True
 
     async def _commit_offsets(
-        self, who: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> None:
+        self,
+        who: GroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        unknown_until_ms: int,
+    ) -> list[TopicPartition]:
+        """One attempt; returns the partitions that are still unknown at that instant.
+
+        Before, they raise: a coordinator may not have learned of a new topic yet.
+        """
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
             group_id=who.group_id,
@@ -351,7 +368,10 @@ class Transactions:
         answer = await self._never_late(
             self._groups.call(who.group_id, TXN_OFFSET_COMMIT, request, TxnOffsetCommitResponse)
         )
-        raise_first(self._groups, who.group_id, answer.topics)
+        unknown = take_unknown(self._groups, who.group_id, answer.topics)
+        if unknown and self._clock.monotonic_ms() < unknown_until_ms:
+            raise unknown_partitions(who.group_id, unknown, "abort the transaction")
+        return unknown
 
     async def _end(self, *, is_commit: bool) -> None:
         request = EndTxnRequest(

@@ -119,6 +119,12 @@ class ClientThread:
                 self._producer = producer
             return self._producer
 
+    async def look_at(self, topic: str) -> None:
+        """Have the producer know a topic as it is now: one that was deleted and created again may
+        have fewer partitions, and what is sent to the others would wait for them."""
+        if self._producer is not None:
+            await self._producer.partitions_for(topic)
+
     async def _close(self) -> None:
         if self._producer is not None:
             # Everything that was sent was awaited; only what timed out may be left.

@@ -81,7 +81,10 @@ def wait_for_topic(
         is_whole = partitions is None or len(leaders) == partitions
         seen = f"{len(leaders)} partitions, with the leaders {leaders}"
         led = len(leaders) - leaders.count(-1)
-        return Sight(None, is_whole and -1 not in leaders, seen, ("leaders", led))
+        is_ready = is_whole and -1 not in leaders
+        if is_ready:
+            await clients.look_at(name)
+        return Sight(None, is_ready, seen, ("leaders", led))
 
     wanted = f"topic {name!r}"
     if partitions is not None:

@@ -177,3 +177,12 @@ def test_tk_3_a_topic_goes_on_after_a_restart() -> None:
         broker.start()
         topic.send(b"after")
         assert topic.values() == [b"before", b"after"]
+
+
+def test_tk_3_a_topic_is_created_again_with_fewer_partitions(broker: Broker) -> None:
+    """What is sent to it must not wait for a partition that it had before."""
+    for partitions in (7, 1, 3, 2):
+        topic = broker.topic("shrinks", partitions=partitions)
+        topic.send_many([b"%d" % n for n in range(20)])
+        assert len(topic.records()) == 20
+        topic.delete()

@@ -1,5 +1,5 @@
-"""What brokers have last said of their replicas: which are lost with a log directory, and which are
-hosted.
+"""Keeps what brokers have last said of their replicas: which are lost with a log directory, and
+which are hosted.
 
 A damaged log is lost until another replica leads; then it begins again, and the same registration
 hosts what it has lost before. So the last report of a replica counts, whether the one before it

@@ -67,6 +67,39 @@ def test_pr_8_a_program_that_ends_has_sent_what_was_accepted(
     assert len(broker.topic(topic).records()) == COUNT + ("late" in ending)
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_pr_8_a_child_process_that_ends_has_sent_what_was_accepted(
+    broker: barnabas.Broker, topic: str, tmp_path: Path, method: str
+) -> None:
+    """A forked child ends without atexit; one that closed its client has nothing left to do."""
+    program = tmp_path / "parent.py"
+    program.write_text(
+        f"""
+import multiprocessing, sys, threading
+from barnabas.client import SyncProducer
+
+def child():
+    with SyncProducer({broker.bootstrap_servers!r}) as closed:
+        closed.send({topic!r}, b"closed")
+    producer = SyncProducer({broker.bootstrap_servers!r}, linger_ms=60_000)
+    for number in range({COUNT}):
+        producer.send({topic!r}, b"%d" % number)
+    threading.Timer(0.1, producer.send, ({topic!r}, b"late")).start()
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context({method!r}).Process(target=child)
+    process.start()
+    process.join(60)
+    sys.exit(process.exitcode)
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(broker.topic(topic).records()) == COUNT + 2
+
+
 def test_a_client_that_is_open_at_exit_is_named(broker: barnabas.Broker, topic: str) -> None:
     done = run(broker.bootstrap_servers, topic, SYNC, "-W", "default::ResourceWarning")
     assert "ResourceWarning: unclosed SyncProducer('127.0.0.1:" in done.stderr

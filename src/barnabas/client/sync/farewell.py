@@ -3,6 +3,7 @@
     dropped: __del__ (any thread, even the loop's) --> begin         nothing waits
     exit:    atexit (main thread, the loop still runs) --> begin, then wait
 
+A forked child of `multiprocessing` ends by `os._exit`, without atexit: it has finalizers instead.
 What was accepted is flushed within a bound; what is not acknowledged then is counted on stderr.
 """
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -22,6 +25,7 @@ from barnabas.client.lost_records import say_lost
 MOST_S: Final = 10.0
 """The time for a flush that the program did not ask for."""
 _GRACE_S: Final = 2.0  # beyond it, for closing
+_AFTER_QUEUES: Final = -10  # whose feeders are joined at -5
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +43,7 @@ class Farewell:
         self._is_begun = False
         self.finish = finish
         atexit.register(self._at_exit)
+        self._forget_child = _at_end_of_child(self._at_exit)
 
     @property
     def is_due(self) -> bool:
@@ -47,7 +52,7 @@ class Farewell:
 
     def cancel(self) -> None:
         """The client was closed."""
-        atexit.unregister(self._at_exit)
+        self._unregister()
 
     def begin(self) -> None:
         """Have the loop finish, and end; more calls do nothing."""
@@ -80,5 +85,26 @@ class Farewell:
             _log.exception("%s could not be closed", self._name)
         finally:
             say_lost(lost, self._name)
-            atexit.unregister(self._at_exit)
+            self._unregister()
             self._thread.end()
+
+    def _unregister(self) -> None:
+        atexit.unregister(self._at_exit)
+        self._forget_child()
+
+
+def _at_end_of_child(call: Callable[[], None]) -> Callable[[], object]:
+    """Call this at the end of a child process of `multiprocessing`; returns what cancels that."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None:
+        return lambda: None
+    from multiprocessing.util import Finalize
+
+    def end() -> None:
+        # As at the interpreter's end: threads that still send come first.
+        for thread in threading.enumerate():
+            if not thread.daemon and thread is not threading.current_thread():
+                thread.join()
+        call()
+
+    return Finalize(None, end, exitpriority=_AFTER_QUEUES).cancel

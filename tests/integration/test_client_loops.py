@@ -52,33 +52,3 @@ def test_no_loop_at_all_is_refused_in_words(
     start = client(broker.bootstrap_servers).start()
     with pytest.raises(ClientClosed, match="no asyncio event loop runs here"):
         start.send(None)
-
-
-def test_a_cancelled_consumer_says_what_it_waits_for(
-    broker: barnabas.Broker, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its coordinator, which it leaves in order, does not answer."""
-    broker.topic("loops", partitions=1)
-
-    paused = asyncio.Event()
-
-    async def read() -> None:
-        async with Consumer(broker.bootstrap_servers, group_id="slow") as consumer:
-            consumer.subscribe(["loops"])
-            while not consumer.assignment():
-                await consumer.poll(100)
-            broker.pause()
-            paused.set()
-            await consumer.poll(600_000)
-
-    async def cancel() -> None:
-        reading = asyncio.create_task(read())
-        await paused.wait()
-        reading.cancel()
-        while "close waits for the coordinator of group 'slow'" not in caplog.text:
-            await asyncio.sleep(0.01)
-        broker.resume()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-
-    asyncio.run(asyncio.wait_for(cancel(), 60))

@@ -151,8 +151,9 @@ class Consumer(Polls):
     async def close(self, *, autocommit: bool = True) -> None:
         """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave, disconnect.
 
-        A static member does not leave: it may be back within `session.timeout.ms`. Ends the
-        iteration or the poll of another task, the latter by ClientClosed. More calls do nothing.
+        A static member does not leave: it may be back within `session.timeout.ms`. To leave is
+        best effort, and waits a second for its answer. Ends the iteration or the poll of another
+        task, the latter by ClientClosed. More calls do nothing.
         """
         if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
@@ -163,8 +164,8 @@ class Consumer(Polls):
         await self.interrupt()
         try:
             with self._cluster.tasks.slow(
-                f"close waits for the coordinator of group {self._config.group_id!r}, to commit "
-                "and to leave; for each request.timeout.ms at most"
+                f"close waits for the coordinator of group {self._config.group_id!r}: to commit, "
+                "for request.timeout.ms at most, then a second to leave"
             ):
                 await self._let_go("the consumer was closed")
         finally:

@@ -58,12 +58,14 @@ from barnabas.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
 _MANY_LEAVE_FROM = 3  # the first LeaveGroup with a list of members (KIP-345)
 _JOIN_LAPSE_MS = 5_000  # how much longer than the rebalance timeout a join's answer may take
+_LEAVE_S = 1.0  # how long an answer to LeaveGroup is waited for
 _NO_GENERATION = -1
 
 CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
@@ -220,7 +222,7 @@ class Membership:
                 continue
             self._held = Held(tuple(assigned), self._generation)
             self._polled_at_ms = self._clock.monotonic_ms()
-            self._heart = self._cluster.tasks.start("heartbeats", self._beat())
+            self._heart = self._cluster.tasks.start("heartbeats", self._live())
             return assigned
 
     def _forget(self, error: BarnabasError, *, keep_generation: bool) -> None:
@@ -319,23 +321,39 @@ class Membership:
 
     # ---- staying alive ----
 
+    async def _live(self) -> None:
+        """Send heartbeats until the group ends the membership, or the user stops polling.
+
+        That is so while a heartbeat has no answer, too: `max.poll.interval.ms` waits for nothing.
+        """
+        beating = asyncio.create_task(self._beat())
+        try:
+            while not self._is_poll_overdue():
+                # A poll may end at any moment, and its interval begins then.
+                since_ms = self._clock.monotonic_ms() if self.is_polling else self._polled_at_ms
+                wait_ms = since_ms + self._config.max_poll_interval_ms - self._clock.monotonic_ms()
+                try:
+                    async with asyncio.timeout(wait_ms / 1000):
+                        await shielded(beating)
+                    return
+                except TimeoutError:
+                    continue
+        finally:
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+        await self._expired()
+
+    def _is_poll_overdue(self) -> bool:
+        poll_by_ms = self._polled_at_ms + self._config.max_poll_interval_ms
+        return not self.is_polling and self._clock.monotonic_ms() >= poll_by_ms
+
     async def _beat(self) -> None:
-        """Send heartbeats until the group ends the membership, or the user stops polling."""
+        """Send heartbeats until the group ends the membership."""
         config = self._config
-        next_ms = self._clock.monotonic_ms() + config.heartbeat_interval_ms
+        pause_ms = config.heartbeat_interval_ms
         while True:
-            poll_by_ms = self._polled_at_ms + config.max_poll_interval_ms
-            now_ms = self._clock.monotonic_ms()
-            if not self.is_polling and now_ms >= poll_by_ms:
-                await self._expired()
-                return
-            if self.is_polling:  # it may end at any moment, and its interval begins then
-                poll_by_ms = now_ms + config.max_poll_interval_ms
-            wake_ms = min(next_ms, poll_by_ms)
-            if wake_ms > now_ms:
-                await asyncio.sleep((wake_ms - now_ms) / 1000)
-                continue
-            next_ms = now_ms + config.heartbeat_interval_ms
+            await asyncio.sleep(pause_ms / 1000)
+            sent_at_ms = self._clock.monotonic_ms()
             try:
                 await self._heartbeat()
             except RebalanceInProgress:
@@ -349,7 +367,10 @@ class Membership:
                     self.error = error
                     return
                 _log.info("group %r: %s", config.group_id, error)
-                next_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
+                pause_ms = self._cluster.config.retry_backoff_ms
+                continue
+            next_ms = sent_at_ms + config.heartbeat_interval_ms
+            pause_ms = max(next_ms - self._clock.monotonic_ms(), 0)
 
     async def _heartbeat(self) -> None:
         group_id, generation, member_id, instance_id = self.metadata
@@ -400,24 +421,31 @@ class Membership:
         self.error = None
 
     async def _send_leave(self, reason: str) -> None:
-        """Send LeaveGroup, best effort: otherwise the session times out."""
+        """Send LeaveGroup, best effort: otherwise the session times out.
+
+        A coordinator that does not answer reads it later all the same; nothing depends on when.
+        """
         if not self._member_id or self._instance_id is not None:
             return
         group_id = self._config.group_id
         try:
-            version = (await self._coordinators.channel(group_id)).version(LEAVE_GROUP)
-            request = LeaveGroupRequest(group_id=group_id)
-            if version >= _MANY_LEAVE_FROM:
-                request.members = [MemberIdentity(member_id=self._member_id, reason=reason)]
-            else:
-                request.member_id = self._member_id
-            answer = await self._coordinators.call(
-                group_id, LEAVE_GROUP, request, LeaveGroupResponse
-            )
-            for code in (answer.error_code, *(each.error_code for each in answer.members)):
-                self._coordinators.check(group_id, code)
+            async with asyncio.timeout(_LEAVE_S):
+                await self._ask_to_leave(group_id, reason)
+        except TimeoutError:
+            _log.info("group %r: leaving it without an answer", group_id)
         except (Unreachable, KafkaError) as error:
             _log.info("group %r: leaving it: %s", group_id, error)
+
+    async def _ask_to_leave(self, group_id: str, reason: str) -> None:
+        version = (await self._coordinators.channel(group_id)).version(LEAVE_GROUP)
+        request = LeaveGroupRequest(group_id=group_id)
+        if version >= _MANY_LEAVE_FROM:
+            request.members = [MemberIdentity(member_id=self._member_id, reason=reason)]
+        else:
+            request.member_id = self._member_id
+        answer = await self._coordinators.call(group_id, LEAVE_GROUP, request, LeaveGroupResponse)
+        for code in (answer.error_code, *(each.error_code for each in answer.members)):
+            self._coordinators.check(group_id, code)
 
 
 MEMBERSHIP_OVER = (UnknownMemberId, IllegalGeneration)

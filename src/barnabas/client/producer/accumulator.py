@@ -7,6 +7,7 @@ idempotent producer's identity. Every appended record gets exactly one outcome.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.client.config import ProducerConfig
@@ -62,6 +63,8 @@ class Accumulator:
         self.producer_epoch = -1
         self.needs_producer_id = config.enable_idempotence
         self.is_transactional = bool(config.transactional_id)
+        self.check_loop: Callable[[], None] = lambda: None
+        """Raises unless it is called where the producer runs: asked once per batch, not record."""
 
     # ---- in ----
 
@@ -87,7 +90,7 @@ class Accumulator:
         batch = queue.open_batch()
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             limit = self._config.batch_size
-            batch = ProducerBatch(topic_partition, self._next_number(), self._codec, now_ms, limit)
+            batch = ProducerBatch(topic_partition, self._begin(), self._codec, now_ms, limit)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
         if index == 0:  # only now, so that no record that fails leaves a batch without any
@@ -100,7 +103,7 @@ class Accumulator:
     ) -> ProducerBatch:
         """Append an encoded batch to its partition's queue."""
         return self._append_whole(
-            ProducerBatch.of_bytes(topic_partition, self._next_number(), encoded, now_ms)
+            ProducerBatch.of_bytes(topic_partition, self._begin(), encoded, now_ms)
         )
 
     def append_sealed(
@@ -108,7 +111,7 @@ class Accumulator:
     ) -> ProducerBatch:
         """Append a batch of encoded records to its partition's queue."""
         return self._append_whole(
-            ProducerBatch.of_records(topic_partition, self._next_number(), records, now_ms)
+            ProducerBatch.of_records(topic_partition, self._begin(), records, now_ms)
         )
 
     def _append_whole(self, batch: ProducerBatch) -> ProducerBatch:
@@ -122,10 +125,13 @@ class Accumulator:
         queue = self._queues[topic_partition] = PartitionQueue(topic_partition, identity)
         return queue
 
-    def _next_number(self) -> int:
+    def _begin(self) -> int:
+        """The number of a new batch. Raises as `check_loop`."""
+        self.check_loop()
         return self._batches_made * NUMBER_STEP
 
     def _enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        batch.check_loop = self.check_loop
         self._batches_made += 1
         self._unfinished[batch.number] = batch
         if queue.waiting:

@@ -83,12 +83,17 @@ NUMBER_STEP = 2**32
 NO_IDENTITY = Identity(-1, -1)
 
 
+def _on_any_loop() -> None:
+    """Raise nothing: there is no loop to be on."""
+
+
 class ProducerBatch:
     __slots__ = (
         "_callbacks",
         "attempts",
         "base_offset",
         "base_sequence",
+        "check_loop",
         "counted_bytes",
         "created_ms",
         "done",
@@ -142,6 +147,7 @@ class ProducerBatch:
         self.error: BarnabasError | None = None
         self.done = False
         self.parts: Sequence[ProducerBatch] = ()  # in the order of records, if it was split
+        self.check_loop = _on_any_loop  # raises ClientClosed on another loop than the producer's
         self._callbacks: list[Callable[[], None]] = []
 
     @classmethod
@@ -295,6 +301,7 @@ class ProducerBatch:
         self.done = True
         self._close()
         self.encoded = None
+        self.check_loop = _on_any_loop
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()

@@ -132,7 +132,11 @@ def call_back(callback: Callable[[D], Any], delivery: D) -> None:
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
-    """A future of the running loop that is set once the batch has its outcome."""
+    """A future of the running loop that is set once the batch has its outcome.
+
+    Raises ClientClosed on another loop than the producer's, which would never wake this one.
+    """
+    batch.check_loop()
     waiter = asyncio.get_running_loop().create_future()
 
     def wake() -> None:

@@ -48,6 +48,7 @@ class Intake:
         self.buffer_memory = self._config.buffer_memory
         self._clock = self._cluster.seams.clock
         self._accumulator = Accumulator(self._config)
+        self._accumulator.check_loop = self._cluster.metadata.check_loop
         self._transactions: Transactions | None = None
         if self._config.transactional_id:
             # Imported only here: most producers start without it.

@@ -90,6 +90,7 @@ class Producer(Intake):
             ClientFailed: the producer has failed, so that nothing more is sent.
         """
         limit_s = _seconds(timeout_ms)
+        self._cluster.metadata.check_loop()
         try:
             async with asyncio.timeout(limit_s):
                 await flushed(self._accumulator, self._sender.wake)
@@ -114,6 +115,7 @@ class Producer(Intake):
         if not self._running:
             return
         limit_s = _seconds(timeout_ms)
+        self._cluster.metadata.check_loop()
         self._running = False
         self._close_open()
         try:
@@ -276,7 +278,8 @@ class Producer(Intake):
             KafkaError: the topic's, such as UnknownTopicOrPartition.
             BufferFull: no room in `buffer.memory` within `max.block.ms`.
             Unreachable: no broker has described the topic within `max.block.ms`.
-            ClientClosed: the producer is not running.
+            ClientClosed: the producer is not running, or on another event loop; where that joins
+                a batch that is open, only to await the delivery raises it.
 
         Example::
 

@@ -160,7 +160,7 @@ class Transactions:
 
     async def init(self) -> None:
         """Get an identity: older producers are fenced, their transaction is aborted."""
-        self._expect(State.UNINITIALIZED)
+        self._check_call(State.UNINITIALIZED)
         try:
             await self._identify()
         except KafkaError as error:
@@ -176,7 +176,7 @@ class Transactions:
 
     async def commit(self) -> None:
         """Wait for all records, then commit. Raises the error after which it must be aborted."""
-        self._expect(State.OPEN, State.COMMITTING)
+        self._check_call(State.OPEN, State.COMMITTING)
         await self._flushed()
         self._expect(State.OPEN, State.COMMITTING)
         self.state = State.COMMITTING
@@ -184,7 +184,7 @@ class Transactions:
 
     async def abort(self) -> None:
         """Drop unsent records, and abort. Raises if it has to be repeated."""
-        self._expect(State.OPEN, State.FAILED, State.ABORTING)
+        self._check_call(State.OPEN, State.FAILED, State.ABORTING)
         self.state = State.ABORTING
         await self._stop_adding()
         self._accumulator.fail_waiting(TransactionAborted("the transaction was aborted"))
@@ -195,7 +195,7 @@ class Transactions:
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
         """Commit a group's offsets with this transaction (KIP-447)."""
-        self._expect(State.OPEN)
+        self._check_call(State.OPEN)
         wanted = as_offsets(offsets)
         who = checked_group(group)
         if not wanted:
@@ -444,6 +444,11 @@ class Transactions:
         _log.warning("producer %r is fenced: %s", self._id, error)
         self.state, self._error = State.FENCED, error
         self._accumulator.fail_waiting(error)
+
+    def _check_call(self, *states: State) -> None:
+        """Raise unless the user may call this in such a state, and on this event loop."""
+        self._cluster.metadata.check_loop()
+        self._expect(*states)
 
     def _expect(self, *states: State) -> None:
         if self.state in states:

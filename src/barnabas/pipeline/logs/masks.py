@@ -22,9 +22,15 @@ _ZONE: Final = r"(?:%[0-9A-Za-z]+)?"
 
 _NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?"
 _UNIT: Final = (
-    r"(?:ns|us|µs|μs|ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|days?|bytes?|B"
-    r"|[kKMGT]i?[bB]?|[PE]i?B|[kKMGT]i?bps|[kMG]?Hz)"
+    r"(?:ns|us|µs|μs|ms|msecs?|millis|micros|nanos|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?"
+    r"|days?|w|wks?|weeks?|bytes?|B|[kKMGT]i?[bB]?|[PE]i?B|[kKMGT]i?bps|[kKMG]?bits?|[kMG]?Hz"
+    r"|px|rpm|rps|qps|m?V|[mk]?W|°C|EUR|USD|GBP|CHF|JPY)"
 )
+_MONTH: Final = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
+    r"|Sep(?:tember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_WEEKDAY: Final = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?"
 # Letters and digits, seven or more, in one case: two alternatives for each length of what is first.
 _HASH: Final = "|".join(
     rf"{first}{{{length},{'' if length == 7 else length}}}{second}{rest}{{{max(0, 6 - length)},}}"
@@ -34,13 +40,25 @@ _HASH: Final = "|".join(
 )
 _WORD: Final = r"[A-Za-z_./-]*"
 _MASKS: Final = (
-    (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "<id>"),
+    (r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "<id>"),
+    (r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "<id>"),  # a ULID, until 2039
     (r"\bblk_-?[0-9]+\b", "<id>"),  # a block of HDFS
     (
-        r"\b[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9]{2}:?[0-9]{2}(?::?[0-9]{2}(?:[.,][0-9]+)?)?"
+        r"\b[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T_][0-9]{2}[:-]?[0-9]{2}(?:[:-]?[0-9]{2}(?:[.,][0-9]+)?)?"
         r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?\b",
         "<time>",
     ),
+    (r"\bP(?:[0-9]+[YMWD])*(?:T(?:[0-9]+(?:\.[0-9]+)?[HMS])+|[0-9]+[YMWD])\b", "<num>"),
+    # Dates with the name of a month.
+    (
+        rf"\b{_WEEKDAY}(?:{_MONTH} +[0-9]{{1,2}}(?:, [0-9]{{4}})?"
+        rf"|[0-9]{{1,2}}([ /-]){_MONTH}[ /-][0-9]{{4}})\b",
+        "<time>",
+    ),
+    (r"\b[0-9]{1,2}(?::[0-9]{2}){1,2} ?[AaPp][Mm]\b", "<time>"),
+    (r"\b[0-9]{4}-W[0-9]{2}(?:-[1-7])?\b", "<time>"),
+    (r"\b[0-9a-fA-F]{4}(?::[0-9a-fA-F]{2}){2}\.[0-7]\b", "<hex>"),  # a device of PCI
+    (r"\b[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4}){2}\b", "<mac>"),
     (r"\b[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,}\b", "<mac>"),  # and fingerprints
     (r"\b[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}\b", "<mac>"),
     (rf"\b(?:{_H}:){{7}}{_H}\b{_ZONE}", "<ip>"),
@@ -49,22 +67,31 @@ _MASKS: Final = (
     (rf"{_IP}(?:,{_IP})*", "<ip>"),
     # A unit of systemd is no mail address, and its instance is variable.
     (r"@[\w:.\\-]+\.(service|socket|mount|slice|scope|target|timer)\b", "@<id>.$1"),
-    (r"\b[A-Za-z0-9][A-Za-z0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\b", "<mail>"),
+    (r"\b[\p{L}0-9][\p{L}0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\b", "<mail>"),
     (r"""(^|[\s"'(=\[,:])(?:/[^\s"'(),:;\[\]]+)+""", "${1}<path>"),
-    (r"\b0x[0-9a-fA-F]+\b", "<hex>"),
+    (r"\b0[xX][0-9a-fA-F]+\b", "<hex>"),
+    (r"\b0(?:b[01]+|o[0-7]+)\b", "<num>"),
+    (r"(\.[A-Z][\w$]*)@[0-9a-f]{1,8}\b", "$1@<hex>"),  # an object of Java
+    (r"\b[0-9]{1,3}(?:_[0-9]{3})+\b", "<num>"),
+    (r"\b[0-9]+x[0-9]+\b", "<num>"),  # a size of pictures
+    (r"\b(EUR|USD|GBP|CHF|JPY)[0-9]+\b", "${1}<num>"),
+    (r"([A-Za-z]_)[0-9]+(?:_[0-9]+)*\b", "${1}<num>"),
+    # In names of files and hosts, directly before a dot or a slash.
+    (r"\b([A-Za-z][A-Za-z_-]*)[0-9]+((?:\.[A-Za-z][\w-]*)+|/)", "${1}<num>$2"),
     (r"\b[0-9a-fA-F]{16,}\b", "<hex>"),
     (
         rf"\b(?:[0-9]+\.[0-9]+[eE][-+]?[0-9]+|[0-9]{{1,3}}[eE][-+]?[0-9]{{1,3}}"
         rf"|(?:[0-9]+d)?(?:{_NUMBER}{_UNIT})+)\b",
         "<num>",
     ),
+    (r"\b[0-9]+d( +<num>)", "<num>$1"),  # days in front of hours; `3d` may be a word
     # A kind of key, and words such as `face2face`, are no hashes.
     (r"(?i)\b(ed|[a-f]{3,})(25519|2[a-f]{3,})\b", "${1}_$2"),
     (rf"\b(?:{_HASH})\b", "<hex>"),
     (r"(?i)\b(ed|[a-f]{3,})_(25519|2[a-f]{3,})\b", "$1$2"),
     (r"\b[0-9]+(?:\.[0-9]+)*\b", "<num>"),
     (r"(^|[\s=(\[,:])[-+]<num>", "${1}<num>"),
-    (rf"""(["'`]{_WORD})[0-9]+(?:\.[0-9]+)*({_WORD}["'`])""", "${1}<num>$2"),
+    (rf"""(["'`“‘]{_WORD})[0-9]+(?:\.[0-9]+)*({_WORD}["'`”’])""", "${1}<num>$2"),
     (r"""(["'`])[A-Za-z_.-]+[0-9][A-Za-z0-9_.-]*(["'`])""", "${1}<id>$2"),
 )
 LONGEST: Final = 2_000

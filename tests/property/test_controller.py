@@ -54,6 +54,7 @@ events = st.one_of(
     st.tuples(st.just("come"), broker_ids, st.booleans()),
     st.tuples(st.just("shut_down"), broker_ids),
     st.tuples(st.just("lose_directory"), broker_ids, names),
+    st.tuples(st.just("host_again"), broker_ids, names),
     st.tuples(st.just("lost_before"), broker_ids, names),
     st.tuples(st.just("propose"), names, st.sets(broker_ids)),
     st.tuples(st.just("propose"), names, st.just(set(BROKERS))),
@@ -144,6 +145,13 @@ class World:
             return None
         self.lost.add((name, broker_id, self.live[broker_id].epoch))
         return self.controller.replicas_offline(broker_id, [name])
+
+    def host_again(self, broker_id: int, name: TopicPartition) -> Decision | None:
+        """A log that was damaged begins again."""
+        if broker_id not in self.live:
+            return None
+        epoch = self.live[broker_id].epoch
+        return self.controller.replicas_online(broker_id, [name], epoch)
 
     def lost_before(self, broker_id: int, name: TopicPartition) -> Decision:
         """It had lost a directory in a life that is over, whether it has another one or not."""

@@ -121,7 +121,7 @@ def _found(path: str) -> object:
     module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: "..X"
         raise ConfigError(
             f"{OPTION}: {path!r} is not a class that can be imported, such as module:Class: {error}"
         ) from error

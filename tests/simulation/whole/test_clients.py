@@ -19,7 +19,17 @@ from simulation.whole.verdict import Judged, judge
 from simulation.whole.witness import Witness
 from tests.simulation.whole.real_brokers import PATIENCE_MS, Brokers, run_for
 
-OF_THE_SIMULATION = {"compacted", "healthy", "lagging", "namesake", "start", "young"}
+OF_THE_SIMULATION = {
+    "awake",
+    "compacted",
+    "healthy",
+    "hung",
+    "lagging",
+    "namesake",
+    "refilled",
+    "start",
+    "young",
+}
 """Rules that are judged of simulated brokers alone, or of topics that these clients do not have."""
 
 OPTIONS = Options(

@@ -95,6 +95,8 @@ def test_pr_10_interceptors_are_given_in_every_form() -> None:
     [
         ("no.such.module:Name", "'no.such.module:Name' is not a class that can be imported"),
         ("nodots", "'nodots' is not a class that can be imported"),
+        ("..Name", "'..Name' is not a class that can be imported"),
+        ("..", "'..' is not a class that can be imported"),
         (f"{__name__}:Missing", "Missing"),
         ([Suffix()], "has none of on_consume, on_commit"),
         (5, "5 has none of"),

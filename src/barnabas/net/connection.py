@@ -143,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pending.clear()
         self._pending_bytes = 0
         self._buffer = None
-        self.reservation.free()
+        self.reservation.end()
         self._notify_closed(exc)
 
     @property

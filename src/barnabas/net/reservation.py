@@ -81,6 +81,12 @@ class Reservation:
         if not self.is_kept:
             self.free()
 
+    def end(self) -> None:
+        """Give all back for good: a closed connection is not to wait for the cycle collector."""
+        self.free()
+        self._holder = None
+        self._on_granted = _pass
+
     def free(self) -> None:
         """Give all back, and wait for no more."""
         if self._wanted_bytes:
@@ -90,3 +96,7 @@ class Reservation:
         size, self.size_bytes = self.size_bytes, 0
         if size:
             self._source.release(size, self._holder)
+
+
+def _pass() -> None:
+    pass

@@ -172,7 +172,8 @@ class Producer(Intake):
         await self.close()
 
     def __del__(self) -> None:
-        if self.__dict__.get("_running") and not self._is_let_go:
+        # Not by `__dict__`: one that is made now would keep all alive until the next collection.
+        if getattr(self, "_running", False) and not self._is_let_go:
             self._let_go(self.unfinished_count())
 
     def _let_go(self, lost: int) -> None:

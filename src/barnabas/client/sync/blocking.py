@@ -45,7 +45,8 @@ class BlockingClient(Generic[C]):
             self._farewell.cancel()
 
     def __del__(self) -> None:
-        farewell: Farewell | None = self.__dict__.get("_farewell")  # None: never connected
+        # None: never connected. Not by `__dict__`, see `Producer.__del__`.
+        farewell: Farewell | None = getattr(self, "_farewell", None)
         if farewell is not None and farewell.is_due:
             unclosed = f"unclosed {self!r}: use it in a with block"
             warnings.warn(unclosed, ResourceWarning, stacklevel=2, source=self)

@@ -230,7 +230,7 @@ def _widened(plan: Plan, random: Random) -> Plan:
             faults.append(Fault(at_ms, kind, first, second, for_ms))
     has_odd = random.random() < 0.3
     if plan.has_fleeting:
-        faults += [_at_a_deletion(plan, random) for _ in range(random.choice((1, 2, 3)))]
+        faults += [at_a_deletion(plan, random) for _ in range(random.choice((1, 2, 3)))]
     return plan._replace(faults=tuple(sorted(faults)), has_odd=has_odd)
 
 
@@ -259,7 +259,8 @@ def _with_flips(plan: Plan, random: Random) -> Plan:
     return plan._replace(faults=tuple(sorted(faults)))
 
 
-def _at_a_deletion(plan: Plan, random: Random) -> Fault:
+def at_a_deletion(plan: Plan, random: Random) -> Fault:
+    """Draw a loss of power at some change of the disk from the next deletion of a log on."""
     at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms - 2000)
     operations = random.randint(1, 8)
     for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))

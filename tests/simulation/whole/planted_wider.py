@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +29,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.options import Fault
-from simulation.whole.plan import DISK_SLOW, Plan, draw
+from simulation.whole.plan import DISK_SLOW, Plan, at_a_deletion, draw
 from tests.simulation.whole.planted import Plant
 
 
@@ -175,7 +176,7 @@ FOUND_BY: Mapping[str, int] = MappingProxyType(
         "calendar": 9,
         "cleaner": 1,
         "cut": 0,
-        "deletion": 412,
+        "deletion": 11,
         "directory": 42,
         "drain": 2,
         "leading": 2,
@@ -189,6 +190,8 @@ FOUND_BY: Mapping[str, int] = MappingProxyType(
 def drawn(kind: str, seed: int) -> Plan:
     """The plan of a seed in which this kind is looked for."""
     plan = draw(seed)
+    if kind == "deletion":
+        return _with_deletions(plan)
     if kind != "queue":
         return plan
     # Drawn faults hardly ever let a follower fall behind just before all disks are slow.
@@ -197,3 +200,10 @@ def drawn(kind: str, seed: int) -> Plan:
     return plan._replace(
         lag_time_max_ms=2_000, flush_interval_messages=1, faults=(isolation, *slow)
     )
+
+
+def _with_deletions(plan: Plan) -> Plan:
+    """A plan of nothing but power cuts at deletions: of drawn ones hardly any has two in time."""
+    random = Random(f"deletions {plan.seed}")
+    faults = sorted(at_a_deletion(plan, random) for _ in range(6))
+    return plan._replace(has_fleeting=True, faults=tuple(faults), drills=())

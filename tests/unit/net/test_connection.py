@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import struct
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,25 @@ class OpenFile:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def test_a_closed_connection_does_not_wait_for_the_cycle_collector(run) -> None:
+    """Its buffer and its transport would wait with it: clients come and go by thousands."""
+
+    async def scenario() -> weakref.ref[Connection]:
+        got: list[int] = []
+        async with served(lambda _, view: got.append(len(view))) as (client, peer):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"x"))
+            while not got:
+                await asyncio.sleep(0.001)
+            return weakref.ref(peer.connection)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert run(scenario())() is None
+    finally:
+        gc.enable()
 
 
 def test_frames_cut_anywhere_arrive_whole_and_in_order(run) -> None:

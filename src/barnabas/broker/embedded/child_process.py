@@ -12,6 +12,7 @@ import selectors
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +73,10 @@ class ChildProcess:
     def suspend(self) -> None:
         """Stop its threads by SIGSTOP, until `go_on`."""
         self._process.send_signal(signal.SIGSTOP)
+        if sys.platform != "darwin":
+            # The signal is sent, but a thread on another processor may still run.
+            with suppress(ChildProcessError):  # it has ended
+                os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def go_on(self) -> None:
         self._process.send_signal(signal.SIGCONT)

@@ -3,8 +3,8 @@
 python -m tests.pipeline.speculation_job MASTER SERVERS SOURCE TARGET DIRECTORY
 
 Each attempt creates a file `attempt-PARTITION-NUMBER` when it has passed `HOLD_AFTER` rows on. The
-first one of partition 0 then waits for the second one to be as far, creates `both` if it lives to
-see that, and goes on, so that both of them write.
+first one of partition 0 then waits for the second one to be as far and creates `both`, for which
+the second one waits. So both of them write.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def _slow_in(directory: str) -> Passing:
                 if attempt == (0, 0):
                     wait_for(place / "attempt-0-1")
                     (place / "both").touch()
+                elif attempt == (0, 1):  # else it could end first, and the other one with it
+                    wait_for(place / "both")
 
     return passing
 

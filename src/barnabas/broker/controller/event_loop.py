@@ -306,7 +306,7 @@ class ControllerTerm:
     def _is_known_lost(
         self, broker_id: int, broker_epoch: int, name: TopicPartition
     ) -> bool | None:
-        """By the broker's last report, processed or not; None: there is no such partition."""
+        """Return what the broker last reported, processed or not; None: no such partition."""
         topic = self.image.topics.get(name.topic)
         partition = None if topic is None else topic.partitions.get(name.partition)
         if partition is None:
@@ -471,7 +471,7 @@ class ControllerTerm:
                     await self._carry_out(
                         partial(decide, broker_id=broker_id, names=names, broker_epoch=broker_epoch)
                     )
-        reports.processed()
+        reports.on_processed()
 
     async def _process_log_ends(self) -> None:
         read, self.events.log_ends = self.events.log_ends, []

@@ -53,10 +53,10 @@ class ReplicaReports:
         return None
 
     def take(self) -> Reports:
-        """All that wait; they count as before until they are `processed`."""
+        """All that wait; they count as before until they are processed."""
         self._taken, self._waiting = self._waiting, {}
         return self._taken
 
-    def processed(self) -> None:
-        """What was taken is in the image now."""
+    def on_processed(self) -> None:
+        """Note that what was taken is in the image now."""
         self._taken = {}

@@ -37,5 +37,5 @@ def test_what_a_round_processes_counts_until_it_is_in_the_image() -> None:
     reports.add(3, 61, [T0], is_lost=False)
     assert reports.last(3, 61, T0) is False, "it came later"
     assert taken == {(3, 61): {T0: True}}
-    reports.processed()
+    reports.on_processed()
     assert reports.take() == {(3, 61): {T0: False}}

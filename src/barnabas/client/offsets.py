@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import UnknownPartition, Unreachable, broker_error
-from barnabas.client.view import TopicView
+from barnabas.client.errors import Unreachable, broker_error
+from barnabas.client.view import unknown_partition
 from barnabas.errors import KafkaError, LeaderNotAvailable
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.protocol.messages.list_offsets import (
@@ -126,12 +126,6 @@ class OffsetFinder:
                         answer.offset, answer.timestamp, answer.leader_epoch
                     )
         return outcomes
-
-
-def unknown_partition(topic: TopicView, partition: int) -> UnknownPartition:
-    return UnknownPartition(
-        f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, not {partition}"
-    )
 
 
 def is_passing(error: BaseException) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from barnabas.client.channel import BrokerAddress
-from barnabas.client.errors import broker_error
+from barnabas.client.errors import UnknownPartition, broker_error
 from barnabas.client.producer.partitioner import Partitions
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
@@ -121,4 +121,11 @@ def _topic_view(
         is_internal=answer.is_internal,
         partitions=partitions,
         choice=Partitions(len(partitions), available, generation),
+    )
+
+
+def unknown_partition(topic: TopicView, partition: int | None) -> UnknownPartition:
+    """The error for a partition that the topic does not have."""
+    return UnknownPartition(
+        f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, not {partition}"
     )

@@ -40,7 +40,7 @@ class DescribedGroup(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Offsets between the group's and the ends, of all partitions together.
+        """Count the offsets between the group's and the ends, of all partitions together.
 
         As in Kafka: markers of transactions and compacted records take offsets, too.
         """

@@ -18,8 +18,9 @@ from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.assignment import AssignedPartition
 from barnabas.client.errors import NoOffsetForPartition, UnknownPartition, reason
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetFinder, is_passing, unknown_partition
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetFinder, is_passing
 from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.client.view import unknown_partition
 from barnabas.errors import BarnabasError, LeaderNotAvailable, UnknownTopicOrPartition
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.client.errors import UnknownPartition, Unreachable
+from barnabas.client.errors import Unreachable
 from barnabas.client.metadata import Metadata
-from barnabas.client.view import TopicView
+from barnabas.client.view import TopicView, unknown_partition
 from barnabas.clock import Clock
 
 _PATIENCE_MS: Final = 5_000
@@ -44,9 +44,3 @@ class Growth:
                     self._absent.clear()
                 self._absent[name] = self._clock.monotonic_ms()
         return topic
-
-
-def unknown_partition(topic: TopicView, partition: int | None) -> UnknownPartition:
-    return UnknownPartition(
-        f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, not {partition}"
-    )

@@ -18,12 +18,12 @@ from barnabas.client.errors import ClientClosed, Unreachable
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord
 from barnabas.client.producer.delivery import Delivery
-from barnabas.client.producer.growth import Growth, unknown_partition
+from barnabas.client.producer.growth import Growth
 from barnabas.client.producer.open_records import OpenRecords
 from barnabas.client.producer.partitioner import Partitioner
 from barnabas.client.producer.room import Room
 from barnabas.client.producer.sender import Sender
-from barnabas.client.view import TopicView
+from barnabas.client.view import TopicView, unknown_partition
 from barnabas.errors import BarnabasError, MessageTooLarge
 from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.record import RECORD_OVERHEAD_BYTES

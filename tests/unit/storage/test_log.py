@@ -12,6 +12,7 @@ from barnabas.config import LogConfig
 from barnabas.errors import CorruptData, OffsetOutOfRange, OutOfOrderSequenceNumber
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
+from barnabas.storage.cold import warming
 from barnabas.storage.log import Log
 from barnabas.storage.rolling import RollRule
 from tests.kit.storage.descriptors import open_files_below
@@ -423,6 +424,12 @@ def test_a_cold_read_touches_only_what_is_near(tmp_path: Path) -> None:
     for each in log.read(1717, 100_000, log.log_end_offset):
         each.release()
     assert files.bytes_read[f"{0:020}.log"] < 6 * 4096
+
+
+@pytest.mark.parametrize("max_bytes", [-(1 << 31), 0, 1, 1 << 20])
+def test_a_warming_raises_nothing_wherever_it_begins(filled: Log, max_bytes: int) -> None:
+    for offset in (0, 100, filled.log_end_offset - 1, filled.log_end_offset, (1 << 63) - 1):
+        warming(filled, offset, max_bytes)()
 
 
 # --- times (ST-4) --------------------------------------------------------------------------------

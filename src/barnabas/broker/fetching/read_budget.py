@@ -38,7 +38,7 @@ class ReadBudget:
         if (
             not self.is_warmed
             and not log.is_failed
-            and offset >= log.log_start_offset
+            and log.log_start_offset <= offset < log.log_end_offset
             and log.is_cold(offset, max_bytes)
         ):
             self.cold.append((log, offset, max_bytes))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
-from barnabas.errors import KafkaStorageError
+from barnabas.errors import KafkaStorageError, OffsetOutOfRange
 from barnabas.protocol.api import FETCH, METADATA, PRODUCE
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.storage.files import OsFile
@@ -84,6 +84,17 @@ def test_cold_bytes_are_read_by_a_thread_first(client: RawClient, cold: ColdFile
     assert cold.warmed == [(0, len(batch(b"from the disk")))]
     client.call(FETCH, 11, fetch_request("t"))
     assert len(cold.warmed) == 1, "warm bytes are sent at once"
+
+
+def test_an_offset_out_of_range_is_not_looked_for_on_the_disk(
+    client: RawClient, cold: ColdFile
+) -> None:
+    for max_bytes in (-1, 0, 1 << 20):
+        asked = fetch_request("t", (1 << 63) - 1, partition_max_bytes=max_bytes)
+        assert only(client.call(FETCH, 11, asked)).error_code == OffsetOutOfRange.code
+    at_the_end = fetch_request("t", 1, partition_max_bytes=-1)
+    assert only(client.call(FETCH, 11, at_the_end)).error_code == 0
+    assert cold.asked == []
 
 
 def test_st_10_without_a_descriptor_bytes_take_the_long_way(

@@ -105,5 +105,7 @@ def test_no_line_is_lost_and_each_counts_once(
     lines.pop(HEADER.rstrip(b"\n"))
     missing = set(server.written) - set(lines)
     assert not missing, f"{len(missing)} of {len(server.written)} lines are lost"
+    doubled = {line: seen for line, seen in lines.items() if seen > 1}
+    assert not doubled, f"{len(doubled)} lines count more than once: {sorted(doubled)[:10]}"
     assert lines == Counter(server.written)
     print(f"{kills} kills, {len(server.written)} lines, {sent_twice} sent twice: all counted once")

@@ -63,15 +63,12 @@ class FileProgress(NamedTuple):
 
     def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:
         """This file as it is now."""
-        seen = Fingerprint.of(beginning)
-        return self._replace(
-            device=device,
-            inode=inode,
-            beginning_bytes=seen.size_bytes,
-            beginning=seen.digest,
-            born_ns=born_ns,
-            gone_s=0,
-        )
+        known = self.with_beginning(Fingerprint.of(beginning))
+        return known._replace(device=device, inode=inode, born_ns=born_ns, gone_s=0)
+
+    def with_beginning(self, seen: Fingerprint) -> FileProgress:
+        """This file, grown."""
+        return self._replace(beginning_bytes=seen.size_bytes, beginning=seen.digest)
 
     def sent_to(self, position: int, line: int, text: Bytes | None) -> FileProgress:
         """This file, sent up to a position. `text`: None if its bytes cannot be read again."""

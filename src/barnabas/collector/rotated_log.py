@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.collector.file_progress import FileProgress
+from barnabas.collector.fingerprint import BEGINNING_BYTES, Fingerprint
 from barnabas.collector.known_files import KnownFiles
 from barnabas.collector.line_cutter import Line
 from barnabas.collector.line_reader import LineReader
@@ -156,9 +157,9 @@ class RotatedLog:
                 after = _after(reader, progress, file)
                 if not _is_still(file, found, progress):
                     return  # it was truncated meanwhile, and these may be other lines
-                self._files.save(progress)
-                progress = after
-                yield Portion(progress, lines)
+                portion = self._portion(file, progress, after, lines)
+                progress = portion.progress
+                yield portion
         except (EOFError, DamagedText) as error:
             if found.is_live:
                 raise ConfigError(f"cannot read on in {file.path}: {error}") from None
@@ -178,11 +179,24 @@ class RotatedLog:
         if rest or reader.position > progress.position:  # else a hole at the end was left out
             after = _after(reader, progress, file)
             if _is_still(file, found, progress):
-                self._files.save(progress)
-                progress = after
-                yield Portion(progress, rest)
+                portion = self._portion(file, progress, after, rest)
+                progress = portion.progress
+                yield portion
         if file.is_compressed:
             self._files.save(progress._replace(is_complete=True))
+
+    def _portion(
+        self, file: LogFile, before: FileProgress, after: FileProgress, lines: list[Line]
+    ) -> Portion:
+        """Save by what the file is recognised if its lines are sent and the process is killed.
+
+        At the look it may have had its header alone, by which no copy of it is recognised.
+        """
+        if before.beginning_bytes < BEGINNING_BYTES and not file.is_compressed:
+            seen = Fingerprint.of(file.beginning())
+            before, after = before.with_beginning(seen), after.with_beginning(seen)
+        self._files.save(before)
+        return Portion(after, lines)
 
     def _reader(self, file: LogFile, progress: FileProgress) -> Reader:
         if self._is_start is None:

@@ -64,6 +64,7 @@ def broker(
         "group.initial.rebalance.delay.ms=0",
         AUTHORIZER,
         *(f"{key}={value}" for key, value in NO_TIDYING.items()),
+        "log.retention.ms=-1",  # Kafka looks for old records 30 s after its start, too
         *options,
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import socket
 from pathlib import Path
+
+import pytest
 
 from tests.kit import foreign
 from tests.kit.clients import confluent_client
@@ -43,6 +46,40 @@ def test_the_ready_line_says_where_it_listens(tmp_path: Path) -> None:
         rf"barnabas ready on 127\.0\.0\.1:{broker.port} \(broker 0, {broker.data_dir}, \d+ ms\)\n"
     )
     assert re.fullmatch(expected, line)
+
+
+def test_a_service_manager_hears_when_it_serves_and_when_it_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Units ordered after a broker of Type=notify find one that answers."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(60)
+        manager.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        with broker_process(tmp_path) as broker:
+            assert manager.recv(100) == b"READY=1"
+            socket.create_connection(("127.0.0.1", broker.port)).close()
+            assert broker.stop() == 0
+            assert manager.recv(100) == b"STOPPING=1"
+        manager.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            manager.recv(100)  # once each
+
+
+def test_in_json_every_line_of_the_log_is_an_object(tmp_path: Path) -> None:
+    """Also the one that says why a start has failed."""
+    broker = BrokerProcess(tmp_path, "broker.id=7")
+    broker.words = ("--log-format", "json")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", broker.port))
+        taken.listen()
+        refusal = json.loads(broker.refuse().splitlines()[-1])
+        assert refusal["level"] == "ERROR" and str(broker.port) in refusal["message"]
+    broker.start()
+    assert broker.stop() == 0
+    lines = [json.loads(line) for line in broker.log.read_text().splitlines()]
+    assert {line["broker"] for line in lines} == {7}
+    assert [line["message"] for line in lines][-1] == "stopped cleanly broker=7"
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:

@@ -32,10 +32,12 @@ LOUD = {"shield"}
 
 CLOCKS = {"time", "random", "uuid", "secrets", "datetime"}
 # The entry of a real process measures its own start, passwords and certificates are made before a
-# broker begins, and quotas of time are about this machine's; nothing in them is simulated.
+# broker begins, quotas of time are about this machine's, and a log line states the process's own
+# time; nothing in them is simulated.
 NOT_SIMULATED = {
     "src/barnabas/broker/main.py",
     "src/barnabas/broker/quotas/counted_request.py",
+    "src/barnabas/broker/runtime/process_log.py",
     "src/barnabas/broker/security/own_authority.py",
     "src/barnabas/broker/security/secure_setup.py",
 }

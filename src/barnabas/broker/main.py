@@ -13,16 +13,17 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.network.listeners import exposures
 from barnabas.broker.runtime.descriptors import allow_many
+from barnabas.broker.runtime.process_log import LOG_FORMAT, final_line, formatter, log_handler
+from barnabas.broker.runtime.sd_notify import READY, STOPPING, notify
 from barnabas.broker.seams import interposed_seams, system_seams
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
 from barnabas.net.loop import new_event_loop
-from barnabas.printable import printable
 from barnabas.storage.loading import LoadingStopped
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("barnabas.broker")
 
 _YOUNG_OBJECTS = 5_000
-_LOG_FILE_BYTES = 10 * 1024 * 1024
-_OLD_LOG_FILES = 9
 
 
 class Companion(Protocol):
@@ -45,38 +44,6 @@ class Companion(Protocol):
     def close(self) -> None:
         """The broker is about to stop."""
         ...
-
-
-class LineFormatter(logging.Formatter):
-    """`time level logger message`, the time in UTC with milliseconds; one record, one line.
-
-    What comes from outside stays within it: a name with a line end in it would forge a line, and
-    one with an escape would command the terminal that shows the log.
-    """
-
-    converter = staticmethod(time.gmtime)
-    default_time_format = "%Y-%m-%dT%H:%M:%S"
-    default_msec_format = "%s.%03dZ"
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        return printable(super().formatMessage(record))
-
-    def formatException(self, ei: Any) -> str:
-        return "\n".join(map(printable, super().formatException(ei).split("\n")))
-
-
-def log_handler(log_file: str | None, most_bytes: int = _LOG_FILE_BYTES) -> logging.Handler:
-    """Standard error, or files that are replaced before they have `most_bytes`. Raises OSError."""
-    if log_file is None:
-        return logging.StreamHandler(sys.stderr)
-    from logging.handlers import RotatingFileHandler  # few brokers need it
-
-    return RotatingFileHandler(
-        log_file, maxBytes=most_bytes, backupCount=_OLD_LOG_FILES, encoding="utf-8"
-    )
 
 
 def run(
@@ -94,19 +61,21 @@ def run(
     log, instead of standard error.
     """
     allow_many()
+    log_format, broker_id = config.str(LOG_FORMAT), config.int("broker.id")
     try:
         handler = log_handler(log_file)
     except OSError as error:
-        sys.stderr.write(f"barnabas: the log cannot be written: {error}\n")
+        reason = f"the log cannot be written: {error}"
+        sys.stderr.write(final_line(reason, log_format, broker_id))
         return 1
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(formatter(log_format, broker_id))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     began_at_s = time.monotonic() if started_at_s is None else started_at_s
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(_serve(config, began_at_s, companion, setup))
     except (BarnabasError, OSError) as error:
-        sys.stderr.write(f"barnabas: {error}\n")
+        sys.stderr.write(final_line(error, log_format, broker_id))
         return 1
 
 
@@ -117,6 +86,12 @@ def _ready_line(server: Server, ready_ms: int) -> str:
         f"(broker {server.broker_id}, {','.join(map(str, server.log_dirs))}, {ready_ms} ms"
         f"{'; no authentication, listening on all addresses' if is_exposed else ''})\n"
     )
+
+
+def _end_of(server: Server) -> str:
+    """Return the line that says what the broker has failed by."""
+    assert server.failure is not None
+    return final_line(server.failure.result(), server.config.str(LOG_FORMAT), server.broker_id)
 
 
 def _introduction(setup: SecureSetup, server: Server) -> str:
@@ -153,6 +128,7 @@ async def _has_started(server: Server, stopping: asyncio.Event) -> bool:
 
 async def _cancel(server: Server, starting: asyncio.Future[None], stopping: asyncio.Event) -> None:
     await stopping.wait()
+    notify(STOPPING, os.environ)
     _log.info("stopping during the start broker=%d", server.broker_id)
     starting.cancel()
 
@@ -195,19 +171,21 @@ async def _serve(
         _ready_line(server, round((time.monotonic() - began_at_s) * 1000)) + introduction
     )
     sys.stdout.flush()
+    notify(READY, os.environ)
     assert server.failure is not None
     server.failure.add_done_callback(lambda _: stopping.set())
     await stopping.wait()
+    notify(STOPPING, os.environ)
     if companion is not None:
         companion.close()
     if server.is_hung:
-        sys.stderr.write(f"barnabas: {server.failure.result()}\n")
+        sys.stderr.write(_end_of(server))
         sys.stderr.flush()
         os._exit(1)  # a stop waits for the disk, and so do the threads of the pools
     _log.info("stopping broker=%d", server.broker_id)
     await server.stop()
     if server.failure.done():
-        sys.stderr.write(f"barnabas: {server.failure.result()}\n")
+        sys.stderr.write(_end_of(server))
         return 1
     _log.info("stopped cleanly broker=%d", server.broker_id)
     return 0

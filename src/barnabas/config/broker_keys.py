@@ -50,6 +50,8 @@ _NODE = (
      "Rack of this broker; replicas are spread over racks."),
     ("barnabas.log.level", "string", "INFO", "[TRACE, DEBUG, INFO, WARN, ERROR, FATAL]",
      "Lowest level of the messages that the broker logs; TRACE means DEBUG. Barnabas's own."),
+    ("barnabas.log.format", "string", "text", "[text, json]",
+     "What a line of the log of `barnabas server start` is: json is an object. Barnabas's own."),
     ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
      "Port of GET /metrics for Prometheus, at the first listener's host; 0: none. Barnabas's own."),
     ("barnabas.metrics.host", "string", "", "",

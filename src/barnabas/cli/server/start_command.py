@@ -28,6 +28,8 @@ Options:
   -daemon               in the background; `barnabas server stop` ends it
   --log-file FILE       the log, ten files of 10 MiB at most; default: standard error, of a daemon
                         the first log directory's name and .log
+  --log-format json     an object a line: time, level, logger, message, broker, exception
+                        (barnabas.log.format); text: lines for people, the default
   --port PORT           listen on this port (0: any free one)
   --host HOST           listen on this address; 0.0.0.0: on all, for clients on other machines
   --listeners LIST      both, in Kafka's notation: PLAINTEXT://10.0.0.1:9092 (listeners)
@@ -70,7 +72,8 @@ _TEST_CONTROL = "--test-control"
 _SECURE, _SECURE_DIR = "--secure", "--secure-dir"
 _LOG_FILE = "--log-file"
 _PORT, _HOST = "--port", "--host"
-_SETTINGS = ("--listeners", "--data-dir", "--override")
+_LOG_FORMAT = "--log-format"
+_SETTINGS = ("--listeners", "--data-dir", "--override", _LOG_FORMAT)
 _WITH_VALUE = (
     *(_PORT, _HOST, *_SETTINGS, "--profile"),
     *(_TEST_CONTROL, _SECURE_DIR, _LOG_FILE),
@@ -261,6 +264,8 @@ def _setting(option: str, value: str) -> tuple[str, str]:
     """The broker config that an option stands for."""
     if option == "--listeners":
         return "listeners", value
+    if option == _LOG_FORMAT:
+        return "barnabas.log.format", value
     if option == "--data-dir":
         if not value:
             raise UsageError("--data-dir needs a directory")

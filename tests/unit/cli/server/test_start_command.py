@@ -80,6 +80,16 @@ def test_tk_4_faults_over_http_are_off_unless_asked_for() -> None:
         parse(["--test-control=99999"])
 
 
+def test_the_form_of_the_log_is_a_setting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse(["--log-format=json"]).settings == {"barnabas.log.format": "json"}
+    monkeypatch.setenv("KAFKA_BARNABAS_LOG_FORMAT", "json")
+    assert properties_of(parse([]))["barnabas.log.format"] == "json"
+    assert start(["--log-format", "xml"]) == 1
+    assert "barnabas.log.format" in capsys.readouterr().err
+
+
 def test_daemon_stands_where_kafka_has_it() -> None:
     """UX-5: `kafka-server-start.sh -daemon server.properties`."""
     assert parse(["-daemon", "server.properties"]) == StartArguments(

@@ -1,0 +1,36 @@
+"""sd_notify: says to systemd, or what stands for it, that the broker serves or stops.
+
+A service of `Type=notify` counts as started with the first of these, so units ordered after it
+find a broker that answers. Without NOTIFY_SOCKET in the environment nothing is sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Mapping
+from typing import Final
+
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
+
+_VARIABLE: Final = "NOTIFY_SOCKET"
+_LONGEST_SEND_S: Final = 1.0  # a service manager that does not read must not hold the broker up
+
+_log = logging.getLogger("barnabas.broker")
+
+
+def notify(state: str, environ: Mapping[str, str]) -> None:
+    """Send one state to the socket that the environment names; a warning where that fails."""
+    address = environ.get(_VARIABLE, "")
+    if not address:
+        return
+    # systemd writes @ for the zero byte that an abstract address begins with
+    path = f"\0{address[1:]}" if address.startswith("@") else address
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(_LONGEST_SEND_S)
+            sender.connect(path)
+            sender.send(state.encode())
+    except OSError as error:
+        _log.warning("%s=%s: %s not sent: %s", _VARIABLE, address, state, error)

@@ -1,6 +1,6 @@
 """A test of code that uses aiokafka. With pytest-asyncio or anyio the test itself may be `async`.
 
-pip install 'barnabas[test]' aiokafka
+pip install '.[test]' aiokafka
 pytest examples/testing_aiokafka.py
 """
 

@@ -1,6 +1,6 @@
 """A test of code that uses confluent-kafka.
 
-pip install 'barnabas[test]' confluent-kafka
+pip install '.[test]' confluent-kafka
 pytest examples/testing_confluent_kafka.py
 """
 

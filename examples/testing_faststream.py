@@ -1,6 +1,6 @@
 """A test of an application in FastStream, with a broker behind it instead of a stand-in.
 
-pip install 'barnabas[test]' 'faststream[confluent]'
+pip install '.[test]' 'faststream[confluent]'
 pytest examples/testing_faststream.py
 """
 

@@ -1,6 +1,6 @@
 """A test of code that uses kafka-python.
 
-pip install 'barnabas[test]' kafka-python
+pip install '.[test]' kafka-python
 pytest examples/testing_kafka_python.py
 """
 

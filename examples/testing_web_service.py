@@ -1,6 +1,6 @@
 """The tests of `web_service.py`: a service of its own for each, on a broker that they share.
 
-pip install 'barnabas[test]'
+pip install '.[test]'
 pytest examples/testing_web_service.py
 """
 

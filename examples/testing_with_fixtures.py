@@ -1,6 +1,6 @@
 """Tests with the fixtures of Barnabas, and nothing else to install or to start.
 
-pip install 'barnabas[test]'
+pip install '.[test]'
 pytest examples/testing_with_fixtures.py
 """
 

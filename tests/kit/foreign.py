@@ -21,6 +21,8 @@ from typing import NoReturn
 
 import pytest
 
+from barnabas.extras import install_line
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 KAFKA_VERSION = "3.9.1"
@@ -80,7 +82,7 @@ def require_java() -> Path:
         return found
     missing(
         f"no Java {OLDEST_JAVA} or later",
-        "apt-get install default-jre-headless, or pip install 'barnabas[java]'",
+        f"apt-get install default-jre-headless, or {install_line('java')}",
     )
 
 

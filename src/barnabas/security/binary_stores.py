@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 from barnabas.security.jks import read_jks
 from barnabas.security.pem import pem_of
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-_INSTALL = 'pip install "barnabas[security]", or convert the store to PEM'
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 _KEYTOOL = "keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
 
@@ -99,5 +99,8 @@ def _cryptography() -> ModuleType:
     try:
         from cryptography.hazmat.primitives import serialization
     except ImportError:
-        raise ConfigError(f"a PKCS12 store needs the package cryptography: {_INSTALL}") from None
+        line = install_line("security", ["cryptography"])
+        raise ConfigError(
+            f"a PKCS12 store needs a library: {line}, or convert the store to PEM"
+        ) from None
     return serialization

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import Cipher, modes
@@ -147,7 +148,9 @@ def _check(encryption: Encryption) -> None:
     from importlib.util import find_spec
 
     if find_spec("cryptography") is None:
-        raise ConfigError(f'{prefix}.secret needs a library: pip install "barnabas[security]"')
+        raise ConfigError(
+            f"{prefix}.secret needs a library: {install_line('security', ['cryptography'])}"
+        )
 
 
 def _wrong_secret() -> ValueError:

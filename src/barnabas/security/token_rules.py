@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 from barnabas.security.acl import Principal
 from barnabas.security.sasl import Identity, InvalidCredentials
 
@@ -21,9 +22,6 @@ ALGORITHMS: Final = (
 )
 _PUBLIC_KINDS: Final = ("RSA", "EC", "OKP")
 _MOST_BYTES: Final = 64 * 1024
-_MISSING_LIBRARY: Final = (
-    "sasl.enabled.mechanisms: OAUTHBEARER needs joserfc: pip install 'barnabas[security]'"
-)
 
 
 class UnknownKey(InvalidCredentials, code=58, name="SASL_AUTHENTICATION_FAILED"):
@@ -45,7 +43,8 @@ def check_library() -> None:
     try:
         import joserfc  # noqa: F401  (an optional dependency, loaded by those who need it)
     except ImportError:
-        raise ConfigError(_MISSING_LIBRARY) from None
+        line = install_line("security", ["joserfc"])
+        raise ConfigError(f"sasl.enabled.mechanisms: OAUTHBEARER needs joserfc: {line}") from None
 
 
 def parse_keys(text: bytes) -> list[Any]:

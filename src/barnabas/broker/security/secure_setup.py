@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.config.properties import load_properties
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 from barnabas.security.own_directory import check_secrets, own_directory
 from barnabas.security.secret_file import write_secret
 
@@ -169,7 +170,7 @@ def prepare(directory: Path, names: Collection[str]) -> SecureSetup:
         from barnabas.broker.security.own_authority import ensure_certificates
     except ImportError:
         raise ConfigError(
-            'certificates are made with a library: pip install "barnabas[security]"'
+            f"certificates are made with a library: {install_line('security', ['cryptography'])}"
         ) from None
     own_directory(directory)
     check_secrets(directory / name for name in _SECRETS)

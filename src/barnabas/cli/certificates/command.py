@@ -13,6 +13,7 @@ import click
 from barnabas.cli.complaint import warn
 from barnabas.cli.options import as_json
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 from barnabas.security.pem import LIFE_DAYS
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ def _own_authority() -> ModuleType:
     try:
         from barnabas.broker.security import own_authority
     except ImportError:
-        raise ConfigError('certificates need a library: pip install "barnabas[security]"') from None
+        raise ConfigError(
+            f"certificates need a library: {install_line('security', ['cryptography'])}"
+        ) from None
     return own_authority
 
 

@@ -85,7 +85,7 @@ def _config(plan: Plan) -> str:
 
 
 def _find_java(environment: Mapping[str, str]) -> str | None:
-    """JAVA_HOME's, the PATH's, or that of the extra `barnabas[java]`."""
+    """JAVA_HOME's, the PATH's, or that of the extra `java`."""
     home = environment.get("JAVA_HOME")
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")

@@ -15,6 +15,7 @@ from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client, storage, storage_options
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 
 if TYPE_CHECKING:
     from barnabas.cli.verify.compare import Verdict, Wanted
@@ -125,7 +126,9 @@ def verify(**options: Any) -> int:
     try:
         from barnabas.cli.verify.compare import compare
     except ImportError:
-        raise ConfigError("verify needs numpy and pyarrow: pip install 'barnabas[delta]'") from None
+        raise ConfigError(
+            f"verify needs numpy and pyarrow: {install_line('spark', ['numpy', 'pyarrow'])}"
+        ) from None
     wanted = _wanted(options)
     with Progress(None, wanted=not options["as_json"]) as progress:
         verdict = run_client(compare(wanted, progress), None)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from barnabas.cli.verify.account import Offsets
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.errors import BarnabasError, ConfigError, UnknownTopicOrPartition, in_one_line
+from barnabas.extras import install_line
 from barnabas.records.columns import Columns, iterate_columns
 from barnabas.types import TopicPartition
 
@@ -153,7 +154,9 @@ def table_rows(
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
     except ImportError:
-        raise ConfigError("Delta tables need deltalake: pip install 'barnabas[delta]'") from None
+        raise ConfigError(
+            f"Delta tables need deltalake: {install_line('delta', ['deltalake'])}"
+        ) from None
     try:
         table = DeltaTable(path, storage_options=dict(storage))
         dataset: Any = table.to_pyarrow_dataset(filesystem=_own_filesystem(path))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.client.consumer.fetched import FetchedBytes
 from barnabas.client.errors import MissingLibrary
 from barnabas.errors import CorruptData
+from barnabas.extras import install_line
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ def require(method: str, libraries: Sequence[str]) -> None:
             import_module(name)
         except ImportError as error:
             raise MissingLibrary(
-                f"{method} needs {name}, which is not installed: pip install "
-                f"{' '.join(libraries)} (barnabas[spark] brings them)"
+                f"{method} needs {name}, which is not installed: {install_line('spark', libraries)}"
             ) from error
 
 

@@ -18,6 +18,7 @@ from barnabas.client.producer.delivery import call_back
 from barnabas.client.producer.partitioner import Partitioner
 from barnabas.client.producer.room import Room
 from barnabas.errors import ConfigError
+from barnabas.extras import install_line
 from barnabas.records.compression import CODEC_NAMES
 from barnabas.types import TopicPartition
 
@@ -27,7 +28,7 @@ try:
     from barnabas.client.producer.column_partitions import chosen_partitions, given_partitions
     from barnabas.client.producer.column_rows import ColumnBatch, ColumnRows
 except ImportError as cause:
-    raise ConfigError("send_columns needs numpy: pip install numpy") from cause
+    raise ConfigError(f"send_columns needs numpy: {install_line('spark', ['numpy'])}") from cause
 
 if TYPE_CHECKING:
     from barnabas.client.producer.producer import Producer

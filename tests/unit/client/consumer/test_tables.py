@@ -52,6 +52,6 @@ def test_damaged_data_are_named_unless_checksums_are_not_wanted() -> None:
 @pytest.mark.parametrize("name", PANDAS)
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    wanted = rf"poll_pandas needs {name}, .*pip install .*pandas.*barnabas\[spark\]"
+    wanted = rf"poll_pandas needs {name}, .*pip install .*pyarrow>=.*numpy>="
     with pytest.raises(MissingLibrary, match=wanted):
         require("poll_pandas", PANDAS)

@@ -1,0 +1,42 @@
+"""The line that installs what an extra brings: the one place from which messages take it.
+
+It names the packages themselves, never `barnabas[...]`: whose name that is on an index depends on
+the index, and a package of somebody else may stand there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+_DISTRIBUTION: Final = "barnabas"
+_END_OF_NAME: Final = re.compile(r"[^\w.-]")
+_NESTED: Final = re.compile(rf"{_DISTRIBUTION}\[(.+)\]")
+
+
+def install_line(extra: str, only: Collection[str] = ()) -> str:
+    """Return `pip install` of an extra's packages with their bounds, or of `only` those."""
+    import shlex
+    from importlib.metadata import PackageNotFoundError, requires  # slow, and rarely needed
+
+    try:
+        lines = requires(_DISTRIBUTION) or []
+    except PackageNotFoundError:  # the sources alone are on the path
+        return shlex.join(["pip", "install", *(only or [f".[{extra}]"])])
+    wanted = [
+        line for line in _packages(extra, lines) if not only or _END_OF_NAME.split(line)[0] in only
+    ]
+    return shlex.join(["pip", "install", *wanted])
+
+
+def _packages(extra: str, lines: Collection[str]) -> Iterator[str]:
+    """Yield an extra's requirements, and those of the extras that it names."""
+    for line in lines:
+        requirement, _, marker = map(str.strip, line.partition(";"))
+        if f'extra == "{extra}"' not in marker.replace("'", '"'):
+            continue
+        if nested := _NESTED.fullmatch(requirement):
+            yield from _packages(nested[1], lines)
+        else:
+            yield requirement

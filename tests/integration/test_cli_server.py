@@ -1,6 +1,6 @@
 """UX-5: `server start -daemon` and `server stop` with real brokers.
 
-Nothing here stops a broker without saying which: others may run on this machine.
+Nothing here stops a broker but by its own directory: others may run on this machine.
 """
 
 from __future__ import annotations
@@ -64,6 +64,20 @@ def test_a_properties_file_says_which_broker_as_it_says_where_its_log_is(tmp_pat
         assert output == f"Stopped server {second.process.pid} ({second.data_dir}).\n"
         assert second.process.wait(120) == 0
         assert first.process is not None and first.process.poll() is None
+
+
+def test_without_options_a_broker_elsewhere_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UX-5: only the default directory's broker is meant, even if another is the only one."""
+    monkeypatch.setenv("KAFKA_LOG_DIRS", str(tmp_path / "default"))
+    with broker_process(tmp_path) as broker:
+        _, stderr = run("server", "stop", code=1)
+        assert f"no server to stop on {tmp_path / 'default'}; there is " in stderr
+        assert broker.process is not None and broker.process.poll() is None
+        monkeypatch.setenv("KAFKA_LOG_DIRS", str(broker.data_dir))
+        run("server", "stop")
+        assert broker.process.wait(120) == 0
 
 
 def test_what_a_killed_broker_left_stops_no_other_process(tmp_path: Path) -> None:

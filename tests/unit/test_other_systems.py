@@ -102,10 +102,10 @@ def test_a_process_without_proc_is_alive_or_not(tmp_path: Path) -> None:
 
 def test_servers_are_found_by_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = (
-        "    1 /sbin/launchd\n"
-        " 4711 /opt/bin/python3.13 /opt/bin/barnabas server start /etc/server.properties\n"
-        " 4712 grep barnabas server start\n"
-        f"{os.getpid()} python -m barnabas.cli.main server start\n"
+        "    1   0 /sbin/launchd\n"
+        " 4711 501 /opt/bin/python3.13 /opt/bin/barnabas server start /etc/server.properties\n"
+        " 4712 501 grep barnabas server start\n"
+        f"{os.getpid()} 501 python -m barnabas.cli.main server start\n"
     )
 
     def ps(words: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[str]:
@@ -113,7 +113,8 @@ def test_servers_are_found_by_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return subprocess.CompletedProcess(words, 0, listed, "")
 
     monkeypatch.setattr(subprocess, "run", ps)
-    assert [server.pid for server in find_servers(tmp_path)] == [4711, 4712]
+    found = [(server.pid, server.user_id) for server in find_servers(tmp_path)]
+    assert found == [(4711, 501), (4712, 501)]
 
 
 def test_without_leases_a_writer_is_possible(

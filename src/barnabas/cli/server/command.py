@@ -10,7 +10,7 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.server.start_command import HELP
 from barnabas.cli.server.start_command import start as start_broker
-from barnabas.cli.server.stop import CannotStop, Selection, directory_of
+from barnabas.cli.server.stop import CannotStop, Selection, default_selection, directory_of
 from barnabas.cli.server.stop import stop as stop_broker
 
 
@@ -66,8 +66,9 @@ def stop(
 ) -> int:
     """Stop a broker of this machine cleanly, and wait until it has stopped.
 
-    Without options it stops the only one that runs; if there are several, choose one. A properties
-    file means the broker with the first of its log.dirs, if the file exists.
+    Without options it stops your broker on the default log directory (/tmp/kafka-logs, or
+    KAFKA_LOG_DIRS), and no other one. A properties file means the broker with the first of its
+    log.dirs, if the file exists.
 
     \b
     Examples:
@@ -79,7 +80,8 @@ def stop(
     try:
         if properties_file is not None and not (directory or port or pid):
             directory = directory_of(properties_file)
-        stopped = stop_broker(Selection(directory, pid, port), timeout_ms)
+        selection = Selection(directory, pid, port)
+        stopped = stop_broker(selection if any(selection) else default_selection(), timeout_ms)
     except CannotStop as error:
         complain("barnabas server stop", str(error))
         return EXIT_FAILURE

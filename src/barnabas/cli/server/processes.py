@@ -17,7 +17,7 @@ from barnabas.cli.server.pid_file import PROC, read_pid_file
 
 _PROGRAMS = ("barnabas", "barnabas.cli.main")
 _PORT = re.compile(r"://[^,]*:(\d+)")
-_PS = ("ps", "-axww", "-o", "pid=,command=")
+_PS = ("ps", "-axww", "-o", "pid=,uid=,command=")
 _PS_TIMEOUT_S = 10
 
 
@@ -27,6 +27,7 @@ class ServerProcess(NamedTuple):
     pid: int
     command: str
     directories: tuple[Path, ...]  # its log directories, where that can be seen
+    user_id: int | None = None  # whose process it is
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -63,7 +64,8 @@ def _from_proc(proc: Path) -> Iterator[ServerProcess]:
         try:
             words = (entry / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
             if is_server_command(words):
-                yield ServerProcess(int(entry.name), " ".join(words), _locked_by(entry))
+                user_id = entry.stat().st_uid
+                yield ServerProcess(int(entry.name), " ".join(words), _locked_by(entry), user_id)
         except OSError:
             continue  # ended meanwhile, or another user's
 
@@ -83,6 +85,6 @@ def _locked_by(process: Path) -> tuple[Path, ...]:
 def _from_ps() -> Iterator[ServerProcess]:
     listed = subprocess.run(_PS, capture_output=True, text=True, timeout=_PS_TIMEOUT_S, check=True)
     for line in listed.stdout.splitlines():
-        pid, _, command = line.strip().partition(" ")
-        if pid.isdecimal() and is_server_command(command.split()):
-            yield ServerProcess(int(pid), command, ())
+        words = line.split()
+        if words[:2] and all(map(str.isdecimal, words[:2])) and is_server_command(words[2:]):
+            yield ServerProcess(int(words[0]), " ".join(words[2:]), (), int(words[1]))

@@ -25,7 +25,7 @@ Run a broker until SIGTERM or Ctrl-C. When it is ready it prints one line:
   barnabas ready on 127.0.0.1:9092 (broker 0, /var/lib/barnabas, 97 ms)
 
 Options:
-  -daemon               in the background; `barnabas server stop` ends it
+  -daemon               in the background; `barnabas server stop --dir DIR` ends it
   --log-file FILE       the log, ten files of 10 MiB at most; default: standard error, of a daemon
                         the first log directory's name and .log
   --log-format json     an object a line: time, level, logger, message, broker, exception

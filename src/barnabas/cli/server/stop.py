@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,8 @@ class Selection(NamedTuple):
     directory: Path | None = None
     pid: int | None = None
     port: int | None = None
+    user_id: int | None = None
+    """The owner of the process, where another user's broker is not meant."""
 
     def __str__(self) -> str:
         if self.directory is not None:
@@ -53,7 +55,19 @@ def directory_of(properties_file: str) -> Path | None:
         settings = load_properties(properties_file)
     except ConfigError as error:
         raise CannotStop(str(error)) from error
-    settings.update(from_environment(os.environ))
+    return _log_directory(settings)
+
+
+def default_selection() -> Selection:
+    """Select what `server start` without options has started: this user's broker on the default
+    log directory. A machine may run others, which only their own options name."""
+    user_id = os.getuid() if hasattr(os, "getuid") else None
+    return Selection(_log_directory({}), user_id=user_id)
+
+
+def _log_directory(settings: Mapping[str, str]) -> Path:
+    """The first log directory of a broker with these settings and this environment."""
+    settings = {**settings, **from_environment(os.environ)}
     named = settings.get("log.dirs") or settings.get("log.dir") or BROKER_KEYS["log.dir"].default
     return Path(str(named).split(",")[0].strip())
 
@@ -62,7 +76,9 @@ def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:
     """The one broker that is selected. Raises CannotStop."""
     found = [server for server in servers if _is_meant(server, selection)]
     if not found:
-        others = f"; there is {_listed(servers)}" if servers and any(selection) else ""
+        others = ""
+        if servers and any(selection):
+            others = f"; there is {_listed(servers)}: choose one with --dir, --port or --pid"
         raise CannotStop(f"no server to stop{selection}{others}")
     if len(found) > 1:
         raise CannotStop(
@@ -72,13 +88,17 @@ def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:
 
 
 def _is_meant(server: ServerProcess, selection: Selection) -> bool:
-    directory, pid, port = selection
+    directory, pid, port, user_id = selection
     if directory is not None:
         recorded = read_pid_file(directory)
         is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
         if not is_recorded and directory.resolve() not in server.directories:
             return False
-    return (pid is None or server.pid == pid) and (port is None or port in server.ports)
+    return (
+        (pid is None or server.pid == pid)
+        and (port is None or port in server.ports)
+        and (user_id is None or server.user_id == user_id)
+    )
 
 
 def _listed(servers: list[ServerProcess]) -> str:

@@ -18,7 +18,14 @@ from barnabas.cli.server.pid_file import (
     release,
 )
 from barnabas.cli.server.processes import ServerProcess, find_servers, is_server_command
-from barnabas.cli.server.stop import CannotStop, Selection, choose, directory_of, stop
+from barnabas.cli.server.stop import (
+    CannotStop,
+    Selection,
+    choose,
+    default_selection,
+    directory_of,
+    stop,
+)
 
 SLEEPER = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
 STUBBORN = [
@@ -70,7 +77,7 @@ def test_the_process_table_is_read(tmp_path: Path) -> None:
     (tmp_path / "13" / "cmdline").write_bytes(b"vi\0server\0start\0")
     (tmp_path / "self").mkdir()
     assert find_servers(tmp_path) == [
-        ServerProcess(4711, "python /bin/barnabas server start", (Path("/data"),))
+        ServerProcess(4711, "python /bin/barnabas server start", (Path("/data"),), os.getuid())
     ]
 
 
@@ -92,6 +99,24 @@ def test_one_of_several_is_chosen(tmp_path: Path) -> None:
         choose(Selection(port=9), both)
     with pytest.raises(CannotStop, match=r"^no server to stop$"):
         choose(Selection(), [])
+
+
+def test_without_options_only_this_users_broker_on_the_default_directory_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UX-5: the only broker of a machine may be anybody's, with data that matters."""
+    monkeypatch.setenv("KAFKA_LOG_DIRS", f"{tmp_path},/elsewhere")
+    own = ServerProcess(4711, "a", (tmp_path,), os.getuid())
+    elsewhere = ServerProcess(4712, "b", (tmp_path / "b",), os.getuid())
+    of_another = ServerProcess(4713, "c", (tmp_path,), os.getuid() + 1)
+    assert choose(default_selection(), [own, elsewhere]) == own
+    for server in (elsewhere, of_another):
+        with pytest.raises(
+            CannotStop, match=rf"to stop on {tmp_path}; there is {server.pid} .*--d"
+        ):
+            choose(default_selection(), [server])
+    monkeypatch.delenv("KAFKA_LOG_DIRS")
+    assert default_selection().directory == Path("/tmp/kafka-logs")
 
 
 def test_a_process_is_asked_and_awaited() -> None:

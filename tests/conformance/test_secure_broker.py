@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 
 import barnabas
@@ -88,6 +89,12 @@ def test_another_library_is_refused(broker: barnabas.Broker) -> None:
         broker.client_settings("sarama")
 
 
+def connects_by_librdkafka(path: Path) -> bool:
+    """Whether librdkafka gets in with the lines of the file as they stand, as `kcat -F` does."""
+    settings = dict(line.split("=", 1) for line in path.read_text().splitlines())
+    return "orders" not in AdminClient(settings).list_topics(timeout=20).topics
+
+
 def test_users_are_added_changed_and_deleted(
     broker: barnabas.Broker, file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -95,8 +102,14 @@ def test_users_are_added_changed_and_deleted(
     option = f"--command-config {file}"
     alice = tmp_path / "alice.properties"
     said = run(capsys, f"users add alice --file {alice} {option}")
-    assert said == f"Added user alice; {alice} has what a client needs.\n"
-    assert alice.stat().st_mode & 0o777 == 0o600
+    of_librdkafka, authority = tmp_path / "alice.librdkafka.properties", tmp_path / "alice.ca.pem"
+    assert said == (
+        f"Added user alice; {alice} has what a client needs, {of_librdkafka} the same for kcat and "
+        f"confluent-kafka; both name {authority}.\n"
+    )
+    modes = [path.stat().st_mode & 0o777 for path in (alice, of_librdkafka, authority)]
+    assert modes == [0o600, 0o600, 0o644]
+    assert connects_by_librdkafka(of_librdkafka)
     assert "has a password already" in run(capsys, f"users add alice {option}", 1)
     assert "alice\tSCRAM-SHA-512 (4,096 iterations)\n" in run(capsys, f"users list {option}")
     run(capsys, f"topics list --command-config {alice}")

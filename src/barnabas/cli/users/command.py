@@ -16,6 +16,7 @@ from barnabas.cli.acls.text import rule_text
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.counted import counted
 from barnabas.cli.options import as_json, run_client
+from barnabas.cli.users.client_files import ClientFiles, client_files
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.client.admin.scram_admin import (
@@ -31,14 +32,11 @@ from barnabas.errors import (
     SecurityDisabled,
 )
 from barnabas.security.acl_binding import AclBinding, AclFilter, PermissionType
-from barnabas.security.secret_file import write_secret
 
 _PASSWORD_BYTES: Final = 24
 _REAUTH: Final = "connections.max.reauth.ms"
 _ENDS: Final = "barnabas.connections.end.with.user"
 _SUPER: Final = "super.users"
-_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-_COPIED: Final = ("security_protocol", "ssl_")
 
 _mechanism = click.option(
     "--mechanism",
@@ -72,7 +70,8 @@ _file = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_writable,
     metavar="FILE",
-    help="Write how the user connects to this file, instead of printing the password.",
+    help="Write how the user connects to this file, instead of printing the password; beside it, "
+    "the same for librdkafka, and the authority's certificate for both.",
 )
 
 
@@ -82,10 +81,6 @@ class UserExists(BarnabasError):
 
 class UserNeeded(BarnabasError):
     """A user that was to be deleted is one that the cluster is run by."""
-
-
-class PasswordLost(BarnabasError):
-    """A new password is in force, and its file could not be written."""
 
 
 @click.group()
@@ -127,8 +122,9 @@ def add(
       barnabas users add bob --password-stdin < password
     """
     wanted = UserScramCredentialUpsertion(user, _password(password_stdin), mechanism, iterations)
+    files = _client_files(file, servers)
     run_client(_set(servers, wanted, is_new=True))
-    _hand_over(wanted, file, servers, f"Added user {user}")
+    _hand_over(wanted, files, f"Added user {user}")
 
 
 @users.command()
@@ -154,8 +150,9 @@ def rotate(
       barnabas users rotate alice --file alice.properties
     """
     wanted = UserScramCredentialUpsertion(user, _password(password_stdin), mechanism, iterations)
+    files = _client_files(file, servers)
     run_client(_set(servers, wanted, is_new=False))
-    _hand_over(wanted, file, servers, f"Changed the password of user {user}")
+    _hand_over(wanted, files, f"Changed the password of user {user}")
 
 
 @users.command("list")
@@ -308,43 +305,14 @@ async def _mechanisms_of(admin: Admin, user: str) -> list[str]:
         return []
 
 
-def _hand_over(
-    wanted: UserScramCredentialUpsertion, file: Path | None, servers: str, done: str
-) -> None:
+def _client_files(file: Path | None, servers: str) -> ClientFiles | None:
+    """The files to write, before the password is in force: afterwards it cannot be shown again."""
+    return None if file is None else client_files(file, servers, client_options())
+
+
+def _hand_over(wanted: UserScramCredentialUpsertion, files: ClientFiles | None, done: str) -> None:
     """Print the password, or write it with all else that a client needs."""
-    if file is None:
+    if files is None:
         click.echo(f"{done}; the password, shown this once: {wanted.password}")
-        return
-    options = client_options()
-    settings = {
-        "bootstrap.servers": servers,
-        **{
-            name.replace("_", "."): str(value)
-            for name, value in options.items()
-            if name.startswith(_COPIED)
-        },
-        "sasl.mechanism": wanted.mechanism,
-        "sasl.jaas.config": (
-            f'{_MODULE} required username="{_quoted(wanted.user)}" '
-            f'password="{_quoted(wanted.password)}";'
-        ),
-    }
-    lines = (f"{name}={_escaped(value)}\n" for name, value in settings.items())
-    try:
-        write_secret(file, "".join(lines).encode())
-    except OSError as error:
-        raise PasswordLost(
-            f"{done}, but {file} cannot be written: {error.strerror}; `barnabas users rotate "
-            f"{wanted.user}` makes another password"
-        ) from error
-    click.echo(f"{done}; {file} has what a client needs.")
-
-
-def _quoted(text: str) -> str:
-    """As within the quotes of a JAAS line."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _escaped(value: str) -> str:
-    """As a value of a properties file."""
-    return value.replace("\\", "\\\\")
+    else:
+        click.echo(f"{done}; {files.write(wanted)}")

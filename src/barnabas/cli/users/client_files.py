@@ -1,0 +1,120 @@
+"""The files by which a user connects: for our clients and Kafka's, and for librdkafka's.
+
+    alice.properties              in Kafka's names; the user's alone
+    alice.librdkafka.properties   the same in the names of librdkafka (kcat -F, confluent-kafka)
+    alice.ca.pem                  the certificates that both trust, which anybody may read
+
+The administrator's own copy of the authority is often in a directory that is closed to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from barnabas.client.admin.scram_admin import UserScramCredentialUpsertion
+from barnabas.errors import BarnabasError
+from barnabas.security.secret_file import write_secret
+
+_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_SECURITY: Final = "security.protocol"
+_ENDPOINT: Final = "ssl.endpoint.identification.algorithm"
+_TRUST: Final = "ssl.truststore."
+_LOCATION: Final = f"{_TRUST}location"
+# Settings with the names of keys are the administrator's own secrets.
+_COPIED: Final = (_SECURITY, _ENDPOINT, _TRUST, "ssl.enabled.protocols", "ssl.crl.")
+_READABLE: Final = 0o644
+
+
+class PasswordLost(BarnabasError):
+    """A new password is in force, and its file could not be written."""
+
+
+class ClientFiles(NamedTuple):
+    """The files of one user, and what they say of the way to the brokers."""
+
+    path: Path
+    settings: Mapping[str, str]
+    """What the administrator's settings have for any user, in Kafka's names."""
+    authority: bytes | None
+    """The certificates to trust, if they are in PEM."""
+
+    @property
+    def librdkafka_path(self) -> Path:
+        return self.path.with_name(f"{self.path.stem}.librdkafka{self.path.suffix}")
+
+    @property
+    def authority_path(self) -> Path:
+        return self.path.absolute().with_name(f"{self.path.stem}.ca.pem")
+
+    def write(self, wanted: UserScramCredentialUpsertion) -> str:
+        """Write them all; what each is for, in a line. Raises PasswordLost."""
+        try:
+            if self.authority is not None:
+                self.authority_path.write_bytes(self.authority)
+                self.authority_path.chmod(_READABLE)
+            write_secret(self.path, _lines(self._kafka_settings(wanted), escaped=True))
+            write_secret(
+                self.librdkafka_path, _lines(self._librdkafka_settings(wanted), escaped=False)
+            )
+        except OSError as error:
+            raise PasswordLost(
+                f"the password of user {wanted.user} is in force, but {error.filename or self.path}"
+                f" cannot be written: {error.strerror}; `barnabas users rotate {wanted.user}` makes"
+                " another password"
+            ) from error
+        named = "" if self.authority is None else f"; both name {self.authority_path}"
+        return (
+            f"{self.path} has what a client needs, {self.librdkafka_path} the same for kcat and "
+            f"confluent-kafka{named}."
+        )
+
+    def _kafka_settings(self, wanted: UserScramCredentialUpsertion) -> dict[str, str]:
+        settings = dict(self.settings)
+        if self.authority is not None:
+            settings[_LOCATION] = str(self.authority_path)
+        settings["sasl.mechanism"] = wanted.mechanism
+        settings["sasl.jaas.config"] = (
+            f'{_MODULE} required username="{_quoted(wanted.user)}" '
+            f'password="{_quoted(wanted.password)}";'
+        )
+        return settings
+
+    def _librdkafka_settings(self, wanted: UserScramCredentialUpsertion) -> dict[str, str]:
+        settings = {
+            name: value for name, value in self.settings.items() if not name.startswith("ssl.")
+        }
+        if _ENDPOINT in self.settings:  # empty in Kafka where librdkafka has a word
+            settings[_ENDPOINT] = self.settings[_ENDPOINT] or "none"
+        if self.authority is not None:
+            settings["ssl.ca.location"] = str(self.authority_path)
+        settings["sasl.mechanism"] = wanted.mechanism
+        settings["sasl.username"] = wanted.user
+        settings["sasl.password"] = wanted.password
+        return settings
+
+
+def client_files(path: Path, servers: str, options: Mapping[str, Any]) -> ClientFiles:
+    """The files to write at this path for a user of the brokers that `options` connect to.
+
+    Raises OSError if the administrator's authority cannot be read.
+    """
+    given = {name.replace("_", "."): str(value) for name, value in options.items()}
+    settings = {"bootstrap.servers": servers}
+    settings |= {name: value for name, value in given.items() if name.startswith(_COPIED)}
+    authority = None
+    if _LOCATION in settings and settings.get(f"{_TRUST}type", "").upper() == "PEM":
+        authority = Path(settings[_LOCATION]).read_bytes()
+    return ClientFiles(path, settings, authority)
+
+
+def _lines(settings: Mapping[str, str], *, escaped: bool) -> bytes:
+    """Properties, whose backslashes only Kafka's form doubles."""
+    text = "".join(f"{name}={value}\n" for name, value in settings.items())
+    return (text.replace("\\", "\\\\") if escaped else text).encode()
+
+
+def _quoted(text: str) -> str:
+    """As within the quotes of a JAAS line."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -104,6 +104,35 @@ def test_ux_6_the_console_writes_and_reads(broker: Broker, kafka: InProcess) -> 
     assert text == "v1\n"
 
 
+def test_ux_6_deprecated_names_of_options_do_what_kafka_does(
+    broker: Broker, kafka: InProcess
+) -> None:
+    """The tool of 3.9 takes them, and ignores them beside the names that replaced them."""
+    at = broker.bootstrap_servers
+    sent = typed(COMMAND, "kafka-console-producer.sh", "--broker-list", at, "--topic", "old",
+                 text="a\nb\n")  # fmt: skip
+    assert sent == ""
+    line = "kafka-console-consumer.sh --whitelist ol. --from-beginning --max-messages 2"
+    assert kafka(line) == ("a\nb\n", "Processed a total of 2 messages\n")
+    assert kafka(line, "--include", "nothing", "--timeout-ms", "100")[0] == ""
+    offsets = ("kafka-run-class.sh", "kafka.tools.GetOffsetShell", "--topic", "old", "--time", "-1")
+    assert typed(COMMAND, *offsets, "--broker-list", at) == "old:0:2\n"
+    perf = "kafka-consumer-perf-test.sh --topic old --messages 2 --hide-header --threads 1"
+    warning, figures = typed(COMMAND, *perf.split(), "--broker-list", at).splitlines()
+    assert warning == (
+        "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be "
+        "ignored by the test"
+    )
+    assert figures.count(",") == 9
+    words = ("--topic", "old", "--max-messages", "1", "--broker-list", at)
+    events = typed(COMMAND, "kafka-verifiable-producer.sh", *words).splitlines()
+    assert [json.loads(each)["name"] for each in events] == [
+        "startup_complete", "producer_send_success", "shutdown_complete", "tool_data",
+    ]  # fmt: skip
+    events = typed(COMMAND, "kafka-verifiable-consumer.sh", *words, "--group-id", "g").splitlines()
+    assert '"offsets_committed"' in events[-3]
+
+
 def test_ux_6_the_console_waits_for_a_topic(broker: Broker, kafka: InProcess) -> None:
     """And makes none, for a mistyped name should not."""
     text, errors = kafka("kafka-console-consumer --topic console-never --timeout-ms 100")

@@ -359,7 +359,6 @@ TOOL = Tool(
         "zookeeper": ZOOKEEPER,
         "broker-list": BROKER_LIST,
         "new-consumer": NEW_CONSUMER,
-        "whitelist": Retired("Kafka calls it --include", "include"),
         "blacklist": Retired(
             "Kafka removed it with the old consumer; a pattern like (?!NAME$).* leaves out a topic",
             "",
@@ -372,4 +371,5 @@ TOOL = Tool(
         ),
         "csv-reporter-enabled": Retired("Kafka removed it with the old consumer", "", False),
     },
+    {"whitelist": "include"},
 )

@@ -13,7 +13,7 @@ import click
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, Option, flags, values
 from barnabas.cli.kafka.tool import (
-    BROKER_LIST,
+    OLD_SERVERS,
     ZOOKEEPER,
     Line,
     NotCovered,
@@ -264,7 +264,6 @@ TOOL = Tool(
     explain,
     run,
     {
-        "broker-list": BROKER_LIST,
         "zookeeper": ZOOKEEPER,
         "new-producer": Retired("every producer is a new producer now: leave it out", "", False),
         "queue-size": Retired("Kafka removed it with the old producer: leave it out", ""),
@@ -274,4 +273,5 @@ TOOL = Tool(
         "key-serializer": Retired("lines are sent as bytes: leave it out", ""),
         "value-serializer": Retired("lines are sent as bytes: leave it out", ""),
     },
+    OLD_SERVERS,
 )

@@ -11,7 +11,7 @@ import click
 from barnabas.cli.kafka.java_errors import java_message
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
-    BROKER_LIST,
+    OLD_SERVERS,
     ZOOKEEPER,
     Line,
     NotCovered,
@@ -203,11 +203,12 @@ TOOL = Tool(
     (
         *flags("exclude-internal-topics"),
         *values(
-            "bootstrap-server=HOST:PORT command-config=FILE partitions=N,N time=TIME topic=TOPIC "
-            "topic-partitions=TOPIC:N-N,..."
+            "bootstrap-server=HOST:PORT command-config=FILE max-wait-ms=MS offsets=N "
+            "partitions=N,N time=TIME topic=TOPIC topic-partitions=TOPIC:N-N,..."
         ),
     ),
     explain,
     run,
-    {"broker-list": BROKER_LIST, "zookeeper": ZOOKEEPER},
+    {"zookeeper": ZOOKEEPER},
+    OLD_SERVERS,
 )

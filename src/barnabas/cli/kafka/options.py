@@ -6,9 +6,10 @@ like an option. Names are complete, except in the few tools that argparse4j read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from barnabas.errors import BarnabasError
 
@@ -118,9 +119,21 @@ class Given:
                 )
 
 
-def parse(words: Sequence[str], options: Iterable[Option], abbreviates: bool = False) -> Given:
-    """The options in these words. Raises BadCommandLine, with the nearest name."""
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def parse(
+    words: Sequence[str],
+    options: Iterable[Option],
+    abbreviates: bool = False,
+    older: Mapping[str, str] = _NO_NAMES,
+) -> Given:
+    """The options in these words. Raises BadCommandLine, with the nearest name.
+
+    `older`: the option that each deprecated name stands for, unless that one is given as well.
+    """
     known = {option.name: option for option in options}
+    known |= {old: known[new]._replace(name=old) for old, new in older.items()}
     found: list[tuple[str, str | None]] = []
     others: list[str] = []
     left = list(words)
@@ -141,7 +154,15 @@ def parse(words: Sequence[str], options: Iterable[Option], abbreviates: bool = F
             raise BadCommandLine(f"{word}: --{option.name} takes no value")
         else:
             found.append((option.name, None))
-    return Given(found, others)
+    return Given(_renamed(found, older), others)
+
+
+def _renamed(
+    found: Sequence[tuple[str, str | None]], older: Mapping[str, str]
+) -> list[tuple[str, str | None]]:
+    """Replace deprecated names; Kafka ignores one beside the name that replaced it."""
+    names = {name for name, _ in found}
+    return [(older.get(name, name), value) for name, value in found if older.get(name) not in names]
 
 
 def _looks_like_an_option(word: str) -> bool:

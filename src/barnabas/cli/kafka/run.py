@@ -91,7 +91,7 @@ def _run(typed: str, words: list[str]) -> int:
         click.echo(f"{__version__} (Barnabas, with the tools of Kafka 3.9)")
         return EXIT_OK
     check_options(script, tool, asked)
-    given = parse(asked, tool.options, tool.abbreviates)
+    given = parse(asked, tool.options, tool.abbreviates, tool.older)
     if given.others and not tool.operands:
         raise BadCommandLine(f"{' '.join(given.others)}: belongs to no option; leave it out")
     if len(asked) < len(words):
@@ -126,6 +126,7 @@ def _help(script: str, tool: Tool, *, is_asked: bool) -> int:
         f"Usage: barnabas {script}.sh [options]{f' {tool.operands}' * bool(tool.operands)}",
         "",
         *(f"  {_shown(option)}" for option in tool.options),
+        *(f"  {f'--{old}':<40} Deprecated: --{new}." for old, new in tool.older.items()),
         f"  {_EXPLAIN:<40} Print our own command for the line, and run nothing.",
     ]
     click.echo("\n".join(lines), err=not is_asked)

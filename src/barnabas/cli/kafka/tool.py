@@ -33,6 +33,7 @@ class Tool(NamedTuple):
     run: Callable[[Given], int]
     """Does it, in Kafka's layout; the exit code."""
     retired: Mapping[str, Retired] = {}
+    older: Mapping[str, str] = {}  # the option that each deprecated name stands for
     abbreviates: bool = False  # names of options may be shortened
     operands: str = ""  # what words without an option stand for; empty: they are ignored
     runs_alone: bool = False  # without any words; others print their help then
@@ -48,12 +49,13 @@ class Retired(NamedTuple):
 
 
 ZOOKEEPER = Retired(
-    "tools have asked brokers instead of ZooKeeper since Kafka 2.2 and --zookeeper has been gone "
-    "since 3.0: give the address of a broker",
+    "this tool asks brokers, not ZooKeeper: give the address of a broker",
     "bootstrap-server",
     is_address=True,
 )
-BROKER_LIST = Retired("Kafka calls it --bootstrap-server in every tool", "bootstrap-server")
+BROKER_LIST = Retired("Kafka's tool calls it --bootstrap-server", "bootstrap-server")
+OLD_SERVERS = {"broker-list": "bootstrap-server"}
+"""The deprecated name of that option, in the tools of Kafka 3.9 that accept it."""
 NEW_CONSUMER = Retired("every consumer is a new consumer now: leave it out", "", False)
 
 

@@ -90,6 +90,23 @@ def test_ux_6_every_line_of_the_page_has_the_command_that_it_names(
             f"kafka-console-producer --topic t --timeout 5 --producer-property acks=1 {AT}",
             "produce t --producer-property linger.ms=5 --producer-property acks=1",
         ),
+        ("kafka-console-producer --broker-list b:1 --topic t", "produce t"),
+        (f"kafka-console-producer --broker-list c:1 --topic t {AT}", "produce t"),
+        ("kafka-get-offsets --broker-list b:1 --topic t --max-wait-ms 5", "offsets t"),
+        (
+            "kafka-consumer-perf-test --broker-list b:1 --topic t --messages 5 --threads 2",
+            "perf consume t --messages 5",
+        ),
+        (f"kafka-console-consumer --whitelist 'a|b' {AT}", "consume --include 'a|b'"),
+        (
+            "kafka-verifiable-producer --broker-list b:1 --topic t --max-messages 5 --throughput "
+            "-1 --acks -1 --value-prefix 7",
+            "verifiable-producer t --max-messages 5 --acks -1 --value-prefix 7",
+        ),
+        (
+            "kafka-verifiable-consumer --broker-list b:1 --topic t --group-id g --verbose",
+            "verifiable-consumer t --group-id g --verbose",
+        ),
         (
             f"kafka-console-consumer --include 'a.*' --property print.timestamp=true "
             f"--property print.headers=true --property key.separator=' ' {AT}",
@@ -153,6 +170,10 @@ def test_internal_topics_are_dumped_as_kafka_does_it(capsys: pytest.CaptureFixtu
         (f"kafka-delegation-tokens --describe --command-config c {AT}", "no command of its own"),
         (f"kafka-console-consumer --topic t --property null.literal=N {AT}", "null.literal"),
         (f"kafka-topics --list --command-config c {AT}", "no file of client configs"),
+        (
+            f"kafka-verifiable-consumer --topic t --group-id g --group-protocol consumer {AT}",
+            "only the classic protocol",
+        ),
     ],
 )
 def test_ux_6_what_our_commands_lack_is_said(

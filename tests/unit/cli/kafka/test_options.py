@@ -71,6 +71,14 @@ def test_only_some_tools_take_shortened_names() -> None:
         parse(["--to"], values("topic=T total=N"), True)
 
 
+def test_a_deprecated_name_stands_for_the_new_one_and_is_ignored_beside_it() -> None:
+    older = {"subject": "topic"}
+    found = parse(["--subject=t", "--list"], OPTIONS, older=older)
+    assert (list(found), found.text("topic")) == (["topic", "list"], "t")
+    for line in ("--subject old --topic new", "--topic new --subject old"):
+        assert parse(line.split(), OPTIONS, older=older).texts("topic") == ["new"]
+
+
 def test_numbers_have_bounds() -> None:
     assert given("--partitions 3").number("partitions", 1) == 3
     assert given("--list").number("partitions") is None

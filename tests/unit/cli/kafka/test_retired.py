@@ -34,16 +34,12 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
             "kafka-topics.sh --list --bootstrap-server b:1",
         ),
         (
-            "kafka-console-producer.sh --broker-list b:1,c:1 --topic t",
-            "kafka-console-producer.sh --bootstrap-server b:1,c:1 --topic t",
+            "kafka-delete-records.sh --broker-list b:1,c:1 --offset-json-file f",
+            "kafka-delete-records.sh --bootstrap-server b:1,c:1 --offset-json-file f",
         ),
         (
-            "kafka-console-consumer.sh --new-consumer --bootstrap-server b:1 --whitelist a|b",
+            "kafka-console-consumer.sh --new-consumer --bootstrap-server b:1 --include a|b",
             "kafka-console-consumer.sh --bootstrap-server b:1 --include 'a|b'",
-        ),
-        (
-            "kafka-run-class.sh kafka.tools.GetOffsetShell --broker-list b:1 --topic t --time -1",
-            "kafka-get-offsets.sh --bootstrap-server b:1 --topic t --time -1",
         ),
         (
             "kafka-simple-consumer-shell.sh --broker-list b:1 --topic t --partition 0 "
@@ -153,6 +149,8 @@ def test_every_tool_can_be_loaded_and_has_its_help(capsys: pytest.CaptureFixture
         assert not set(names) & set(tool.retired), script
         for rule in tool.retired.values():
             assert not rule.replacement or rule.replacement in names, (script, rule)
+        assert set(tool.older.values()) <= set(names), script
+        assert not set(tool.older) & {*names, *tool.retired}, script
         assert main([f"{script}.sh", "--help"]) == 0
         output, errors = capsys.readouterr()
         assert errors == "" and f"Usage: barnabas {script}.sh" in output and "--explain" in output

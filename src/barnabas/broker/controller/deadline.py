@@ -27,7 +27,10 @@ async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     task.add_done_callback(retrieve_error)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
-        return await asyncio.wait_for(shielded(task), waits_ms / 1000)
+        # Not `wait_for`: an error would hold its frame, and that frame the future with the error,
+        # garbage that only the cycle collector frees, with the whole request in it.
+        async with asyncio.timeout(waits_ms / 1000):
+            return await shielded(task)
     except TimeoutError:
         raise RequestTimedOut(
             f"not done within {waits_ms} ms; it goes on, so check before you retry"

@@ -10,12 +10,14 @@ an error where the request names it. Version 0, for offsets in ZooKeeper, is ref
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Coroutine
+from typing import Any, cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
-from barnabas.broker.outcome import Outcome
+from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.pieces import Lists, in_pieces
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
 from barnabas.errors import (
     GroupAuthorizationFailed,
@@ -44,7 +46,21 @@ _LISTS = Lists(("groups", "topics", "partition_indexes"), ("groups", "topics", "
 
 
 def handle(context: Context, request: OffsetFetchRequest) -> Outcome:
-    _name_once(request)
+    naming = sliced(_name_once(request))
+    if naming is None:
+        return _handle_named(context, request)
+    return Hold(_handle_long(context, request, naming))
+
+
+async def _handle_long(
+    context: Context, request: OffsetFetchRequest, naming: Coroutine[Any, Any, None]
+) -> Message | Staged | Later | None:
+    await naming
+    outcome = _handle_named(context, request)
+    return await outcome.until if isinstance(outcome, Hold) else outcome
+
+
+def _handle_named(context: Context, request: OffsetFetchRequest) -> Outcome:
     lists = _LISTS if context.version >= _BATCHED else _LISTS_OF_GROUP
     return in_pieces(context, request, lists, _handle)
 
@@ -62,32 +78,43 @@ def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
     return joined([_fetch(context, group, request.require_stable)], _alone)
 
 
-def _name_once(request: OffsetFetchRequest) -> None:
+def _name_once(request: OffsetFetchRequest) -> Slices[None]:
     """Leave out what is named again: its four bytes would be answered by as much metadata as was
     committed, and the name of a group by all its offsets."""
-    request.topics = _once(request.topics)
+    pace = Pace()
+    request.topics = yield from _once(request.topics, pace)
     groups: dict[str, OffsetFetchGroup] = {}
     for group in request.groups:
+        if pace.is_over():
+            yield
         first = groups.setdefault(group.group_id, group)
         if first is not group and first.topics is not None and group.topics is not None:
             first.topics += group.topics
         elif group.topics is None:
             first.topics = None  # all of them
     for group in groups.values():
-        group.topics = _once(group.topics)
+        group.topics = yield from _once(group.topics, pace)
     request.groups = list(groups.values())
 
 
-def _once(topics: list[OffsetFetchTopic] | None) -> list[OffsetFetchTopic] | None:
+def _once(
+    topics: list[OffsetFetchTopic] | None, pace: Pace
+) -> Slices[list[OffsetFetchTopic] | None]:
     if topics is None:
+        if pace.is_over():
+            yield
         return None
     named: dict[str, dict[int, None]] = {}
     for topic in topics:
         named.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
-    return [
-        OffsetFetchTopic(name=name, partition_indexes=list(partitions))
-        for name, partitions in named.items()
-    ]
+        if pace.is_over():
+            yield
+    once = []
+    for name, partitions in named.items():
+        once.append(OffsetFetchTopic(name=name, partition_indexes=list(partitions)))
+        if pace.is_over():
+            yield
+    return once
 
 
 def _alone(answers: list[Message]) -> OffsetFetchResponse:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from contextlib import suppress
 
 import pytest
 
@@ -21,6 +24,28 @@ def test_what_is_done_in_time_is_returned() -> None:
                 await within(timeout_ms, refuse())
 
     asyncio.run(scenario())
+
+
+def test_an_error_leaves_no_cycle_that_holds_the_request() -> None:
+    """A request of a hundred thousand entries would stay until the collector looks at them all."""
+
+    class Entries(list[int]):
+        pass
+
+    async def refuse(entries: Entries) -> None:
+        raise InvalidTopic("no")
+
+    async def scenario() -> weakref.ref[Entries]:
+        entries = Entries()
+        with suppress(InvalidTopic):
+            await within(60_000, refuse(entries))
+        return weakref.ref(entries)
+
+    gc.disable()
+    try:
+        assert asyncio.run(scenario())() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("hangs_up", [False, True])

@@ -143,7 +143,8 @@ sim: $(VENV)/dev.stamp
 soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \
 		$(if $(filter file,$(origin SEED)),,--seed '$(SEED)')
-	BARNABAS_SOAK=1 $(BIN)/python -m pytest -m 'soak or repeated' tests
+	BARNABAS_SOAK=1 $(BIN)/python -m pytest tests/property
+	BARNABAS_SOAK=1 $(BIN)/python -m pytest -m 'soak or repeated' tests --ignore tests/property
 	BARNABAS_FRAMES=100000 $(BIN)/python -m pytest tests/integration/test_sasl_hostile.py
 	$(SECURED) $(SECURED_SUITES)
 

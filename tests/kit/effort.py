@@ -12,7 +12,10 @@ _SHARE = 5
 
 
 def examples(count: int, least: int = 10) -> int:
-    """So many examples of a property; in a quick run a fifth of them, but `least` if there are."""
+    """So many examples of a property; in a quick run a fifth of them, but `least` if there are; in
+    `make soak`, which draws new ones each time, five times as many."""
+    if IS_SOAK:
+        return count * _SHARE
     return min(count, max(least, count // _SHARE)) if IS_QUICK else count
 
 

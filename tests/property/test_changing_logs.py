@@ -38,7 +38,6 @@ class Program:
     def __init__(self, log: Path, banner: bytes) -> None:
         self.log = log
         self.written: Counter[bytes] = Counter()
-        self.is_made_again = False
         self._banner = banner
         self._number = 0
         self._archived = 0
@@ -66,7 +65,6 @@ class Program:
         self._write(self._top())
 
     def make_again(self) -> None:
-        self.is_made_again = True
         self._file.close()
         self.log.unlink()
         self._file = self._open()
@@ -112,6 +110,7 @@ class Reader:
 
     def __init__(self, directory: Path, quiet_s: float) -> None:
         self.sent: list[bytes] = []
+        self.misses_a_file = False
         self._paths = LogPaths([str(directory)])
         self._committed: dict[bytes, bytes | None] = {}
         self._start(quiet_s)
@@ -141,7 +140,8 @@ class Reader:
 
 
 # A removed file of which only a banner was sent is not distinct from one behind a hole, or moved to
-# another name, that has but this banner: there two of them may count as one.
+# another name, that begins with this banner, also of another log: there two of them may count as
+# one.
 def step(name: str, program: Program, reader: Reader) -> None:
     match name:
         case "append":
@@ -149,7 +149,7 @@ def step(name: str, program: Program, reader: Reader) -> None:
         case "rename":
             program.rename()
         case "copy and truncate" | "hole":
-            program.copy_and_truncate(is_hole=name == "hole" and not program.is_made_again)
+            program.copy_and_truncate(is_hole=name == "hole" and not reader.misses_a_file)
         case "truncate":
             program.append()  # else it would be the same as before
             reader.look()  # else its lines are lost to every reader
@@ -157,9 +157,10 @@ def step(name: str, program: Program, reader: Reader) -> None:
         case "make again":
             reader.look()
             program.make_again()
+            reader.misses_a_file = True
         case "compress":
             program.compress(is_elsewhere=False)
-        case "compress elsewhere" if not program.is_made_again:
+        case "compress elsewhere" if not reader.misses_a_file:
             reader.look()  # of a file that it has never seen nothing is known
             program.compress(is_elsewhere=True)
         case "look" | "compress elsewhere":

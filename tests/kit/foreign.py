@@ -26,6 +26,8 @@ from barnabas.extras import install_line
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 KAFKA_VERSION = "3.9.1"
+OLD_KAFKA_VERSION = "2.3.1"  # that of the texts, for its tools
+ZOOKEEPER_CLIENT_VERSION = "3.8.4"  # the client of 2.3.1 itself does not run on Java 17
 NEWEST_CLIENT_VERSION = "4.3.0"  # of the Java client alone
 OLD_KAFKA_PYTHON_VERSION = "2.0.6"  # the last 2.0: oldest protocol versions
 COMPILER_VERSION = "3.33.0"
@@ -129,11 +131,18 @@ def require_zookeeper() -> str:
 def require_kafka_jars() -> Path:
     """The directory of a real Kafka's jars: broker, tools, clients, Streams and ZooKeeper."""
     kafka = [f"org.apache.kafka:{name}:{KAFKA_VERSION}" for name in _KAFKA_ARTIFACTS]
-    logging = ["ch.qos.reload4j:reload4j:1.2.25", "org.slf4j:slf4j-reload4j:1.7.36"]
-    return _jars(f"kafka-{KAFKA_VERSION}", kafka + logging)
+    return _jars(f"kafka-{KAFKA_VERSION}", kafka + _LOGGING_ARTIFACTS)
+
+
+def require_kafka_2_3_jars() -> Path:
+    """The directory of the jars of Kafka 2.3.1, whose tools still ask ZooKeeper."""
+    kafka = f"org.apache.kafka:kafka_2.12:{OLD_KAFKA_VERSION}"
+    zookeeper = f"org.apache.zookeeper:zookeeper:{ZOOKEEPER_CLIENT_VERSION}"
+    return _jars(f"kafka-{OLD_KAFKA_VERSION}", [kafka, zookeeper, *_LOGGING_ARTIFACTS])
 
 
 _KAFKA_ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-streams", "kafka-shell")
+_LOGGING_ARTIFACTS = ["ch.qos.reload4j:reload4j:1.2.25", "org.slf4j:slf4j-reload4j:1.7.36"]
 
 
 def require_newest_java_client() -> Path:
@@ -187,6 +196,7 @@ def _jars(name: str, artifacts: list[str]) -> Path:
         (project / "pom.xml").write_text(_pom(name, artifacts))
         (project / "settings.xml").write_text(_SETTINGS)
         goal = [f"-DoutputDirectory={directory}", "-DincludeScope=runtime"]
+        goal.append("-DexcludeGroupIds=ch.qos.logback")  # ZooKeeper's; _LOGGING_ARTIFACTS do it
         copy = ["-q", "-B", "-s", "settings.xml", "dependency:copy-dependencies", *goal]
         _run([str(mvn), *copy], cwd=project)
         shutil.rmtree(project)

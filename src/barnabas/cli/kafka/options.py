@@ -56,6 +56,10 @@ class Given:
         """The options that are given, each once."""
         return iter(dict.fromkeys(name for name, _ in self._found))
 
+    def with_value(self, name: str, value: str) -> Given:
+        """The same options and one more."""
+        return Given([*self._found, (name, value)], self.others)
+
     def texts(self, name: str) -> list[str]:
         """Every value of an option that may be repeated."""
         return [value for each, value in self._found if each == name and value is not None]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import click
 
+from barnabas.cli.kafka import zookeeper_topics
 from barnabas.cli.kafka.java_errors import java_message, java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
     BROKER_LIST,
-    ZOOKEEPER,
     Line,
     NotCovered,
-    Retired,
     Tool,
     admin_of,
     at_servers,
@@ -25,6 +23,13 @@ from barnabas.cli.kafka.tool import (
     plain_names,
     servers,
 )
+from barnabas.cli.kafka.topic_assignment import assignment_of
+from barnabas.cli.kafka.zookeeper_brokers import (
+    ZOOKEEPER_OPTION,
+    at_brokers,
+    is_by_zookeeper,
+)
+from barnabas.cli.kafka.zookeeper_topics import COLLISION, Refused
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values, run_client
 from barnabas.cli.topics.describe import (
@@ -46,6 +51,7 @@ from barnabas.client.errors import Unreachable
 from barnabas.errors import (
     BarnabasError,
     ClusterAuthorizationFailed,
+    ConfigError,
     TopicAlreadyExists,
     UnsupportedVersion,
 )
@@ -60,16 +66,7 @@ _FILTERS = {
 }
 _OVERRIDES = "topics-with-overrides"
 _INT16_MAX = 2**15 - 1
-_COLLISION = (
-    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
-    "could collide. To avoid issues it is best to use either, but not both."
-)
-
 Described = list[tuple[TopicDescription, list[ConfigEntry]]]
-
-
-class Refused(BarnabasError):
-    """What Kafka's tool refuses by itself, in its words."""
 
 
 def _check(given: Given) -> str:
@@ -79,16 +76,21 @@ def _check(given: Given) -> str:
         complaint="Command must include exactly one action: --list, --describe, --create, --alter "
         "or --delete",
     )
-    servers(given)
+    by_zookeeper = is_by_zookeeper(given)
+    if not by_zookeeper:
+        servers(given)
     if "describe" in given and "if-exists" in given and "topic" not in given:
         raise BadCommandLine("--topic is required to describe a topic")
     if action not in ("list", "describe"):
         given.need("topic")
-    if action == "alter":
+    if action == "alter" and not by_zookeeper:
         given.need("partitions")
-    for name in ("config", "partitions", "replica-assignment"):
-        others = ("create",) if name == "config" else ("create", "alter")
-        _only(given, action, name, others)
+    for name in ("partitions", "replica-assignment"):
+        _only(given, action, name, ("create", "alter"))
+    _only(given, action, "config", ("create", "alter") if by_zookeeper else ("create",))
+    _only(given, action, "delete-config", ("alter",))
+    if not by_zookeeper:
+        given.only_with("delete-config", ZOOKEEPER_OPTION)
     _only(given, action, "replication-factor", ("create",))
     _only(given, action, "if-not-exists", ("create",))
     _only(given, action, "if-exists", ("alter", "delete", "describe"))
@@ -99,6 +101,8 @@ def _check(given: Given) -> str:
         given.not_with("replica-assignment", "partitions", "replication-factor")
     for name in _FILTERS:
         given.not_with(name, _OVERRIDES)
+    if by_zookeeper:
+        zookeeper_topics.check(given, action)
     return action
 
 
@@ -111,6 +115,7 @@ def _only(given: Given, action: str, name: str, actions: Sequence[str]) -> None:
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     action = _check(given)
+    given = at_brokers(given)
     no_client_configs(given)
     at = at_servers(given)
     topic = given.text("topic")
@@ -133,9 +138,7 @@ def explain(given: Given) -> list[Line]:
     if action == "delete":
         return [["topics", "delete", *names, *flagged(given, "if-exists"), *at]]
     if action == "alter":
-        options = [*named(given, "partitions"), *named(given, "replica-assignment")]
-        options += flagged(given, "if-exists")
-        return [["topics", "alter", name, *options, *at] for name in names]
+        return [line for name in names for line in _alterations(given, name)]
     for name in (_OVERRIDES, "topic-id"):
         if name in given:
             raise NotCovered(f"--{name}: our command has no such filter")
@@ -145,14 +148,30 @@ def explain(given: Given) -> list[Line]:
     return [["topics", "describe", name, *options, *at] for name in names]
 
 
+def _alterations(given: Given, topic: str) -> list[Line]:
+    """Our commands for --alter of one topic: one for its configs, one for its partitions."""
+    at, lines = at_servers(given), []
+    changes = [*named(given, "config", "add"), *named(given, "delete-config", "delete")]
+    if changes:
+        lines.append(["configs", "alter", "--topic", topic, *changes, *at])
+    if "partitions" in given:
+        options = [*named(given, "partitions"), *named(given, "replica-assignment")]
+        options += flagged(given, "if-exists")
+        lines.append(["topics", "alter", topic, *options, *at])
+    return lines
+
+
 def run(given: Given) -> int:
     """Do it, with Kafka's lines."""
     action = _check(given)
     work = {"create": _create, "list": _list, "describe": _describe, "alter": _alter}
     try:
-        run_client(work.get(action, _delete)(given))
+        if is_by_zookeeper(given):
+            zookeeper_topics.run(given, action)
+        else:
+            run_client(work.get(action, _delete)(given))
     except BarnabasError as error:
-        if isinstance(error, BadCommandLine | NotCovered | Unreachable):
+        if isinstance(error, BadCommandLine | NotCovered | Unreachable | ConfigError):
             raise
         click.echo(f"Error while executing topic command : {java_message(error)}")
         click.echo(f"ERROR {java_text(error)} (org.apache.kafka.tools.TopicCommand)", err=True)
@@ -163,13 +182,13 @@ def run(given: Given) -> int:
 async def _create(given: Given) -> None:
     name = given.required("topic")
     if "." in name or "_" in name:
-        click.echo(_COLLISION)
+        click.echo(COLLISION)
     partitions, factor = given.number("partitions"), given.number("replication-factor")
     if partitions is not None and partitions < 1:
         raise Refused("The partitions must be greater than 0")
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
-    assignment = _assignment(given)
+    assignment = assignment_of(given)
     topic = NewTopic(
         name,
         -1 if partitions is None else partitions,
@@ -224,7 +243,7 @@ async def _described(admin: Admin, given: Given) -> Described:
 async def _alter(given: Given) -> None:
     count = given.number("partitions", 1)
     assert count is not None
-    assignment = _assignment(given)
+    assignment = assignment_of(given)
     async with admin_of(given) as admin:
         names = await _existing(admin, given)
         for topic in await admin.describe_topics(names) if names else ():
@@ -275,53 +294,22 @@ async def _moving(admin: Admin) -> Moving:
         return NOTHING_MOVES
 
 
-def _assignment(given: Given) -> dict[int, list[int]] | None:
-    text = given.text("replica-assignment")
-    if text is None:
-        return None
-    if not re.fullmatch(r"\d{1,9}(:\d{1,9})*(,\d{1,9}(:\d{1,9})*)*", text.replace(" ", "")):
-        raise BadCommandLine(
-            f"--replica-assignment {text}: not broker ids, such as 0:1,1:2 (two partitions)"
-        )
-    found = {
-        partition: [int(broker) for broker in brokers.split(":")]
-        for partition, brokers in enumerate(text.replace(" ", "").split(","))
-    }
-    for partition, brokers in found.items():
-        if len(set(brokers)) < len(brokers):
-            raise BadCommandLine(
-                f"--replica-assignment {text}: partition {partition} has a broker twice"
-            )
-    return found
-
-
 TOOL = Tool(
     "Create, delete, describe, or change a topic.",
     (
         *flags(
             "alter at-min-isr-partitions create delete describe exclude-internal if-exists "
             "if-not-exists list topics-with-overrides unavailable-partitions "
-            "under-min-isr-partitions under-replicated-partitions"
+            "under-min-isr-partitions under-replicated-partitions force disable-rack-aware"
         ),
         *values(
             "bootstrap-server=HOST:PORT command-config=FILE config=NAME=VALUE partitions=N "
             "partition-size-limit-per-response=N replica-assignment=ID:ID,ID:ID "
-            "replication-factor=N topic=TOPIC topic-id=ID"
+            "replication-factor=N topic=TOPIC topic-id=ID zookeeper=HOST:PORT[/CHROOT] "
+            "delete-config=NAME"
         ),
     ),
     explain,
     run,
-    {
-        "zookeeper": ZOOKEEPER,
-        "broker-list": BROKER_LIST,
-        "delete-config": Retired(
-            "kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --delete-config "
-            "NAME removes a config",
-            "",
-        ),
-        "force": Retired("it has had no effect since Kafka 2.2: leave it out", "", False),
-        "disable-rack-aware": Retired(
-            "brokers have chosen the replicas since Kafka 2.2: leave it out", "", False
-        ),
-    },
+    {"broker-list": BROKER_LIST},
 )

@@ -22,16 +22,16 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
     ("line", "to_type"),
     [
         (
-            "kafka-topics.sh --list --zookeeper zk1:2181,zk2:2181/kafka",
-            "kafka-topics.sh --list --bootstrap-server zk1:9092",
+            "kafka-consumer-groups.sh --list --zookeeper zk1:2181,zk2:2181/kafka",
+            "kafka-consumer-groups.sh --list --bootstrap-server zk1:9092",
         ),
         (
-            "kafka-topics --create --zookeeper=localhost --topic t --disable-rack-aware",
-            "kafka-topics.sh --create --bootstrap-server localhost:9092 --topic t",
+            "kafka-consumer-groups --describe --zookeeper=localhost --group g --new-consumer",
+            "kafka-consumer-groups.sh --describe --bootstrap-server localhost:9092 --group g",
         ),
         (
-            "kafka-topics --list --zookeeper zk:2181 --bootstrap-server b:1",
-            "kafka-topics.sh --list --bootstrap-server b:1",
+            "kafka-consumer-groups --list --zookeeper zk:2181 --bootstrap-server b:1",
+            "kafka-consumer-groups.sh --list --bootstrap-server b:1",
         ),
         (
             "kafka-delete-records.sh --broker-list b:1,c:1 --offset-json-file f",
@@ -70,11 +70,11 @@ def test_ux_6_the_users_own_line_is_rewritten(
 
 
 def test_the_rewritten_line_is_one_that_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused("kafka-topics.sh --describe --zookeeper zk:2181 --topic t", capsys)
+    said = refused("kafka-log-dirs.sh --describe --zookeeper zk:2181 --topic-list t", capsys)
     words = said.partition("Type: barnabas ")[2].split()
     assert main([*words, "--explain"]) == 0
     ours = capsys.readouterr().out
-    assert ours == "barnabas topics describe t --bootstrap-server zk:9092\n"
+    assert ours == "barnabas log-dirs describe --topic t --bootstrap-server zk:9092\n"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,21 @@ def test_the_rewritten_line_is_one_that_runs(capsys: pytest.CaptureFixture[str])
         ("kafka-cluster.sh unregister --bootstrap-server b:1 --id 1", "does not support"),
         ("kafka-configs.sh --describe --client-metrics m --bootstrap-server b:1", "metrics"),
         ("kafka-topics.sh --list", "--bootstrap-server must be specified"),
+        ("kafka-topics.sh --list --bootstrap-server b:1 --zookeeper z:1", "Only one of"),
+        ("kafka-topics.sh --list --zookeeper z:x --explain", "'z:x' is not an address"),
+        (
+            "kafka-topics.sh --create --topic t --partitions 1 --zookeeper z:1",
+            'Missing required argument "[replication-factor]"',
+        ),
+        (
+            "kafka-topics.sh --describe --zookeeper z:1 --at-min-isr-partitions",
+            'Option "[at-min-isr-partitions]" can\'t be used with option "[zookeeper]"',
+        ),
+        (
+            "kafka-topics.sh --alter --topic t --delete-config c --partitions 2 "
+            "--bootstrap-server b:1",
+            "--delete-config goes only with --zookeeper",
+        ),
         ("kafka-topics.sh --list --create --bootstrap-server b:1", "exactly one action"),
         ("kafka-topics.sh --list --bootstrap-server b:1 extra", "extra: belongs to no option"),
         ("kafka-topics.sh --lst --bootstrap-server b:1", "is --list meant?"),

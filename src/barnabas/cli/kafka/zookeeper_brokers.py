@@ -1,0 +1,156 @@
+"""Finds the brokers for `--zookeeper HOST:PORT[/CHROOT]`, as Kafka's older tools name a cluster.
+
+The tree says which brokers run and where they listen; the tool then asks those brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from barnabas.cli.kafka.options import BadCommandLine, Given
+from barnabas.cli.kafka.tool import file_configs
+from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper
+from barnabas.cli.options import run_client
+from barnabas.cluster import layout
+from barnabas.cluster.image import BrokerImage, Endpoint
+from barnabas.config.zookeeper_keys import hosts_and_chroot
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.cluster.store import MetadataStore
+    from barnabas.cluster.zookeeper_settings import Settings
+
+ZOOKEEPER_OPTION: Final = "zookeeper"
+_PATIENCE_S: Final = 20
+
+_DEPRECATED: Final = (
+    "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
+    "Use --bootstrap-server instead to specify a broker to connect to."
+)
+_PLAINTEXT: Final = "PLAINTEXT"
+_PROTOCOL: Final = "security.protocol"
+
+
+class Found(NamedTuple):
+    """The state of a cluster in ZooKeeper."""
+
+    brokers: tuple[BrokerImage, ...]
+    deleted_topics: frozenset[str]  # marked for deletion, and still there
+
+
+def is_by_zookeeper(given: Given) -> bool:
+    """Whether the line names its cluster by ZooKeeper. Raises BadCommandLine if by brokers, too."""
+    if ZOOKEEPER_OPTION not in given:
+        return False
+    if "bootstrap-server" in given:
+        raise BadCommandLine(
+            "Only one of --bootstrap-server or --zookeeper must be specified: leave out --zookeeper"
+        )
+    return True
+
+
+def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
+    """How to reach the ZooKeeper of the line, with the settings of a file. Raises ConfigError."""
+    address = given.required(ZOOKEEPER_OPTION)
+    hosts_and_chroot(address)  # complains of one that cannot be
+    return TreeSource(address, file).required_zookeeper()
+
+
+def at_brokers(given: Given, config_option: str = "command-config") -> Given:
+    """The line with the addresses of the brokers, unless it names them itself.
+
+    Raises ConfigError, BadCommandLine.
+    """
+    return (
+        with_brokers(given, cluster_of(given), config_option) if is_by_zookeeper(given) else given
+    )
+
+
+def cluster_of(given: Given) -> Found:
+    """What the ZooKeeper of the line has; never without a broker. Raises ConfigError."""
+    return run_client(_read(zookeeper_settings(given)))
+
+
+def with_brokers(given: Given, found: Found, config_option: str = "command-config") -> Given:
+    """The line with those addresses of the brokers that suit the client. Raises ConfigError."""
+    configs = file_configs(given, config_option)
+    protocol = configs.get(_PROTOCOL, _PLAINTEXT).strip().upper()
+    addresses = [
+        f"[{each.host}]:{each.port}" if ":" in each.host else f"{each.host}:{each.port}"
+        for each in _endpoints(found.brokers, protocol)
+    ]
+    if not addresses:
+        others = sorted({e.security_protocol for b in found.brokers for e in b.endpoints})
+        raise ConfigError(
+            f"the brokers in ZooKeeper have no listener for {protocol}, only for "
+            f"{', '.join(others)}: set {_PROTOCOL} in a file and name it by --{config_option}"
+        )
+    return given.with_value("bootstrap-server", ",".join(addresses))
+
+
+def warn_of_zookeeper() -> None:
+    """Write Kafka's warning of the option to standard error."""
+    click.echo(_DEPRECATED, err=True)
+
+
+def _endpoints(brokers: Iterable[BrokerImage], protocol: str) -> Iterable[Endpoint]:
+    """One of each broker that has any for this protocol."""
+    for broker in brokers:
+        suited = [each for each in broker.endpoints if each.security_protocol == protocol]
+        yield from suited[:1]
+
+
+async def _read(settings: Settings) -> Found:
+    async with opened(settings) as store:
+        brokers = await _brokers(store, settings.connect)
+        deletions = await store.read(layout.DELETE_TOPICS)
+    return Found(brokers, frozenset() if deletions is None else frozenset(deletions.children))
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[MetadataStore]:
+    """The tree, for a short while. Raises ConfigError if ZooKeeper does not answer in that time."""
+    store = await open_zookeeper(settings)
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            yield store
+    except TimeoutError:
+        raise ConfigError(
+            f"--zookeeper {settings.connect}: ZooKeeper has stopped answering; none came within "
+            f"{_PATIENCE_S} s"
+        ) from None
+    finally:
+        await store.close()
+
+
+async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...]:
+    """Those that are registered, by id. Raises ConfigError if there is none."""
+    parent = await store.read(layout.BROKER_IDS)
+    if parent is None:
+        chroot = hosts_and_chroot(connect)[1]
+        if chroot and await store.read("/") is None:
+            raise ConfigError(
+                f"--zookeeper {connect}: this ZooKeeper has no node {chroot}; is the chroot that "
+                "of the brokers' zookeeper.connect?"
+            )
+        raise ConfigError(
+            f"--zookeeper {connect}: no broker has ever registered there (no node "
+            f"{chroot}{layout.BROKER_IDS}); is the address that of the brokers' zookeeper.connect?"
+        )
+    ids = sorted(int(name) for name in parent.children if name.isdecimal())
+    nodes = await store.read_many([layout.broker_path(broker_id) for broker_id in ids])
+    brokers = tuple(
+        layout.decode_broker(broker_id, node.data, node.czxid)
+        for broker_id, node in zip(ids, nodes, strict=True)
+        if node is not None
+    )
+    if not brokers:
+        raise ConfigError(
+            f"--zookeeper {connect}: no broker is registered there; start one and try again"
+        )
+    return brokers

@@ -1,0 +1,89 @@
+"""UX-5: Kafka 2.3.1's own tools with --zookeeper work on our brokers, and ours print the same.
+
+The lines of texts about Kafka 2.3 name the cluster by its ZooKeeper. What 2.3.1 prints for them is
+compared to the byte with what ours prints; a warning goes to standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.cli.main import main
+from tests.kit.clients.kafka_2_3_tools import OldTools
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+
+pytestmark = [pytest.mark.foreign, pytest.mark.slow]
+
+Capture = pytest.CaptureFixture[str]
+WARNING = (
+    "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
+    "Use --bootstrap-server instead to specify a broker to connect to.\n"
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    with cluster_process(tmp_path_factory.mktemp("cluster"), 1) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldTools]:
+    with OldTools(tmp_path_factory.mktemp("tools")) as tools:
+        yield tools
+
+
+def ours(capfd: Capture, tool: str, *words: str) -> tuple[int, str]:
+    """The exit code and standard output; the warning must be on standard error."""
+    capfd.readouterr()
+    code = main([f"{tool}.sh", *words])
+    output, errors = capfd.readouterr()
+    assert errors.startswith(WARNING), errors
+    return code, output
+
+
+SAME = (
+    "--create --topic same --partitions 1 --replication-factor 1",
+    "--create --topic same --partitions 1 --replication-factor 1 --if-not-exists",
+    "--create --topic other --partitions 0 --replication-factor 1",
+    "--create --topic other --partitions 1 --replication-factor 0",
+    "--create --topic other --partitions 1 --replication-factor 2",
+    "--list",
+    "--list --topic sa.*",
+    "--list --topic nothing",
+    "--describe --topic same",
+    "--describe --topic nothing",
+    "--describe --topic nothing --if-exists",
+    "--describe --under-replicated-partitions",
+    "--describe --unavailable-partitions",
+    "--alter --topic same --partitions 1",
+    "--alter --topic same --config retention.ms=1000",
+    "--describe --topics-with-overrides",
+    "--describe --exclude-internal",
+    "--alter --topic same --delete-config retention.ms",
+    "--alter --topic nothing --partitions 2",
+    "--delete --topic nothing",
+    "--delete --topic nothing --if-exists",
+)
+
+
+def test_ux_5_topics_by_zookeeper_print_what_kafka_2_3_1_prints(
+    cluster: ClusterProcess, theirs: OldTools, capfd: Capture
+) -> None:
+    at = ("--zookeeper", cluster.zookeeper.connect)
+    created = ("--create", "--partitions", "1", "--replication-factor", "1", "--topic")
+    for topic in ("same", "with.dot"):
+        said = theirs.call("kafka-topics", *at, *created, topic)
+        assert ours(capfd, "kafka-topics", *at, *created, topic + "2") == (
+            said.code,
+            said.output.replace(topic, topic + "2"),
+        )
+    for line in SAME:
+        said = theirs.call("kafka-topics", *at, *line.split())
+        assert ours(capfd, "kafka-topics", *at, *line.split()) == (said.code, said.output), line
+    for words in (("--alter", "--partitions", "4"), ("--delete",)):
+        said = theirs.call("kafka-topics", *at, *words, "--topic", "same")
+        code, output = ours(capfd, "kafka-topics", *at, *words, "--topic", "same2")
+        assert (code, output) == (said.code, said.output.replace("same", "same2"))

@@ -7,11 +7,13 @@ compared to the byte with what ours prints; a warning goes to standard error.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from barnabas.cli.main import main
 from tests.kit.clients.kafka_2_3_tools import OldTools
+from tests.kit.clients.kafka_tools import Tools
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
@@ -87,3 +89,61 @@ def test_ux_5_topics_by_zookeeper_print_what_kafka_2_3_1_prints(
         said = theirs.call("kafka-topics", *at, *words, "--topic", "same")
         code, output = ours(capfd, "kafka-topics", *at, *words, "--topic", "same2")
         assert (code, output) == (said.code, said.output.replace("same", "same2"))
+
+
+CONFIGS = (
+    "--alter --entity-type topics --entity-name NAME --add-config retention.ms=1000",
+    "--describe --entity-type topics --entity-name NAME",
+    "--alter --entity-type topics --entity-name NAME --delete-config retention.ms",
+    "--alter --entity-type topics --entity-name NAME --delete-config retention.ms",
+    "--alter --entity-type users --entity-name NAME --add-config producer_byte_rate=100",
+    "--describe --entity-type users --entity-name NAME",
+    "--alter --entity-type users --entity-name NAME --entity-type clients --entity-default "
+    "--add-config producer_byte_rate=100",
+    "--describe --entity-type users --entity-name NAME --entity-type clients",
+    "--describe --entity-type users --entity-type clients",
+    "--alter --entity-type clients --entity-name NAME --add-config consumer_byte_rate=100",
+    "--describe --entity-type clients --entity-name NAME",
+    "--alter --entity-type clients --entity-name NAME --add-config foo=100",
+)
+
+
+def test_ux_5_configs_by_zookeeper_print_what_kafka_2_3_1_prints(
+    cluster: ClusterProcess, theirs: OldTools, capfd: Capture
+) -> None:
+    """Of a topic and a quota each; and both tools see what the other has set."""
+    at = ("--zookeeper", cluster.zookeeper.connect)
+    new = (*at, "--create", "--partitions", "1", "--replication-factor", "1", "--topic")
+    for name in ("theirs", "mine"):
+        theirs.run("kafka-topics", *new, name)
+    for line in CONFIGS:
+        said = theirs.call("kafka-configs", *at, *line.replace("NAME", "theirs").split())
+        code, output = ours(capfd, "kafka-configs", *at, *line.replace("NAME", "mine").split())
+        if "NAME" in line:
+            output = output.replace("mine", "theirs")
+        assert code == said.code, line
+        assert sorted(output.splitlines()) == sorted(said.output.splitlines()), line
+    for line in CONFIGS:
+        if "--describe" in line and "NAME" in line:
+            words = line.replace("NAME", "mine").split()
+            assert ours(capfd, "kafka-configs", *at, *words)[1] == theirs.run(
+                "kafka-configs", *at, *words
+            )
+
+
+def test_ux_5_users_by_zookeeper_are_those_of_kafka_3_9_1(
+    cluster: ClusterProcess, tmp_path: Path, capfd: Capture
+) -> None:
+    """3.9.1 has the option still: its nodes have the form of ours, and it reads ours."""
+    tools = Tools(cluster.bootstrap_servers, tmp_path)
+    at = ("--zookeeper", cluster.zookeeper.connect)
+    user = (*at, "--entity-type", "users", "--entity-name")
+    added = ("--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=secret]")
+    said = tools.try_run("kafka-configs", *user, "kafka", *added)
+    code, output = ours(capfd, "kafka-configs", *user, "barnabas", *added)
+    expected = said.stdout.removeprefix(WARNING).replace("kafka", "barnabas")
+    assert (code, output) == (said.returncode, expected)
+    described = ours(capfd, "kafka-configs", *user, "kafka", "--describe")[1]
+    assert "user-principal 'kafka' are SCRAM-SHA-256=salt=" in described
+    theirs = tools.try_run("kafka-configs", *user, "barnabas", "--describe").stdout
+    assert theirs == WARNING + ours(capfd, "kafka-configs", *user, "barnabas", "--describe")[1]

@@ -21,7 +21,7 @@ _OWN: Final = {"user": "user", "client-id": "client", "ip": "ip"}
 """The options of our command."""
 
 
-class _Whose(NamedTuple):
+class Whose(NamedTuple):
     """Whose quotas a line is about."""
 
     entity: dict[str, str | None]
@@ -39,7 +39,7 @@ def is_about_clients(given: Given) -> bool:
 
 def explain(given: Given, action: str) -> list[Line]:
     """Our command for the line."""
-    entity, types = _whose(given)
+    entity, types = whose(given)
     if types:
         if action == "describe" and not entity:
             return [["configs", "describe", "--quotas", *at_servers(given)]]
@@ -47,15 +47,15 @@ def explain(given: Given, action: str) -> list[Line]:
     if action == "alter":
         _change(given, entity)
     options = repeated(given, "add-config", "add") + repeated(given, "delete-config", "delete")
-    whose: Line = []
+    words: Line = []
     for kind, name in entity.items():
-        whose += [f"--{_OWN[kind]}-defaults"] if name is None else [f"--{_OWN[kind]}", name]
-    return [["configs", action, *whose, *options, *at_servers(given)]]
+        words += [f"--{_OWN[kind]}-defaults"] if name is None else [f"--{_OWN[kind]}", name]
+    return [["configs", action, *words, *options, *at_servers(given)]]
 
 
 async def describe(given: Given) -> None:
     """Print what Kafka prints."""
-    entity, types = _whose(given)
+    entity, types = whose(given)
     async with admin_of(given) as admin:
         quotas, users = await described(admin, entity, types)
     for each, values in quotas.items():
@@ -66,7 +66,13 @@ async def describe(given: Given) -> None:
 
 async def alter(given: Given) -> None:
     """Change quotas or credentials, with Kafka's line."""
-    entity, types = _whose(given)
+    await change(given)
+    click.echo(f"Completed updating {named(whose(given).entity)}.")
+
+
+async def change(given: Given) -> None:
+    """Change quotas or credentials. Raises BadCommandLine."""
+    entity, types = whose(given)
     if not entity:
         raise BadCommandLine(
             "an entity-name or default entity must be specified with --alter of users, clients, "
@@ -74,13 +80,12 @@ async def alter(given: Given) -> None:
         )
     if types:
         raise BadCommandLine("An entity name must be specified for every entity type")
-    change = _change(given, entity)
+    wanted = _change(given, entity)
     async with admin_of(given) as admin:
         try:
-            await apply(admin, change)
+            await apply(admin, wanted)
         except BadChange as error:
             raise BadCommandLine(str(error)) from error
-    click.echo(f"Completed updating {named(entity)}.")
 
 
 def _change(given: Given, entity: dict[str, str | None]) -> Change:
@@ -92,7 +97,7 @@ def _change(given: Given, entity: dict[str, str | None]) -> Change:
         raise BadCommandLine(str(error)) from error
 
 
-def _whose(given: Given) -> _Whose:
+def whose(given: Given) -> Whose:
     """The names by type; a type may lack one. Raises BadCommandLine."""
     types = given.texts("entity-type")
     short = [name for name in _SHORT if name in given]
@@ -112,7 +117,7 @@ def _whose(given: Given) -> _Whose:
     entity = dict(zip(kinds, names, strict=False))
     if "" in entity.values():
         raise BadCommandLine("--entity-name needs a name; --entity-default is for all others")
-    return _Whose(entity, kinds[len(names) :])
+    return Whose(entity, kinds[len(names) :])
 
 
 def _check_types(types: Iterable[str]) -> None:

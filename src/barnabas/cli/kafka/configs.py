@@ -9,15 +9,13 @@ import click
 
 from barnabas.cli.configs.changes import BadChange, operations
 from barnabas.cli.configs.text import KINDS, describe_configs_text, shown_entries
-from barnabas.cli.kafka import client_configs
+from barnabas.cli.kafka import client_configs, zookeeper_configs
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
     BROKER_LIST,
-    ZOOKEEPER,
     Line,
     NotCovered,
-    Retired,
     Tool,
     admin_of,
     at_servers,
@@ -26,6 +24,7 @@ from barnabas.cli.kafka.tool import (
     no_client_configs,
     servers,
 )
+from barnabas.cli.kafka.zookeeper_brokers import at_brokers, is_by_zookeeper
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.client.admin.admin import Admin
@@ -95,7 +94,9 @@ def _check(given: Given) -> str:
         raise BadCommandLine("Command must include exactly one action: --describe, --alter")
     if "bootstrap-controller" in given:
         raise NotCovered("--bootstrap-controller: there is no KRaft quorum; ask a broker instead")
-    servers(given)
+    if not is_by_zookeeper(given):
+        servers(given)
+    zookeeper_configs.check(given)
     if "describe" in given:
         for name in ("add-config", "add-config-file", "delete-config"):
             given.not_with(name, "describe")
@@ -131,6 +132,7 @@ def _of_file(given: Given) -> Mapping[str, str]:
 def explain(given: Given) -> list[Line]:
     """Our commands for the line."""
     action = _check(given)
+    given = at_brokers(given)
     no_client_configs(given)
     if client_configs.is_about_clients(given):
         return client_configs.explain(given, action)
@@ -161,7 +163,9 @@ def run(given: Given) -> int:
     """Do it, with Kafka's lines."""
     action = _check(given)
     try:
-        if client_configs.is_about_clients(given):
+        if is_by_zookeeper(given):
+            zookeeper_configs.run(given, action, lambda: _named_resource(given))
+        elif client_configs.is_about_clients(given):
             of_clients = client_configs.describe if action == "describe" else client_configs.alter
             run_client(of_clients(given))
         else:
@@ -170,6 +174,12 @@ def run(given: Given) -> int:
         click.echo(f"Error while executing config command: {java_text(error)}", err=True)
         return EXIT_FAILURE
     return EXIT_OK
+
+
+def _named_resource(given: Given) -> tuple[str, list[str] | None]:
+    """The type by its name in Kafka, and the names. Raises BadCommandLine, NotCovered."""
+    kind, names = _resources(given)
+    return next(name for name, each in _TYPES.items() if each == kind), names
 
 
 async def _describe(given: Given, kind: int, names: list[str] | None) -> None:
@@ -231,14 +241,11 @@ TOOL = Tool(
             "add-config=NAME=VALUE,... add-config-file=FILE bootstrap-controller=HOST:PORT "
             "bootstrap-server=HOST:PORT broker=ID broker-logger=ID client=ID client-metrics=NAME "
             "command-config=FILE delete-config=NAME,... entity-name=NAME entity-type=TYPE "
-            "group=GROUP ip=IP topic=TOPIC user=USER"
+            "group=GROUP ip=IP topic=TOPIC user=USER zookeeper=HOST:PORT[/CHROOT] "
+            "zk-tls-config-file=FILE"
         ),
     ),
     explain,
     run,
-    {
-        "zookeeper": ZOOKEEPER,
-        "broker-list": BROKER_LIST,
-        "zk-tls-config-file": Retired("tools ask brokers instead of ZooKeeper", ""),
-    },
+    {"broker-list": BROKER_LIST},
 )

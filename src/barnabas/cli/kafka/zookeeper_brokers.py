@@ -128,19 +128,25 @@ async def opened(settings: Settings) -> AsyncIterator[MetadataStore]:
         await store.close()
 
 
+async def check_chroot(store: MetadataStore, connect: str) -> None:
+    """Raises ConfigError if the chroot is not there."""
+    chroot = hosts_and_chroot(connect)[1]
+    if chroot and await store.read("/") is None:
+        raise ConfigError(
+            f"--zookeeper {connect}: this ZooKeeper has no node {chroot}; is the chroot that of "
+            "the brokers' zookeeper.connect?"
+        )
+
+
 async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...]:
     """Those that are registered, by id. Raises ConfigError if there is none."""
+    await check_chroot(store, connect)
     parent = await store.read(layout.BROKER_IDS)
     if parent is None:
-        chroot = hosts_and_chroot(connect)[1]
-        if chroot and await store.read("/") is None:
-            raise ConfigError(
-                f"--zookeeper {connect}: this ZooKeeper has no node {chroot}; is the chroot that "
-                "of the brokers' zookeeper.connect?"
-            )
         raise ConfigError(
             f"--zookeeper {connect}: no broker has ever registered there (no node "
-            f"{chroot}{layout.BROKER_IDS}); is the address that of the brokers' zookeeper.connect?"
+            f"{hosts_and_chroot(connect)[1]}{layout.BROKER_IDS}); is the address that of the "
+            "brokers' zookeeper.connect?"
         )
     ids = sorted(int(name) for name in parent.children if name.isdecimal())
     nodes = await store.read_many([layout.broker_path(broker_id) for broker_id in ids])

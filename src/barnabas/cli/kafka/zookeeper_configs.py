@@ -1,0 +1,356 @@
+"""Does what `kafka-configs.sh --zookeeper` does: reads and writes the nodes below /config.
+
+    /config/users/<user>         SCRAM credentials: how the first user of a cluster is made
+    /config/brokers/<id>         settings of a broker that is not running
+
+As in Kafka 3.9.1, these two are written into ZooKeeper, with a notification for the brokers. What
+only older versions write there (configs of topics, quotas) is asked of the brokers instead, which
+check it; the lines are those of 2.3.1 then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from barnabas.cli.configs.changes import BadChange, parse_names, parse_pairs
+from barnabas.cli.configs.users import scram_alterations
+from barnabas.cli.kafka import client_configs
+from barnabas.cli.kafka.options import BadCommandLine, Given
+from barnabas.cli.kafka.tool import admin_of
+from barnabas.cli.kafka.zookeeper_brokers import (
+    at_brokers,
+    check_chroot,
+    opened,
+    warn_of_zookeeper,
+    zookeeper_settings,
+)
+from barnabas.cli.options import run_client
+from barnabas.client.admin.configs import (
+    DYNAMIC_TOPIC_CONFIG,
+    TOPIC,
+    ConfigOperation,
+    ConfigOperationType,
+    ConfigResource,
+)
+from barnabas.client.admin.scram_admin import SCRAM_MECHANISMS, UserScramCredentialUpsertion
+from barnabas.cluster import config_changes, layout
+from barnabas.cluster.config_changes import BROKERS, DEFAULT, TOPICS, USERS
+from barnabas.cluster.store import BadVersion, Create, NodeExists, NoNode
+from barnabas.cluster.user_nodes import decoded_user, encoded_user
+from barnabas.config import load_properties
+from barnabas.errors import BarnabasError, ConfigError
+from barnabas.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, new_credential
+
+if TYPE_CHECKING:
+    from barnabas.cluster.store import MetadataStore, Operation
+    from barnabas.cluster.zookeeper_settings import Settings
+
+_CLIENTS: Final = "clients"
+_KINDS: Final = (TOPICS, _CLIENTS, USERS, BROKERS)
+_TYPES: Final = {"user": USERS, "client-id": _CLIENTS}
+_WORDS: Final = {TOPICS: "topic", _CLIENTS: "client-id", USERS: "user-principal"}
+_ENCODER: Final = "password.encoder."
+_ATTEMPTS: Final = 20  # each fails only because another writer was faster
+_NOT_RUNNING: Final = (
+    "Broker configuration operations using ZooKeeper are only supported if the affected broker(s) "
+    "are not running."
+)
+
+Edit = Callable[[dict[str, str]], dict[str, str]]
+
+
+class Entity(NamedTuple):
+    """Whose configs: a kind with the name of its node, and the same of clients of a user.
+
+    A name of None stands for all there are.
+    """
+
+    kind: str
+    name: str | None
+    has_clients: bool = False
+    client: str | None = None
+
+    def path(self) -> str:
+        """Below /config; only of one whose names are known."""
+        of_client = f"/{_CLIENTS}/{self.client}" if self.has_clients else ""
+        return f"{self.kind}/{self.name}{of_client}"
+
+    def __str__(self) -> str:
+        """Kafka's words for it."""
+        words = _words(self.kind, self.name)
+        return f"{words}, {_words(_CLIENTS, self.client)}" if self.has_clients else words
+
+
+def _words(kind: str, node: str | None) -> str:
+    word = _WORDS.get(kind, kind)
+    if node is None:
+        return kind
+    if node == DEFAULT:
+        return f"default {word}"
+    return f"{word} '{decoded_user(node) if kind in (USERS, _CLIENTS) else node}'"
+
+
+def check(given: Given) -> None:
+    """Raises BadCommandLine for what goes only with brokers, or only with ZooKeeper."""
+    if "zookeeper" not in given:
+        given.only_with("zk-tls-config-file", "zookeeper")
+    elif "all" in given:
+        raise BadCommandLine("--bootstrap-server must be specified for --all")
+
+
+def run(given: Given, action: str, resource: Callable[[], tuple[str, list[str] | None]]) -> None:
+    """Do it. `resource`: the kind and the names of a line about topics or brokers.
+
+    Raises BarnabasError.
+    """
+    entity = _entity(given, resource)
+    warn_of_zookeeper()
+    if action == "describe":
+        run_client(_describe(_settings(given), entity))
+        return
+    if entity.name is None or (entity.has_clients and entity.client is None):
+        raise BadCommandLine(
+            "--entity-name or --entity-default must be specified with each --entity-type for "
+            "--alter"
+        )
+    if entity.kind == BROKERS:
+        run_client(_write(_settings(given), entity, _broker_edit(given, entity)))
+    elif entity.kind == USERS and _is_about_scram(given):
+        run_client(_write(_settings(given), entity, _scram_edit(given, entity)))
+    else:
+        at = at_brokers(given)
+        run_client(_alter_topic(at, entity) if entity.kind == TOPICS else client_configs.change(at))
+        click.echo(f"Completed Updating config for entity: {entity}.")
+        return
+    click.echo(f"Completed updating config for entity: {entity}.")
+
+
+def _settings(given: Given) -> Settings:
+    """How to reach ZooKeeper. One that knows us gets nodes that belong to us, as in Kafka."""
+    settings = zookeeper_settings(given, given.text("zk-tls-config-file"))
+    return settings._replace(is_protected=settings.is_protected or settings.has_identity)
+
+
+def _entity(given: Given, resource: Callable[[], tuple[str, list[str] | None]]) -> Entity:
+    if client_configs.is_about_clients(given):
+        names, types = client_configs.whose(given)
+        nodes = {
+            kind: DEFAULT if name is None else encoded_user(name) for kind, name in names.items()
+        }
+        kinds = {*names, *types}
+        if "ip" in kinds:
+            raise _bad_kind("ips")
+        if len(kinds) == 1:
+            [kind] = kinds
+            return Entity(_TYPES[kind], nodes.get(kind))
+        return Entity(USERS, nodes.get("user"), True, nodes.get("client-id"))
+    kind, given_names = resource()
+    if kind not in _KINDS:
+        raise _bad_kind(kind)
+    if given_names is not None and len(given_names) > 1:
+        raise BadCommandLine("--entity-name is given more than once: leave out all but one")
+    return Entity(kind, None if given_names is None else given_names[0] or DEFAULT)
+
+
+def _bad_kind(kind: str) -> BadCommandLine:
+    return BadCommandLine(
+        f"Invalid entity type {kind}, the entity type must be one of {', '.join(_KINDS)} with a "
+        "--zookeeper argument"
+    )
+
+
+async def _describe(settings: Settings, entity: Entity) -> None:
+    async with opened(settings) as store:
+        await check_chroot(store, settings.connect)
+        if entity.kind == BROKERS:
+            if entity.name is None:
+                raise BadCommandLine(
+                    "--entity-name or --entity-default is needed: one broker, or the defaults of "
+                    "all"
+                )
+            await _refuse_running(store, entity, "describe")
+        for each in await _every(store, entity):
+            configs = await _configs(store, each)
+            if configs or entity != Entity(USERS, None):  # many users have clients' quotas alone
+                texts = ",".join(f"{name}={configs[name]}" for name in sorted(configs))
+                click.echo(f"Configs for {each} are {texts}")
+
+
+async def _every(store: MetadataStore, entity: Entity) -> list[Entity]:
+    """The entities with names, for one that stands for several."""
+    if entity.name is None:
+        named = [entity._replace(name=name) for name in await _names(store, entity.kind)]
+    else:
+        named = [entity]
+    if not entity.has_clients or entity.client is not None:
+        return named
+    return [
+        each._replace(client=client)
+        for each in named
+        for client in await _names(store, f"{each.kind}/{each.name}/{_CLIENTS}")
+    ]
+
+
+async def _names(store: MetadataStore, below: str) -> list[str]:
+    node = await store.read(config_changes.config_path(below))
+    return [] if node is None else sorted(node.children)
+
+
+async def _configs(store: MetadataStore, entity: Entity) -> dict[str, str]:
+    path = config_changes.config_path(entity.path())
+    node = await store.read(path)
+    return {} if node is None else layout.decode_config(path, node.data)
+
+
+async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> None:
+    """Raises ConfigError if a broker runs that the configs belong to: it would not check them."""
+    node = await store.read(layout.BROKER_IDS)
+    running = [] if node is None else list(node.children)
+    if entity.name == DEFAULT and running:
+        reason = f"{len(running)} brokers are running"
+    elif entity.name in running:
+        reason = f"broker {entity.name} is running"
+    else:
+        return
+    raise ConfigError(
+        f"--bootstrap-server option must be specified to {verb} {BROKERS} configs - {reason}. "
+        f"{_NOT_RUNNING}"
+    )
+
+
+async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
+    """Change the node, and notify the brokers, in one commit."""
+    async with opened(settings) as store:
+        await check_chroot(store, settings.connect)
+        if entity.kind == BROKERS:
+            await _refuse_running(store, entity, "update")
+        for _ in range(_ATTEMPTS):
+            try:
+                await store.commit(await _operations(store, entity, edit))
+            except (NodeExists, BadVersion, NoNode):
+                continue
+            return
+    raise ConfigError(f"/config/{entity.path()} is being changed all the time: nothing was written")
+
+
+async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[Operation]:
+    from barnabas.broker.configs.entity_nodes import write_operations
+
+    path = config_changes.config_path(entity.path())
+    node = await store.read(path)
+    configs = edit({} if node is None else layout.decode_config(path, node.data))
+    operations: list[Operation] = []
+    if await store.read("/config") is None:  # no broker has ever started
+        operations.append(Create("/config"))
+    if await store.read(config_changes.CHANGES) is None:
+        operations.append(Create(config_changes.CHANGES))
+    kind_path = config_changes.config_path(entity.kind)
+    if await store.read(kind_path) is None:
+        operations.append(Create(kind_path))
+    operations += [
+        each
+        for each in await write_operations(store, entity.path(), node, configs)
+        if not (isinstance(each, Create) and each in operations)
+    ]
+    change = config_changes.encode_change(entity.path())
+    return [*operations, Create(config_changes.CHANGE_PREFIX, change, sequential=True)]
+
+
+def _added(given: Given) -> dict[str, str]:
+    """The pairs of --add-config or of --add-config-file. Raises BadCommandLine without them."""
+    path = given.text("add-config-file")
+    if path is not None:
+        return load_properties(path)
+    try:
+        return parse_pairs(given.texts("add-config"), "--add-config")
+    except BadChange:
+        raise BadCommandLine(
+            '--add-config: all configs to be added must be in the format "key=val", a value with '
+            "commas in []"
+        ) from None
+
+
+def _deleted(given: Given) -> list[str]:
+    try:
+        return parse_names(given.texts("delete-config"), "--delete-config")
+    except BadChange as error:
+        raise BadCommandLine(str(error)) from error
+
+
+def _is_about_scram(given: Given) -> bool:
+    return any(name in SCRAM_MECHANISMS for name in [*_added(given), *_deleted(given)])
+
+
+def _edited(
+    configs: Mapping[str, str], added: Mapping[str, str], deleted: list[str]
+) -> dict[str, str]:
+    """Raises BadCommandLine, in Kafka's words, for a config that is to be deleted and not set."""
+    unset = [name for name in deleted if name not in configs]
+    if unset:
+        raise BadCommandLine(f"Invalid config(s): {','.join(unset)}")
+    return {name: text for name, text in {**configs, **added}.items() if name not in deleted}
+
+
+def _scram_edit(given: Given, entity: Entity) -> Edit:
+    """The change of a user's credentials; no message shows what may be a password."""
+    user = decoded_user(entity.name or "")
+    if entity.has_clients or user is None:
+        raise BadCommandLine("SCRAM credentials are of one user: name it, and no client")
+    pairs = [f"{name}=[{value}]" for name, value in _added(given).items()]
+    try:
+        wanted = scram_alterations(user, pairs, _deleted(given))
+    except BadChange as error:
+        raise BadCommandLine(str(error)) from None
+    added = {}
+    for each in wanted:
+        if not isinstance(each, UserScramCredentialUpsertion):
+            continue
+        if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:
+            raise BadCommandLine(
+                f"Iterations {each.iterations} of {each.mechanism}: not from {MIN_ITERATIONS} to "
+                f"{MAX_ITERATIONS}"
+            )
+        credential = new_credential(each.mechanism, each.password, each.iterations)
+        added[each.mechanism] = credential.text()
+    return lambda configs: _edited(configs, added, _deleted(given))
+
+
+def _broker_edit(given: Given, entity: Entity) -> Edit:
+    """The change of a broker's settings. Passwords are encrypted by a secret that is not kept."""
+    from barnabas.broker.configs.config_rules import check_change
+    from barnabas.broker.configs.stored_secrets import StoredSecrets
+    from barnabas.config import BrokerConfig, key_of
+
+    pairs = _added(given)
+    encoder = {name: text for name, text in pairs.items() if name.startswith(_ENCODER)}
+    added = {name: text for name, text in pairs.items() if name not in encoder}
+    try:
+        for name, text in added.items():
+            check_change(name, text, entity.name == DEFAULT)
+            key_of(name).parse(text)
+        sealed = StoredSecrets(BrokerConfig(encoder)).sealed(added, {}, {})
+    except BarnabasError as error:
+        raise BadCommandLine(f"--add-config: {error}") from None
+    return lambda configs: _edited(configs, sealed, _deleted(given))
+
+
+async def _alter_topic(given: Given, entity: Entity) -> None:
+    resource = ConfigResource(TOPIC, entity.name or "")
+    added, deleted = _added(given), _deleted(given)
+    async with admin_of(given) as admin:
+        own = {
+            each.name: each.value or ""
+            for each in await admin.describe_configs(resource)
+            if each.source == DYNAMIC_TOPIC_CONFIG
+        }
+        _edited(own, added, deleted)
+        await admin.alter_configs(
+            resource,
+            [
+                *(ConfigOperation(n, ConfigOperationType.SET, text) for n, text in added.items()),
+                *(ConfigOperation(n, ConfigOperationType.DELETE) for n in deleted),
+            ],
+        )

@@ -6,6 +6,7 @@ compared to the byte with what ours prints; a warning goes to standard error.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from barnabas.cli.main import main
 from tests.kit.clients.kafka_2_3_tools import OldTools
 from tests.kit.clients.kafka_tools import Tools
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 
@@ -147,3 +149,61 @@ def test_ux_5_users_by_zookeeper_are_those_of_kafka_3_9_1(
     assert "user-principal 'kafka' are SCRAM-SHA-256=salt=" in described
     theirs = tools.try_run("kafka-configs", *user, "barnabas", "--describe").stdout
     assert theirs == WARNING + ours(capfd, "kafka-configs", *user, "barnabas", "--describe")[1]
+
+
+def test_ux_5_preferred_leaders_by_zookeeper_print_what_kafka_2_3_1_prints(
+    cluster: ClusterProcess, theirs: OldTools, tmp_path: Path, capfd: Capture
+) -> None:
+    """One partition that exists and one that does not; by a broker, one that is led already."""
+    at = ("--zookeeper", cluster.zookeeper.connect)
+    new = (*at, "--create", "--partitions", "1", "--replication-factor", "1", "--topic", "led")
+    theirs.run("kafka-topics", *new)
+    file = tmp_path / "partitions.json"
+    names = [{"topic": "led", "partition": 0}, {"topic": "led", "partition": 7}]
+    file.write_text(json.dumps({"partitions": names}))
+    words = ("kafka-preferred-replica-election", "--path-to-json-file", str(file))
+    said = theirs.call(*words, *at)
+    code, output = ours(capfd, *words, *at)
+    assert (code, WARNING + output) == (said.code, said.output)
+    servers = ("--bootstrap-server", cluster.bootstrap_servers)
+    assert main([f"{words[0]}.sh", *words[1:], *servers]) == 1
+    assert capfd.readouterr().out == (
+        "Successfully completed preferred replica election for partitions led-0\n"
+        "Error completing preferred replica election for partition led-7: "
+        "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: partition led-7 does not "
+        "exist\n"
+    )
+
+
+def test_ux_5_the_tools_of_kafka_2_3_1_work_on_our_brokers(
+    cluster: ClusterProcess, theirs: OldTools
+) -> None:
+    """The way through the texts: a topic, three records, the segment; and the topic's end."""
+    at = ("--zookeeper", cluster.zookeeper.connect)
+    new = (*at, "--create", "--partitions", "1", "--replication-factor", "1", "--topic", "life")
+    assert theirs.run("kafka-topics", *new) == "Created topic life.\n"
+    assert "life" in theirs.run("kafka-topics", *at, "--list").splitlines()
+    to = ("--broker-list", cluster.bootstrap_servers, "--topic", "life")
+    theirs.run("kafka-console-producer", *to, stdin="one\ntwo\nthree\n")
+    by = ("--bootstrap-server", cluster.bootstrap_servers, "--topic", "life", "--from-beginning")
+    limits = ("--max-messages", "3", "--timeout-ms", "60000")
+    assert theirs.run("kafka-console-consumer", *by, *limits) == "one\ntwo\nthree\n"
+    log = cluster.brokers[1].data_dir / "life-0" / f"{0:020}.log"
+    dumped = theirs.run("kafka-dump-log", "--files", str(log), "--print-data-log")
+    payloads = [
+        line.rpartition("payload: ")[2] for line in dumped.splitlines() if "payload" in line
+    ]
+    assert payloads == ["one", "two", "three"]
+    alter = ("--alter", "--topic", "life", "--partitions", "3", "--config", "retention.ms=100000")
+    assert "Adding partitions succeeded!" in theirs.run("kafka-topics", *at, *alter)
+
+    def leaders() -> str:
+        return theirs.run("kafka-topics", *at, "--describe", "--topic", "life")
+
+    wait_until(lambda: leaders().count("Leader: 1\t") == 3)
+    assert leaders().splitlines()[0] == (
+        "Topic:life\tPartitionCount:3\tReplicationFactor:1\tConfigs:retention.ms=100000"
+    )
+    theirs.run("kafka-topics", *at, "--delete", "--topic", "life")
+    wait_until(lambda: "life" not in theirs.run("kafka-topics", *at, "--list").splitlines())
+    wait_until(lambda: not log.parent.exists())

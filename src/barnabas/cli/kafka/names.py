@@ -14,6 +14,7 @@ MODULES: Final = {
     "kafka-get-offsets": "get_offsets",
     "kafka-delete-records": "delete_records",
     "kafka-leader-election": "leader_election",
+    "kafka-preferred-replica-election": "preferred_replica_election",
     "kafka-reassign-partitions": "reassign_partitions",
     "kafka-producer-perf-test": "producer_perf_test",
     "kafka-consumer-perf-test": "consumer_perf_test",
@@ -120,12 +121,6 @@ REPLACED: Final = {
         (("zookeeper", "bootstrap-server"), ("zk", "bootstrap-server"), ("broker-info", ""),
          ("topic", ""), ("retry.backoff.ms", ""), ("socket.timeout.ms", "")),
         ("--describe",),
-    ),
-    "kafka-preferred-replica-election": Replacement(
-        "kafka-leader-election",
-        "Kafka removed it in 3.0",
-        (("zookeeper", "bootstrap-server"), ("admin.config", "admin.config")),
-        ("--election-type", "preferred"),
     ),
     "kafka-mirror-maker": Replacement(
         "",

@@ -29,8 +29,6 @@ def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
         for old, new in replacement.renamed
     }
     left = _rewritten(words, renamed)
-    if replacement.tool == "kafka-leader-election" and "--path-to-json-file" not in left:
-        left.append("--all-topic-partitions")
     line = _typed(replacement.tool, [*replacement.added, *left])
     return f"{replacement.why}. Type: {line}"
 

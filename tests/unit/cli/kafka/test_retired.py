@@ -51,16 +51,6 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
             "kafka-run-class kafka.tools.ConsumerOffsetChecker --zookeeper zk:2181 --group g",
             "kafka-consumer-groups.sh --describe --bootstrap-server zk:9092 --group g",
         ),
-        (
-            "kafka-preferred-replica-election.sh --zookeeper zk:2181",
-            "kafka-leader-election.sh --election-type preferred --bootstrap-server zk:9092 "
-            "--all-topic-partitions",
-        ),
-        (
-            "kafka-preferred-replica-election.sh --bootstrap-server b:1 --path-to-json-file f",
-            "kafka-leader-election.sh --election-type preferred --bootstrap-server b:1 "
-            "--path-to-json-file f",
-        ),
     ],
 )
 def test_ux_6_the_users_own_line_is_rewritten(
@@ -111,6 +101,7 @@ def test_the_rewritten_line_is_one_that_runs(capsys: pytest.CaptureFixture[str])
         ("zookeeper-shell.sh localhost:2181 create /x y", "only get and ls are here"),
         ("kafka-cluster.sh unregister --bootstrap-server b:1 --id 1", "does not support"),
         ("kafka-configs.sh --describe --client-metrics m --bootstrap-server b:1", "metrics"),
+        ("kafka-preferred-replica-election.sh --admin.config f", "Exactly one of '[bootstrap-s"),
         ("kafka-topics.sh --list", "--bootstrap-server must be specified"),
         ("kafka-topics.sh --list --bootstrap-server b:1 --zookeeper z:1", "Only one of"),
         ("kafka-topics.sh --list --zookeeper z:x --explain", "'z:x' is not an address"),

@@ -1,0 +1,118 @@
+"""`kafka-preferred-replica-election.sh`, which Kafka 2.3 has: preferred leaders, in its words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from barnabas.cli.kafka.java_errors import java_text
+from barnabas.cli.kafka.options import BadCommandLine, Given, values
+from barnabas.cli.kafka.tool import BROKER_LIST, Line, Tool, admin_of, at_servers, named
+from barnabas.cli.kafka.tool import no_client_configs as no_configs
+from barnabas.cli.kafka.zookeeper_brokers import at_brokers, is_by_zookeeper, warn_of_zookeeper
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import run_client
+from barnabas.cli.partitions.reassign_plan import current, read_names
+from barnabas.client.admin.partition_admin import PREFERRED
+from barnabas.errors import ElectionNotNeeded, KafkaError
+from barnabas.types import TopicPartition
+
+_CONFIG = "admin.config"
+_FILE = "path-to-json-file"
+
+
+def _check(given: Given) -> bool:
+    """Whether the line is by ZooKeeper. Raises BadCommandLine."""
+    by_zookeeper = is_by_zookeeper(given)
+    if not by_zookeeper and "bootstrap-server" not in given:
+        raise BadCommandLine(
+            "Exactly one of '[bootstrap-server]' or '[zookeeper]' must be provided: add "
+            "--bootstrap-server localhost:9092"
+        )
+    return by_zookeeper
+
+
+def explain(given: Given) -> list[Line]:
+    """Our command for the line."""
+    _check(given)
+    no_configs(given, _CONFIG)
+    which = named(given, _FILE) or ["--all-topic-partitions"]
+    at = at_servers(at_brokers(given, _CONFIG))
+    return [["elect-leaders", "--election-type", "preferred", *which, *at]]
+
+
+def run(given: Given) -> int:
+    """Elect; the exit code is 1 if an election failed."""
+    by_zookeeper = _check(given)
+    wanted = None
+    if _FILE in given:
+        path = Path(given.required(_FILE))
+        wanted = read_names(path.read_text(encoding="utf-8", errors="replace"))
+    if by_zookeeper:
+        warn_of_zookeeper()
+    outcomes, missing = run_client(_elect(at_brokers(given, _CONFIG), wanted))
+    failed = {name: error for name, error in outcomes.items() if error is not None}
+    done = [str(name) for name in outcomes if name not in failed]
+    if by_zookeeper:
+        tried = [str(name) for name in outcomes]
+        click.echo(f"Created preferred replica election path with {','.join(tried)}")
+        click.echo(
+            "Successfully started preferred replica election for partitions "
+            f"Set({', '.join(tried)})"
+        )
+        for name in missing:
+            click.echo(
+                f"Skipping preferred replica leader election for partition {name} since it doesn't "
+                "exist."
+            )
+    elif done:
+        click.echo(
+            "Successfully completed preferred replica election for partitions " + ", ".join(done)
+        )
+    if not by_zookeeper:
+        failed |= missing
+    for name, error in failed.items():
+        text = java_text(error)
+        click.echo(f"Error completing preferred replica election for partition {name}: {text}")
+    if failed:
+        click.echo(f"{len(failed)} preferred replica(s) could not be elected", err=True)
+    return EXIT_FAILURE if failed else EXIT_OK
+
+
+Outcomes = dict[TopicPartition, KafkaError | None]
+
+
+async def _elect(
+    given: Given, wanted: list[TopicPartition] | None
+) -> tuple[Outcomes, dict[TopicPartition, KafkaError]]:
+    """What came of each partition that exists, and the errors of those that do not.
+
+    As for the controller of Kafka 2.3, it is no error if the preferred replica leads already.
+    """
+    async with admin_of(given, _CONFIG) as admin:
+        there = current(await admin.describe_topics())
+        names = sorted(there) if wanted is None else wanted
+        found = dict(sorted((await admin.elect_leaders(PREFERRED, names)).items())) if names else {}
+    outcomes: Outcomes = {
+        name: None if isinstance(error, ElectionNotNeeded) else error
+        for name, error in found.items()
+        if name in there
+    }
+    missing = {
+        name: error for name, error in found.items() if error is not None and name not in there
+    }
+    return outcomes, missing
+
+
+TOOL = Tool(
+    "This tool helps to causes leadership for each partition to be transferred back to the "
+    "'preferred replica', it can be used to balance leadership among the servers.",
+    values(
+        "admin.config=FILE bootstrap-server=HOST:PORT path-to-json-file=FILE "
+        "zookeeper=HOST:PORT[/CHROOT]"
+    ),
+    explain,
+    run,
+    {"broker-list": BROKER_LIST},
+)

@@ -178,7 +178,10 @@ def test_ux_5_preferred_leaders_by_zookeeper_print_what_kafka_2_3_1_prints(
 def test_ux_5_the_tools_of_kafka_2_3_1_work_on_our_brokers(
     cluster: ClusterProcess, theirs: OldTools
 ) -> None:
-    """The way through the texts: a topic, three records, the segment; and the topic's end."""
+    """The way through the texts: a topic, three records, the segment; and the topic's end.
+
+    KIP-516: 2.3.1 writes the larger topic without its id, and the records stay all the same.
+    """
     at = ("--zookeeper", cluster.zookeeper.connect)
     new = (*at, "--create", "--partitions", "1", "--replication-factor", "1", "--topic", "life")
     assert theirs.run("kafka-topics", *new) == "Created topic life.\n"
@@ -204,6 +207,11 @@ def test_ux_5_the_tools_of_kafka_2_3_1_work_on_our_brokers(
     assert leaders().splitlines()[0] == (
         "Topic:life\tPartitionCount:3\tReplicationFactor:1\tConfigs:retention.ms=100000"
     )
+    assert cluster.brokers[1].stop() == 0
+    cluster.brokers[1].start()
+    limits = ("--max-messages", "6", "--timeout-ms", "60000")  # it counts on, in the same JVM
+    again = theirs.run("kafka-console-consumer", *by, *limits)
+    assert again == "one\ntwo\nthree\n", "after a restart"
     theirs.run("kafka-topics", *at, "--delete", "--topic", "life")
     wait_until(lambda: "life" not in theirs.run("kafka-topics", *at, "--list").splitlines())
     wait_until(lambda: not log.parent.exists())

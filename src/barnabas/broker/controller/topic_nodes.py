@@ -66,7 +66,7 @@ class TopicNodes:
         if not names:
             return {}
         self._watch(names)
-        nodes = await self._nodes(names)
+        nodes = await self._nodes(dict.fromkeys(names))
         topics = {name: node.topic for name, node in nodes.items()}
         return await images_of(self._store, topics, self._latest_epoch_of)
 
@@ -75,7 +75,7 @@ class TopicNodes:
         if not topics:
             return []
         self._watch([topic.name for topic in topics])
-        nodes = await self._nodes([topic.name for topic in topics])
+        nodes = await self._nodes({topic.name: topic.topic_id for topic in topics})
         grown = []
         for topic in topics:
             if topic.name not in nodes:
@@ -123,17 +123,21 @@ class TopicNodes:
         for name in names:
             self._store.watch(layout.topic_path(name), partial(self._changed, name))
 
-    async def _nodes(self, names: Sequence[str]) -> dict[str, _Read]:
-        """The topics' nodes; one without an id gets one: Kafka gave none before 2.8 (KIP-516)."""
-        nodes = await self._store.read_many([layout.topic_path(name) for name in names])
+    async def _nodes(self, ids: Mapping[str, bytes | None]) -> dict[str, _Read]:
+        """The topics' nodes; one without an id gets one: Kafka gave none before 2.8 (KIP-516).
+
+        `ids`: by name, None for a topic that is new here. A known topic has its id again if a tool
+        of such a Kafka has rewritten the node: by another, its logs would not be its own.
+        """
+        nodes = await self._store.read_many([layout.topic_path(name) for name in ids])
         operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]
         found = {}
-        for name, node in zip(names, nodes, strict=True):
+        for (name, known), node in zip(ids.items(), nodes, strict=True):
             if node is None:
                 continue
             topic, version = layout.decode_topic(name, node.data), node.version
             if topic.topic_id is None:
-                topic = topic._replace(topic_id=self._random.uuid())
+                topic = topic._replace(topic_id=known or self._random.uuid())
                 data = layout.encode_topic_node(topic)
                 operations.append(Set(layout.topic_path(name), data, version))
                 version += 1

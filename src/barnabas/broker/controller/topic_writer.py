@@ -181,9 +181,11 @@ class TopicWriter:
             growth = Growth(before.replicas, added)
             if validate_only:
                 return growth
+            known = image.topics.get(topic)  # its node may have lost the id to an old tool
+            topic_id = before.topic_id or (known and known.topic_id) or self._random.uuid()
             data = layout.encode_topic_node(
                 before._replace(
-                    topic_id=before.topic_id or self._random.uuid(),
+                    topic_id=topic_id,
                     replicas={**before.replicas, **added},
                 )
             )

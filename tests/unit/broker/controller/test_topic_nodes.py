@@ -90,6 +90,24 @@ def test_known_topics_are_left_alone_and_a_larger_one_is_noticed_and_read() -> N
     asyncio.run(scenario())
 
 
+def test_a_topic_that_a_tool_without_ids_enlarges_keeps_its_id() -> None:
+    """KIP-516: tools before Kafka 2.8 write the node without it, and logs belong to the old id."""
+
+    async def scenario() -> None:
+        store = await _store()
+        nodes = _nodes(store, [])
+        topics = await nodes.unknown(())
+        larger = b'{"version":1,"partitions":{"0":[2,3],"1":[2,3],"2":[3,1]}}'
+        await store.commit([Set("/brokers/topics/t", larger)])
+        (grown,) = await nodes.grown(list(topics.values()))
+        assert (grown.topic_id, len(grown.partitions)) == (ID, 3)
+        assert (await load_topics(store))["t"].topic_id == ID
+        assert nodes.take_versions() == {"t": 2}
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
     """KIP-516, ZK-3"""
 

@@ -10,8 +10,8 @@ from barnabas.broker.controller.topic_writer import TopicWriter
 from barnabas.clock import SystemRandom
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
-from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
-from barnabas.cluster.store import Create, Delete, Znode
+from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint, TopicImage
+from barnabas.cluster.store import Create, Delete, Set, Znode
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
     InvalidPartitions,
@@ -65,6 +65,25 @@ def test_a_writer_that_was_overtaken_reads_again() -> None:
         node = await store.read("/brokers/topics/t")
         assert node is not None
         assert layout.decode_topic("t", node.data).replicas == dict.fromkeys(range(6), (0,))
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_whose_node_has_lost_its_id_keeps_it() -> None:
+    """KIP-516: a tool before Kafka 2.8 has written the node, and the controller not yet again."""
+
+    async def scenario() -> None:
+        store = await _store()
+        await store.commit([Set("/brokers/topics/t", b'{"version":1,"partitions":{"0":[0]}}')])
+        known = TopicImage("t", b"\1" * 16, {}, {})
+        image = IMAGE._replace(topics={"t": known})
+        await TopicWriter(store, SystemRandom(), lambda: image).grow(
+            "t", 2, None, validate_only=False
+        )
+        node = await store.read("/brokers/topics/t")
+        assert node is not None
+        assert layout.decode_topic("t", node.data).topic_id == known.topic_id
         await store.close()
 
     asyncio.run(scenario())

@@ -32,11 +32,11 @@ from barnabas.cli.kafka.tool import (
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values, run_client
 from barnabas.cli.records.place import own_group_id
+from barnabas.cli.records.silence import JOIN_MS, Silence
 from barnabas.cli.records.start_position import Start, Subscribed, give_back, go_to
 from barnabas.client.config import ClientConfig, ConsumerConfig
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
-from barnabas.clock import SystemClock
 from barnabas.config import load_properties
 from barnabas.errors import UnknownTopicOrPartition
 
@@ -215,19 +215,7 @@ def run(given: Given) -> int:
     configs = _configs(given)
     group = _group(given, configs)
     options = _options(given, configs, group)
-    topic, include = given.text("topic"), given.text("include")
-    start: Start | Subscribed
-    if include is not None:
-        start = Subscribed(patterns(include, "include"))
-        if group is None:
-            # Only groups find new topics; this one commits nothing (UX-2).
-            options["group_id"] = own_group_id()
-            options["enable_auto_commit"] = False
-    elif group is not None:
-        start = Subscribed((topic or "",))
-    else:
-        partition = given.number("partition", 0)
-        start = Start(topic or "", () if partition is None else (partition,), _offset(given))
+    start = _start(given, is_own_group=group is None, reset=options["auto_offset_reset"])
     limits = Limits(given.number("max-messages", -1), given.number("timeout-ms", -1, 2**63 - 1))
     wanted = Wanted(start, limits, _layout(given), "skip-message-on-error" in given)
     printer = Printer(sys.stdout.buffer, wanted)
@@ -245,6 +233,15 @@ def run(given: Given) -> int:
     return EXIT_OK
 
 
+def _start(given: Given, *, is_own_group: bool, reset: str) -> Start | Subscribed:
+    """The partition that is named, or the topics as a member of a group."""
+    include, partition = given.text("include"), given.number("partition", 0)
+    if partition is not None:
+        return Start(given.text("topic") or "", (partition,), _offset(given))
+    topics = (given.text("topic") or "",) if include is None else patterns(include, "include")
+    return Subscribed(topics, is_own_group, is_own_group and reset == "latest")
+
+
 def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dict[str, Any]:
     """The consumer's options. Raises BadCommandLine."""
     reset = configs.get("auto.offset.reset")
@@ -260,6 +257,9 @@ def _options(given: Given, configs: Mapping[str, str], group: str | None) -> dic
         "max_poll_records": 5_000,
         "auto_offset_reset": "earliest" if "from-beginning" in given else "latest",
     }
+    if group is None and "partition" not in given:
+        group = own_group_id()
+        options["enable_auto_commit"] = False  # what it commits would be of no use to anybody
     options |= own_options(
         configs, (*ClientConfig._fields, *ConsumerConfig._fields), _UNUSED, "consumer"
     )
@@ -294,28 +294,27 @@ class Printer:
 
 
 async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> None:
-    clock = SystemClock()
     most, timeout_ms = wanted.limits
     async with consumer:
         limit_s = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
         try:
             async with asyncio.timeout(limit_s):
-                await _wait_for_topics(consumer, wanted.start)
+                start = await _when_there(consumer, wanted.start)
         except TimeoutError:
             click.echo(_TIMED_OUT, err=True)
             return
-        await go_to(consumer, wanted.start)
-        heard_ms = clock.monotonic_ms()
+        await go_to(consumer, start)
+        is_own_group = isinstance(start, Subscribed) and start.is_own_group
+        limit_ms = None if timeout_ms is None or timeout_ms < 0 else timeout_ms
+        silence = Silence(consumer, limit_ms, JOIN_MS if is_own_group else 0)
         while most is None or most < 0 or printer.count < most:
-            wait_ms = _POLL_MS
-            if timeout_ms is not None and timeout_ms >= 0:
-                wait_ms = min(wait_ms, heard_ms + timeout_ms - clock.monotonic_ms())
-                if wait_ms <= 0:
-                    click.echo(_TIMED_OUT, err=True)
-                    return
+            wait_ms = silence.left_ms(_POLL_MS)
+            if wait_ms <= 0:
+                click.echo(_TIMED_OUT, err=True)
+                return
             records = await consumer.poll(wait_ms)
             if records:
-                heard_ms = clock.monotonic_ms()
+                silence.broken()
             shown = records if most is None or most < 0 else records[: most - printer.count]
             try:
                 printer.show(shown)
@@ -325,21 +324,31 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
             give_back(consumer, records[len(shown) :])
 
 
-async def _wait_for_topics(consumer: Consumer, start: Start | Subscribed) -> None:
-    """Wait until the topics have been made, as Kafka's does."""
+async def _when_there(consumer: Consumer, start: Start | Subscribed) -> Start | Subscribed:
+    """Wait until the topic has been made, as Kafka's does; its first record is one to print."""
     topics = start.topics if isinstance(start, Subscribed) else (start.topic,)
     if isinstance(topics, re.Pattern):
-        return  # what matches later is found later
-    for topic in topics:
-        is_warned = False
-        while True:
-            try:
-                await consumer.partitions_for(topic)  # looks for a second before it gives up
-                break
-            except UnknownTopicOrPartition as error:
-                if not is_warned:
-                    click.echo(f"WARN waiting for topic {topic!r}: {error.name}", err=True)
-                is_warned = True
+        return start  # what matches later is found later
+    (topic,) = topics
+    if not await _has_waited(consumer, topic):
+        return start
+    if isinstance(start, Subscribed):
+        return start._replace(later_topics=(topic,))
+    return start._replace(origin="earliest") if start.origin == "latest" else start
+
+
+async def _has_waited(consumer: Consumer, topic: str) -> bool:
+    """Wait until there is such a topic; false if there is already."""
+    has_waited = topic not in await consumer.list_topics([topic])
+    is_warned = False
+    while True:
+        try:
+            await consumer.partitions_for(topic)  # looks for a second before it gives up
+            return has_waited
+        except UnknownTopicOrPartition as error:
+            if not is_warned:
+                click.echo(f"WARN waiting for topic {topic!r}: {error.name}", err=True)
+            is_warned = True
 
 
 TOOL = Tool(

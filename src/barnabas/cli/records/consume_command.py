@@ -23,7 +23,7 @@ from barnabas.cli.records.layout import (
     value_layout,
 )
 from barnabas.cli.records.place import Place, Plan, planned
-from barnabas.cli.records.silence import Silence
+from barnabas.cli.records.silence import JOIN_MS, Silence
 from barnabas.cli.records.start_position import give_back, go_to
 from barnabas.cli.terminal import printable_bytes
 from barnabas.cli.waiting import Waiting
@@ -33,7 +33,6 @@ from barnabas.errors import ConfigError
 
 _POLL_MS = 1_000
 _POLL_AT_END_MS = 100
-_JOIN_MS = 10_000  # to join a group of its own, before silence counts
 
 
 class Limits(NamedTuple):
@@ -196,7 +195,7 @@ async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Pr
         with Waiting(lambda: _awaited(consumer, plan)) as waiting:
             await go_to(consumer, plan.start)
             ends = Ends(consumer, plan.to_ms) if plan.has_end else None
-            silence = Silence(consumer, limits.timeout_ms, _JOIN_MS if plan.is_own_group else 0)
+            silence = Silence(consumer, limits.timeout_ms, JOIN_MS if plan.is_own_group else 0)
             while limits.max_messages is None or printer.count < limits.max_messages:
                 if ends is not None and await ends.are_reached():
                     return

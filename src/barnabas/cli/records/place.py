@@ -65,7 +65,9 @@ def planned(place: Place) -> Plan:
         group = own_group_id()
     start = start_of(topic, place.include, group, place.partitions, origin)
     if isinstance(start, Subscribed):
-        start = start._replace(from_now=is_own_group and origin == "latest")
+        start = start._replace(
+            is_own_group=is_own_group, from_now=is_own_group and origin == "latest"
+        )
     return Plan(start, group, is_own_group, from_beginning, place.has_end, to_ms)
 
 

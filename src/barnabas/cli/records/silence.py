@@ -5,6 +5,9 @@ from __future__ import annotations
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.clock import SystemClock
 
+JOIN_MS = 10_000
+"""How long a group of this command alone may take to form, before silence counts."""
+
 
 class Silence:
     """The time without records, after which `--timeout-ms` ends the command.

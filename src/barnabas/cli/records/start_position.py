@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import click
 
+from barnabas.cli.records.own_group import OwnGroup
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.client.consumer.record_offsets import Span, last_records
-from barnabas.client.consumer.subscription import RebalanceListener
 from barnabas.client.errors import UnknownPartition
 from barnabas.types import TopicPartition
 
@@ -43,21 +43,9 @@ class Subscribed(NamedTuple):
     """Topics that the group shares; it starts at the group's offsets."""
 
     topics: tuple[str, ...] | re.Pattern[str]
-    from_now: bool = False  # without committed offsets: at the ends as they are now
-
-
-class _FromNow(RebalanceListener):
-    """Seeks to the ends that were noted before the group had its members."""
-
-    def __init__(self, consumer: Consumer, ends: Mapping[TopicPartition, int]) -> None:
-        self._consumer = consumer
-        self._ends = dict(ends)
-
-    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        for name in partitions:
-            end = self._ends.pop(name, None)  # once: later it goes on where it was
-            if end is not None:
-                self._consumer.seek(name, end)
+    is_own_group: bool = False  # of this command alone
+    from_now: bool = False  # an own group's: at the ends as they are now
+    later_topics: tuple[str, ...] = ()  # made since the command started: from now on is all of them
 
 
 async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
@@ -72,16 +60,27 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
 
 
 async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
+    listener = None
+    if start.is_own_group:
+        listener = OwnGroup(consumer, await _begins(consumer, start) if start.from_now else None)
+    consumer.subscribe(start.topics, listener)
+
+
+async def _begins(consumer: Consumer, start: Subscribed) -> Mapping[TopicPartition, int | None]:
+    """The ends of the partitions now; of a pattern's, which may be many, only their names."""
     if isinstance(start.topics, re.Pattern):
-        consumer.subscribe(start.topics)
-        return
+        found = await consumer.list_topics()
+        matching = [topic for topic in found if start.topics.fullmatch(topic)]
+        return {
+            TopicPartition(topic, number): None for topic in matching for number in found[topic]
+        }
     names = [
         TopicPartition(topic, number)
         for topic in start.topics
+        if topic not in start.later_topics
         for number in await consumer.partitions_for(topic)
     ]
-    listener = _FromNow(consumer, await consumer.end_offsets(names)) if start.from_now else None
-    consumer.subscribe(start.topics, listener)
+    return {**await consumer.end_offsets(names)} if names else {}
 
 
 async def _assign(consumer: Consumer, start: Start) -> None:

@@ -133,6 +133,53 @@ def test_ux_6_deprecated_names_of_options_do_what_kafka_does(
     assert '"offsets_committed"' in events[-3]
 
 
+def test_ux_6_the_simple_consumer_shell_reads_one_partition(
+    broker: Broker, kafka: InProcess
+) -> None:
+    """In the words of the last Kafka that had it, 1.1."""
+    produce(broker, "kafka-console-producer.sh --topic simple", "a\nb\nc\n")
+    line = "kafka-simple-consumer-shell.sh --topic simple --partition 0"
+    end = "Terminating. Reached the end of partition (simple, 0) at offset 3\n"
+    assert kafka(line, "--no-wait-at-logend")[0] == f"a\nb\nc\n{end}"
+    assert kafka(line, "--no-wait-at-logend", "--offset", "-1")[0] == end
+    some = kafka(line, "--offset", "1", "--max-messages", "1", "--print-offsets")
+    assert some[0] == "next offset = 2\nb\n"
+    assert kafka(line, "--max-messages", "0")[0] == ""
+    said = kafka(line, "--offset", "99", "--no-wait-at-logend", code=1)[1]
+    assert "offset 99 of simple-0 is out of range" in said
+    said = kafka("kafka-simple-consumer-shell.sh --topic simple --partition 9", code=1)[1]
+    assert said.endswith("Error: partition 9 does not exist for topic simple\n")
+    said = kafka("kafka-simple-consumer-shell.sh --topic no-such-topic", code=1)[1]
+    assert said.endswith("Error: no valid topic metadata for topic: no-such-topic\n")
+
+
+def test_ux_6_old_names_of_formatters(broker: Broker, kafka: InProcess) -> None:
+    produce(broker, "kafka-console-producer.sh --topic formatted", "a\n")
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.alter_group_offsets("formatting", {TopicPartition("formatted", 0): 1})
+    offsets = "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter"
+    line = "--topic __consumer_offsets --partition 0 --formatter"
+    text, _ = kafka(f"kafka-simple-consumer-shell.sh --no-wait-at-logend {line} {offsets}")
+    assert re.search(
+        r"^\[formatting,formatted,0\]::OffsetAndMetadata\(offset=1, leaderEpoch=Optional.empty, "
+        r"metadata=, commitTimestamp=\d{13}, expireTimestamp=None\)$",
+        text,
+        re.MULTILINE,
+    )
+    line = "--topic formatted --from-beginning --max-messages 1"
+    for own, expected in (("Default", "a\n"), ("Logging", "a\n"), ("NoOp", "")):
+        old, new = f"kafka.tools.{own}MessageFormatter", "org.apache.kafka.tools.consumer."
+        text, errors = kafka(f"kafka-console-consumer.sh {line} --formatter {old}")
+        assert (text, errors.splitlines()[0]) == (
+            expected,
+            f"WARNING: {old} is deprecated and will be removed in the next major release. Please "
+            f"use {new}{own}MessageFormatter instead",
+        )
+        text, errors = kafka(f"kafka-console-consumer.sh {line} --formatter {new}"
+                             f"{own}MessageFormatter")  # fmt: skip
+        assert (text, errors) == (expected, "Processed a total of 1 messages\n")
+
+
 def test_ux_6_the_console_waits_for_a_topic(broker: Broker, kafka: InProcess) -> None:
     """And makes none, for a mistyped name should not."""
     text, errors = kafka("kafka-console-consumer --topic console-never --timeout-ms 100")

@@ -60,6 +60,16 @@ SAME = (
     ("kafka-configs", "--alter --client a --user b --ip 10.0.0.2 --add-config x=1"),
     (
         "kafka-console-consumer",
+        "--topic __consumer_offsets --partition 0 --offset earliest --max-messages 1 "
+        "--formatter kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter",
+    ),
+    (
+        "kafka-console-consumer",
+        "--topic __transaction_state --partition 0 --offset earliest --max-messages 4 --formatter "
+        "kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter",
+    ),
+    (
+        "kafka-console-consumer",
         "--topic one --partition 0 --offset earliest --max-messages 2 --property print.key=true "
         "--property print.timestamp=true --property print.headers=true "
         "--property print.offset=true",
@@ -73,7 +83,8 @@ SAME = (
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with package.Broker(config={"offsets.topic.num.partitions": "1"}) as running:
+    config = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
+    with package.Broker(config=config) as running:
         servers = running.bootstrap_servers
         with SyncAdmin(servers) as admin:
             admin.create_topics([NewTopic("one", 1, configs={"retention.ms": "-1"})])
@@ -82,6 +93,12 @@ def broker() -> Iterator[Broker]:
                 producer.send("one", b"v", b"k", headers=headers, timestamp_ms=1_000)
                 producer.send("one", b"w", timestamp_ms=2_000)
             admin.alter_group_offsets("readers", {ONE: 1})
+            admin.create_topics([NewTopic("copied", 1)])
+            with (
+                SyncProducer(servers, transactional_id="copy") as producer,
+                producer.transaction(),
+            ):
+                producer.send("copied", b"v")
             for entity, quotas in QUOTAS:
                 admin.alter_client_quotas(entity, quotas)
         yield running

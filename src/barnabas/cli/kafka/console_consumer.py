@@ -10,7 +10,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from barnabas.cli.kafka.message_layout import Layout, default_layout, deserializer, nothing
+from barnabas.cli.kafka.formatters import (
+    DEFAULT,
+    is_default,
+    layout_of,
+    template_of,
+    warn_if_old,
+)
+from barnabas.cli.kafka.message_layout import Layout, default_layout, deserializer
 from barnabas.cli.kafka.options import BadCommandLine, Given, flags, values
 from barnabas.cli.kafka.tool import (
     BROKER_LIST,
@@ -44,9 +51,6 @@ _UNUSED = ("bootstrap.servers", "key.deserializer", "value.deserializer")
 _ERROR = "ERROR Error processing message, terminating consumer process"
 _TIMED_OUT = f"{_ERROR}: org.apache.kafka.common.errors.TimeoutException"
 _POLL_MS = 1_000
-_OFFSETS = "OffsetsMessageFormatter"
-_GROUPS = "GroupMetadataMessageFormatter"
-_OLD_PACKAGE = "kafka.coordinator.group.GroupMetadataManager$"
 _LEVELS = ("read_uncommitted", "read_committed")
 _FIELDS = {
     "print.partition": "Partition:{partition}",
@@ -81,32 +85,6 @@ def _properties(given: Given) -> dict[str, str]:
         if name is not None:
             own[option.replace("-", ".")] = name
     return own
-
-
-def _layout(given: Given) -> Layout:
-    """The layout of the formatter. Raises NotCovered, BadCommandLine."""
-    name = given.text("formatter") or ""
-    own = name.rpartition(".")[2]
-    if not name or own == "DefaultMessageFormatter":
-        return default_layout(_properties(given))
-    if own == "NoOpMessageFormatter":
-        return nothing
-    template = _internal_template(name)
-    from barnabas.cli.records.layout import template_layout
-
-    return template_layout(template)
-
-
-def _internal_template(name: str) -> str:
-    """Our format for a formatter of the offsets topic. Raises NotCovered for any other class."""
-    if name.startswith(_OLD_PACKAGE):
-        own = name.removeprefix(_OLD_PACKAGE)
-        if own in (_OFFSETS, _GROUPS):
-            return "offsets" if own == _OFFSETS else "groups"
-    raise NotCovered(
-        f"--formatter {name}: a class of Java; there are kafka.tools.DefaultMessageFormatter, "
-        f"kafka.tools.NoOpMessageFormatter, {_OLD_PACKAGE}{_OFFSETS} and {_OLD_PACKAGE}{_GROUPS}"
-    )
 
 
 def _check(given: Given) -> None:
@@ -180,9 +158,9 @@ def explain(given: Given) -> list[Line]:
 
 def _format(given: Given) -> Line:
     """Our --format for the formatter and its properties."""
-    name = given.text("formatter") or ""
-    if name and name.rpartition(".")[2] != "DefaultMessageFormatter":
-        return ["--format", _internal_template(name)]
+    name = given.text("formatter") or DEFAULT
+    if not is_default(name):
+        return ["--format", template_of(name)]
     own = _properties(given)
     default_layout(own)  # refuses what is wrong
     for option in ("key.deserializer", "value.deserializer", "headers.deserializer"):
@@ -217,7 +195,12 @@ def run(given: Given) -> int:
     options = _options(given, configs, group)
     start = _start(given, is_own_group=group is None, reset=options["auto_offset_reset"])
     limits = Limits(given.number("max-messages", -1), given.number("timeout-ms", -1, 2**63 - 1))
-    wanted = Wanted(start, limits, _layout(given), "skip-message-on-error" in given)
+    name = given.text("formatter") or DEFAULT
+    wanted = Wanted(
+        start, limits, layout_of(name, _properties(given)), "skip-message-on-error" in given
+    )
+    if "formatter" in given:
+        warn_if_old(name)
     printer = Printer(sys.stdout.buffer, wanted)
     try:
         run_client(_print_all(Consumer(servers(given), **options), wanted, printer))

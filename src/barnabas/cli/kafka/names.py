@@ -8,6 +8,7 @@ MODULES: Final = {
     "kafka-topics": "topics",
     "kafka-console-producer": "console_producer",
     "kafka-console-consumer": "console_consumer",
+    "kafka-simple-consumer-shell": "simple_consumer_shell",
     "kafka-consumer-groups": "consumer_groups",
     "kafka-configs": "configs",
     "kafka-dump-log": "dump_log",
@@ -108,16 +109,9 @@ class Replacement(NamedTuple):
 
 
 REPLACED: Final = {
-    "kafka-simple-consumer-shell": Replacement(
-        "kafka-console-consumer",
-        "Kafka removed it in 2.0: the console consumer reads one partition as well",
-        (("broker-list", "bootstrap-server"), ("replica", ""), ("clientId", ""),
-         ("fetchsize", ""), ("max-wait-ms", ""), ("print-offsets", ""),
-         ("no-wait-at-logend", ""), ("skip-message-on-error", "")),
-    ),
     "kafka-consumer-offset-checker": Replacement(
         "kafka-consumer-groups",
-        "Kafka removed it in 1.0",
+        "Kafka has removed it",
         (("zookeeper", "bootstrap-server"), ("zk", "bootstrap-server"), ("broker-info", ""),
          ("topic", ""), ("retry.backoff.ms", ""), ("socket.timeout.ms", "")),
         ("--describe",),
@@ -131,7 +125,7 @@ REPLACED: Final = {
     ),
     "kafka-replay-log-producer": Replacement(
         "",
-        "Kafka removed it in 2.0; this reads a topic and writes it again: barnabas consume FROM "
+        "Kafka has removed it; this reads a topic and writes it again: barnabas consume FROM "
         "--from-beginning | barnabas produce TO",
     ),
 }  # fmt: skip

@@ -85,9 +85,10 @@ class Limits(NamedTuple):
 @click.option(
     "--format",
     "template",
-    metavar="TEMPLATE|NAMES|offsets|groups",
+    metavar="TEMPLATE|NAMES|offsets|groups|transactions",
     help="How to print a record: a template with {key} {value} {headers} {timestamp} {offset} "
-    "{partition} {topic}, or names: key,value; for __consumer_offsets: offsets, groups.",
+    "{partition} {topic}, or names: key,value; for __consumer_offsets: offsets, groups; for "
+    "__transaction_state: transactions.",
 )
 @click.option(
     "--isolation-level",

@@ -4,6 +4,7 @@ r"""The formats in which `consume` prints a record: a template, a list of names,
     key,value           only names: the fields with tabs between them
     JSON                one object a line
     offsets, groups     records of __consumer_offsets as Kafka's own tools show them
+    transactions        those of __transaction_state
 
 Keys and values are written as raw bytes; null is the word null, as in Kafka's tool.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 from barnabas.cli.options import unescaped
 from barnabas.cli.records.offsets_line import group_line, offset_line
+from barnabas.cli.records.transactions_line import transaction_line
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.errors import BarnabasError, CorruptData
 
@@ -52,7 +54,9 @@ _FIELDS: Mapping[str, Layout] = MappingProxyType(
 
 _Line = Callable[[bytes | None, bytes | None], str | None]
 
-_LINES: Mapping[str, _Line] = MappingProxyType({"offsets": offset_line, "groups": group_line})
+_LINES: Mapping[str, _Line] = MappingProxyType(
+    {"offsets": offset_line, "groups": group_line, "transactions": transaction_line}
+)
 
 
 def value_layout(record: ConsumerRecord) -> bytes:

@@ -99,6 +99,17 @@ def test_ux_6_every_line_of_the_page_has_the_command_that_it_names(
         ),
         (f"kafka-console-consumer --whitelist 'a|b' {AT}", "consume --include 'a|b'"),
         (
+            "kafka-run-class kafka.tools.SimpleConsumerShell --broker-list b:1 --topic "
+            "__transaction_state --partition 7 --no-wait-at-logend --print-offsets --formatter "
+            "'kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter'",
+            "consume __transaction_state --partition 7 --offset earliest --format transactions "
+            "--exit-at-end",
+        ),
+        (
+            "kafka-simple-consumer-shell --broker-list b:1 --topic t --offset 5 --max-messages 1",
+            "consume t --partition 0 --offset 5 --max-messages 1",
+        ),
+        (
             "kafka-verifiable-producer --broker-list b:1 --topic t --max-messages 5 --throughput "
             "-1 --acks -1 --value-prefix 7",
             "verifiable-producer t --max-messages 5 --acks -1 --value-prefix 7",

@@ -42,12 +42,6 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
             "kafka-console-consumer.sh --bootstrap-server b:1 --include 'a|b'",
         ),
         (
-            "kafka-simple-consumer-shell.sh --broker-list b:1 --topic t --partition 0 "
-            "--offset 5 --max-messages 1 --print-offsets --clientId me",
-            "kafka-console-consumer.sh --bootstrap-server b:1 --topic t --partition 0 "
-            "--offset 5 --max-messages 1",
-        ),
-        (
             "kafka-run-class kafka.tools.ConsumerOffsetChecker --zookeeper zk:2181 --group g",
             "kafka-consumer-groups.sh --describe --bootstrap-server zk:9092 --group g",
         ),
@@ -133,6 +127,9 @@ def test_the_rewritten_line_is_one_that_runs(capsys: pytest.CaptureFixture[str])
             "kafka-console-consumer.sh --topic t --formatter com.example.F --bootstrap-server b:1",
             "com.example.F: a class of Java",
         ),
+        ("kafka-simple-consumer-shell.sh --topic t", "add --broker-list"),
+        ("kafka-simple-consumer-shell.sh --topic t --broker-list b:1 --replica 2", "--replica 2"),
+        ("kafka-simple-consumer-shell.sh --topic t --broker-list b:1 --offset -3", "offset: -3"),
         ("kafka-dump-log.sh --files x --max-bytes 5", "--max-bytes"),
         ("kafka-producer-perf-test.sh --topic t", 'Missing required argument "[num-records]"'),
         ("kafka-transactions.sh --bootstrap-server b:1 lst", "give one of list, describe"),

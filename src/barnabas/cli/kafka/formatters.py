@@ -1,0 +1,63 @@
+"""Kafka's message formatters, under the names of 2.3 and of 3.9."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from barnabas.cli.kafka.message_layout import Layout, default_layout, nothing
+from barnabas.cli.kafka.tool import NotCovered
+from barnabas.cli.records.layout import template_layout
+
+DEFAULT: Final = "kafka.tools.DefaultMessageFormatter"
+_OLD_PACKAGE: Final = "kafka.tools."
+_NEW_PACKAGE: Final = "org.apache.kafka.tools.consumer."
+_DEFAULTS: Final = ("DefaultMessageFormatter", "LoggingMessageFormatter")
+_NOTHING: Final = "NoOpMessageFormatter"
+_TEMPLATES: Final = {
+    "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter": "offsets",
+    "kafka.coordinator.group.GroupMetadataManager$GroupMetadataMessageFormatter": "groups",
+    "kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter": "transactions",
+}
+"""Our format for each formatter of an internal topic."""
+
+
+def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
+    """The layout of a formatter. Raises NotCovered, BadCommandLine."""
+    own = _own_name(name)
+    if own in _DEFAULTS:
+        return default_layout(properties)
+    return nothing if own == _NOTHING else template_layout(template_of(name))
+
+
+def is_default(name: str) -> bool:
+    """Whether it prints what the properties name."""
+    return _own_name(name) in _DEFAULTS
+
+
+def template_of(name: str) -> str:
+    """Our format for a formatter of an internal topic. Raises NotCovered for any other class."""
+    if name in _TEMPLATES:
+        return _TEMPLATES[name]
+    raise NotCovered(
+        f"--formatter {name}: a class of Java; there are {DEFAULT}, {_OLD_PACKAGE}{_NOTHING}, "
+        f"{', '.join(_TEMPLATES)}"
+    )
+
+
+def warn_if_old(name: str) -> None:
+    """Kafka's words for the old name of a formatter that has a new one."""
+    own = _own_name(name)
+    if name == f"{_OLD_PACKAGE}{own}" and own in (*_DEFAULTS, _NOTHING):
+        click.echo(
+            f"WARNING: {name} is deprecated and will be removed in the next major release. "
+            f"Please use {_NEW_PACKAGE}{own} instead",
+            err=True,
+        )
+
+
+def _own_name(name: str) -> str:
+    """The name without its package, if that is Kafka's own; else as it is."""
+    return name.removeprefix(_NEW_PACKAGE).removeprefix(_OLD_PACKAGE)

@@ -40,7 +40,7 @@ def test_the_broker_may_restart(barnabas_broker: Broker) -> None:
 
 def test_a_wait_says_what_it_saw(barnabas_topic: Topic) -> None:
     barnabas_topic.send("one")
-    with pytest.raises(WaitTimeout, match=r"for 2 records in topic .* 1 records .* value b'one'"):
+    with pytest.raises(WaitTimeout, match=r"for 2 records in topic .* 1 record .* value b'one'"):
         barnabas_topic.wait_for_records(2, timeout_s=0.2)
 
 

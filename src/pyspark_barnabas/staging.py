@@ -20,6 +20,7 @@ from barnabas.client.consumer.fetched import FetchedBytes
 from barnabas.client.errors import NoOffsetForPartition, UnknownPartition
 from barnabas.client.producer.murmur2 import partition_for_key
 from barnabas.client.producer.producer import Producer
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     ConfigError,
@@ -74,9 +75,9 @@ async def create(admin: Admin, topic: str) -> None:
             (found,) = await admin.describe_topics([topic])
             if len(found.partitions) != _PARTITIONS:
                 raise ConfigError(
-                    f"topic {topic} has {len(found.partitions)} partitions, and a staging topic "
-                    f"{_PARTITIONS}: not created by this sink. Delete it, which also deletes "
-                    "the query's progress, and it is created again"
+                    f"topic {topic} has {counted(len(found.partitions), 'partition')}, and a "
+                    f"staging topic {_PARTITIONS}: not created by this sink. Delete it, which also "
+                    "deletes the query's progress, and it is created again"
                 ) from None
 
 
@@ -139,8 +140,8 @@ async def _copy(
             continue
         if header.record_count != staged.rows:
             raise StagingLost(
-                f"{place} has {header.record_count} records at {header.base_offset}, not the "
-                f"{staged.rows} that were staged there"
+                f"{place} has {counted(header.record_count, 'record')} at {header.base_offset}, "
+                f"and {staged.rows} were staged"
             )
         await producer.send_batch(staged.target, fetched.records[at : at + header.size_bytes])
     if wanted and fetched.next_offset > last:

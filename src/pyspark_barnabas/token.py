@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, CorruptData
 
 
@@ -84,8 +85,8 @@ def is_committed(
         )
     if wanted.rows != found.rows:
         raise NotExactlyOnce(
-            f"batch {wanted.batch} was committed with {found.rows} rows and now has {wanted.rows}: "
-            "the query does not return the same rows for the same offsets. To go on with the "
-            f"committed rows, set exactlyOnceBegins={wanted.batch + 1}"
+            f"batch {wanted.batch} was committed with {counted(found.rows, 'row')} and "
+            f"now has {wanted.rows}: the query does not return the same rows for the same "
+            f"offsets. To go on with the committed rows, set exactlyOnceBegins={wanted.batch + 1}"
         )
     return True

@@ -224,7 +224,7 @@ def test_flush_and_close_take_no_longer_than_they_may() -> None:
             await producer.start()
             await (await producer.send("left", b"stored"))
         delivery = await producer.send("left", b"v")
-        with pytest.raises(TimeoutError, match="1 records are not acknowledged after timeout_ms"):
+        with pytest.raises(TimeoutError, match=r"^1 record not acknowledged after timeout_ms"):
             await producer.flush(timeout_ms=20)
         assert not delivery.done()
         await producer.close(timeout_ms=20)

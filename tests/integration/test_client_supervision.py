@@ -217,5 +217,5 @@ def test_a_commits_callback_that_raises_is_logged(
             await until(lambda: errors)
 
     asyncio.run(work())
-    assert "the callback of a commit of 1 offsets failed" in caplog.text
+    assert "the callback of a commit of 1 offset failed" in caplog.text
     assert fatal(caplog) == []

@@ -92,7 +92,7 @@ def test_a_staging_topic_of_somebody_else_is_named(admin: SyncAdmin, servers: st
     topic = staging_of(servers)
     admin.create_topics([NewTopic(topic, 1)])
     options = options_of(servers, topic="t")
-    with pytest.raises(ConfigError, match=rf"{topic} has 1 partitions.*Delete it"):
+    with pytest.raises(ConfigError, match=rf"{topic} has 1 partition,.*Delete it"):
         task(options, numbered(0, 10))
     delete(admin, topic)
     assert end(options, 0, task(options, numbered(0, 10)))

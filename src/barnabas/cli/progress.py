@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from barnabas.cli.counted import counted
+from barnabas.counted import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import click
 
-from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, storage, storage_options
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, in_one_line
 from barnabas.extras import install_line
 

@@ -7,7 +7,6 @@ from rich.table import Table
 from rich.text import Text
 
 from barnabas.cli.configs.text import heading, synonym_text
-from barnabas.cli.counted import counted
 from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
     Described,
@@ -18,6 +17,7 @@ from barnabas.cli.topics.describe import (
 )
 from barnabas.client.admin.configs import ConfigEntry, ConfigResource
 from barnabas.client.view import PartitionView
+from barnabas.counted import counted
 from barnabas.types import uuid_text
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from barnabas.counted import counted
+
 
 def say_lost(count: int, client: str) -> None:
     """Write one line, even where nothing is logged: it is the last that anyone sees of them."""
     if count and sys.stderr is not None:
-        records = "1 record was" if count == 1 else f"{count} records were"
+        records = f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
         sys.stderr.write(
             f"barnabas: {records} not acknowledged when the program let go of {client}, which may "
             "have lost them: call flush() and close(), or use it in a with block\n"

@@ -34,6 +34,7 @@ from barnabas.cluster.journal_copies import (
 from barnabas.cluster.journal_disk import OS_DISK, JournalDisk
 from barnabas.cluster.journal_file import JournalFile
 from barnabas.cluster.journal_frames import frame, zxid_of
+from barnabas.counted import counted
 from barnabas.errors import ConfigError, is_out_of_descriptors
 
 _log = logging.getLogger(__name__)
@@ -156,9 +157,9 @@ class Journal:
             cut_bytes = file.go_on(copy)
             if cut_bytes:
                 _log.warning(
-                    "%s: truncated %d bytes at the end, of a commit that a crash interrupted",
+                    "%s: truncated %s at the end, of a commit that a crash interrupted",
                     file.path,
-                    cut_bytes,
+                    counted(cut_bytes, "byte"),
                 )
         file.seal(min(found.proven_zxid, found.end_zxid))
         if copy.is_absent:

@@ -22,6 +22,7 @@ from barnabas.collector.inbox import Inbox
 from barnabas.collector.packing import encoded, packed
 from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.tally import Tally
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, MessageTooLarge
 from barnabas.types import TopicPartition
 
@@ -82,7 +83,7 @@ class Forwarder:
                 self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
                 self._is_proven = False
         if why is not None:
-            _log.warning("retrying %d messages: %s", self.unsent, why)
+            _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
             await asyncio.sleep(_AGAIN_AFTER_S)
             await self._look_at_topic()
         return again

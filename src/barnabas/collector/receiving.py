@@ -19,6 +19,7 @@ from barnabas.collector.forwarder import Forwarder
 from barnabas.collector.inbox import Inbox
 from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.together import together
+from barnabas.counted import counted
 
 STOP_WITHIN_S: Final = 10.0
 _AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1  # 24 days
@@ -53,7 +54,7 @@ async def receive(
         if sending.cancelled():
             lost = inbox.count + forwarder.unsent
             raise DeliveryTimedOut(
-                f"{lost:,} messages were received and are lost: the brokers did not accept them"
+                f"lost {counted(lost, 'message')} after receipt: the brokers did not accept them"
                 f" within {STOP_WITHIN_S:g} s of the stop"
             )
         sending.result()

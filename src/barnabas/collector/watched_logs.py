@@ -20,6 +20,7 @@ from barnabas.collector.listings import Listings
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.record_joiner import IsStart
 from barnabas.collector.rotated_log import QUIET_S, Portion, RotatedLog
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -98,9 +99,9 @@ class WatchedLogs:
         shown = self._left[0]
         mark = min(at for at, character in enumerate(shown.name) if at and character in "._-")
         _log.warning(
-            "%d rotated files were there before the first look at their logs, and are not sent,"
+            "not sending %s from before the first look at their logs,"
             " such as %s; to send them, name them as well: '%s*'",
-            len(self._left),
+            counted(len(self._left), "rotated file"),
             shown,
             shown.with_name(shown.name[:mark]),
         )

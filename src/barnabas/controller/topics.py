@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.controller.placement import Assignment
+from barnabas.counted import counted
 from barnabas.errors import (
     ConfigError,
     InvalidConfig,
@@ -89,11 +90,11 @@ def check_growth(topic: str, existing: int, total: int) -> None:
     """Check a growth to `total` partitions; raises InvalidPartitions (TP-5)."""
     if total < existing:
         raise InvalidPartitions(
-            f"topic {topic} has {existing} partitions, more than {total}: "
+            f"topic {topic} has {counted(existing, 'partition')}, more than {total}: "
             "their number can only be increased"
         )
     if total == existing:
-        raise InvalidPartitions(f"topic {topic} already has {existing} partitions")
+        raise InvalidPartitions(f"topic {topic} already has {counted(existing, 'partition')}")
     check_new_partitions(total - existing)
 
 
@@ -109,7 +110,7 @@ def check_added_replicas(
         raise InvalidReplicaAssignment(f"brokers {missing} are not live")
     if len(added) != total - len(existing):
         raise InvalidReplicaAssignment(
-            f"{total - len(existing)} partitions are to be added, but replicas are given for "
+            f"to add {counted(total - len(existing), 'partition')}, replicas are given for "
             f"{len(added)}"
         )
     factor = len(existing[0])
@@ -118,7 +119,8 @@ def check_added_replicas(
             raise InvalidReplicaAssignment(f"partition {partition} names a broker twice")
         if len(replicas) != factor:
             raise InvalidReplicaAssignment(
-                f"partition {partition} has {len(replicas)} replicas, but partition 0 has {factor}"
+                f"partition {partition} has {counted(len(replicas), 'replica')}, but partition 0 "
+                f"has {factor}"
             )
     return {number: list(replicas) for number, replicas in enumerate(added, len(existing))}
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from barnabas.coordinator.decision import Now
 from barnabas.coordinator.member import short_name
 from barnabas.coordinator.movement import UNKNOWN, Assignments, Movement
+from barnabas.counted import counted
 from barnabas.protocol.messages.describe_groups import RebalanceEvent
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class RebalanceLog:
         causes = ", ".join(map(str, self._causes))
         if self._more:
             causes += f" and {self._more} more"
-        count = "empty" if not members else "1 member" if members == 1 else f"{members} members"
+        count = counted(members, "member") if members else "empty"
         line = (
             f"group {group_id}: generation {self.generation} -> {generation}"
             f" in {duration_ms} ms, {count}: {causes}; {_movement(moved)}"
@@ -115,7 +116,7 @@ def _movement(moved: Movement) -> str:
 
 
 def _partitions(count: int) -> str:
-    return "1 partition" if count == 1 else f"{count} partitions"
+    return counted(count, "partition")
 
 
 def _moves(moves: tuple[tuple[object, str, str], ...]) -> Iterator[str]:

@@ -31,6 +31,7 @@ from barnabas.coordinator.records import TransactionKey, TransactionValue
 from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import Owner, Transaction, initialized, transaction_of
 from barnabas.coordinator.transaction_timeouts import TransactionTimeouts
+from barnabas.counted import counted
 from barnabas.errors import (
     NONE,
     ConcurrentTransactions,
@@ -498,9 +499,8 @@ def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
 
 
 def _abort_line(transaction: Transaction, lasted_ms: int, reason: str) -> str:
-    count = len(transaction.partitions)
     return (
         f"transaction of {transaction.transactional_id!r} (producer {transaction.producer_id}, "
         f"epoch {transaction.producer_epoch}) aborted after {lasted_ms} ms "
-        f"with {count} partition{'s' if count != 1 else ''}: {reason}"
+        f"with {counted(len(transaction.partitions), 'partition')}: {reason}"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from barnabas.counted import counted
 from barnabas.pipeline.accounts import Accounts, DeadLetters
 
 _MANY: Final = 0.2
@@ -48,4 +49,4 @@ def complaint(accounts: Accounts, letters: Sequence[DeadLetters]) -> str | None:
         return None
     reasons = ", ".join(f"{lines:,} {reason}" for reason, lines in found.reasons)
     sample = f"; such as {found.place}: {found.sample}" if found.place else ""
-    return f"none of {found.of:,} records is valid: {reasons}{sample}"
+    return f"none of {counted(found.of, 'record')} is valid: {reasons}{sample}"

@@ -23,6 +23,7 @@ import barnabas
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.config import of_every_client
 from barnabas.client.sync.producer import SyncAdmin
+from barnabas.counted import counted
 from barnabas.errors import ConfigError, TopicAlreadyExists
 from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.application import Application, Collecting, Report, Source
@@ -145,7 +146,7 @@ class Run:
         with self._steps.timed("input") as results:
             if not path.exists():
                 self._application.generate(path, lines, seed)
-            results.append(f"{path}, generated: {lines:,} lines, seed {seed}")
+            results.append(f"{path}, generated: {counted(lines, 'line')}, seed {seed}")
         return path
 
     def _process(self, servers: str, collecting: Collecting, path: Path | None) -> None:
@@ -196,7 +197,7 @@ class Run:
                 _end(query)
                 raise KeyboardInterrupt
         batches = len([progress for progress in query.recentProgress if progress["numInputRows"]])
-        return f"{batches} {'batch' if batches == 1 else 'batches'}"
+        return counted(batches, "batch", "batches")
 
     def _serve(self, query: StreamingQuery, collecting: Collecting, path: Path | None) -> None:
         what = path or f"what is sent to {self._application.topic}"
@@ -243,12 +244,11 @@ class Run:
             raise ConfigError(f"{why}; {self._application.expected}")
         if self._options.is_service or sent_lines is None:
             return total.balance
-        counted = total.valid + total.dead_letters
-        if sent_lines > counted:
-            self._steps.show(
-                "missing", f"{sent_lines - counted:,} lines were sent and are missing here"
-            )
-        return total.balance and sent_lines <= counted
+        arrived = total.valid + total.dead_letters
+        if sent_lines > arrived:
+            lost = counted(sent_lines - arrived, "line")
+            self._steps.show("missing", f"{lost} sent, but missing here")
+        return total.balance and sent_lines <= arrived
 
     def _create_topics(self, bootstrap_servers: str) -> None:
         own = self._application

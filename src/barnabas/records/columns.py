@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
+from barnabas.counted import counted
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, BatchHeader, iterate_batches, verify_crc
 from barnabas.records.compression import NONE, decompress
@@ -147,7 +148,7 @@ def _records_of(view: memoryview, position: int, header: BatchHeader) -> bytes |
         records = decompress(header.codec, records, DEFAULT_LIMIT_BYTES)
     if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(records):
         raise CorruptData(
-            f"the batch at offset {header.base_offset} has {header.record_count} records"
+            f"the batch at offset {header.base_offset} has {counted(header.record_count, 'record')}"
             f" in {len(records)} bytes"
         )
     return records

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from barnabas.counted import counted
 from barnabas.errors import CorruptData
 from barnabas.records.batch import (
     HEADER_BYTES,
@@ -216,7 +217,7 @@ def plain_records(
         else:
             plain = decompress(header.codec, body, limit_bytes)
         if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
-            raise CorruptData(f"{header.record_count} records in {len(plain)} bytes")
+            raise CorruptData(f"{counted(header.record_count, 'record')} in {len(plain)} bytes")
         return plain
     except CorruptData as cause:
         raise CorruptData(f"the batch at offset {header.base_offset}: {cause}") from cause

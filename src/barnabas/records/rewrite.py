@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from barnabas.counted import counted
 from barnabas.errors import CorruptData
 from barnabas.records.batch import (
     CODEC_MASK,
@@ -68,7 +69,7 @@ class Walk:
         if header.record_count * _MIN_RECORD_BYTES > len(plain):
             raise CorruptData(
                 "Incorrect declared batch size, premature EOF reached: "
-                f"{header.record_count} records in {len(plain)} bytes"
+                f"{counted(header.record_count, 'record')} in {len(plain)} bytes"
             )
         self._header = header
         self._plain = plain
@@ -94,7 +95,7 @@ class Walk:
         if self._at != len(self._plain):
             raise CorruptData(
                 f"Incorrect declared batch size, records still remaining in file: "
-                f"{len(self._plain) - self._at} bytes after {end} records"
+                f"{len(self._plain) - self._at} bytes after {counted(end, 'record')}"
             )
         return False
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.counted import counted
 from barnabas.errors import (
     FencedLeaderEpoch,
     IneligibleReplica,
@@ -493,7 +494,7 @@ class Partition:
         """Before an append with acks=all (PR-4); raises NotEnoughReplicas."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicas(
-                f"{self.topic_partition} has {len(self.isr)} replicas in sync, "
+                f"{self.topic_partition} has {counted(len(self.isr), 'replica')} in sync, "
                 f"min.insync.replicas is {self._min_insync_replicas}"
             )
 

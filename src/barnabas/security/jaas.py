@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 
 _PACKAGE: Final = "org.apache.kafka.common.security"
@@ -68,7 +69,7 @@ class LoginModule(NamedTuple):
         }
 
     def __repr__(self) -> str:
-        return f"LoginModule({self.name}, {len(self.options)} options, hidden)"
+        return f"LoginModule({self.name}, {counted(len(self.options), 'option')}, hidden)"
 
 
 def parse_jaas(setting: str, text: str) -> LoginModule:

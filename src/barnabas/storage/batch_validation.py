@@ -19,6 +19,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
+from barnabas.counted import counted
 from barnabas.errors import (
     CorruptData,
     CorruptMessage,
@@ -231,7 +232,8 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise InvalidRecord(f"a producer cannot have sequence {header.base_sequence}")
     raise InvalidRecord(
-        f"a batch of {header.record_count} records has last offset delta {header.last_offset_delta}"
+        f"a batch of {counted(header.record_count, 'record')} has last offset delta "
+        f"{header.last_offset_delta}"
     )
 
 
@@ -319,7 +321,7 @@ def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: boo
 def _refusal(walk: Walk) -> KafkaError:
     """The error of a batch with bad records: as in Kafka, the first of them decides which."""
     first = walk.faults[0]
-    message = f"{walk.fault_count} invalid records; the first, at {first.record}: "
+    message = f"{counted(walk.fault_count, 'invalid record')}; the first, at {first.record}: "
     row = InvalidTimestamp if first.is_timestamp else InvalidRecord
     error = row(message + first.message)
     error.record_errors = [(fault.record, fault.message) for fault in walk.faults]

@@ -10,6 +10,7 @@ import logging
 from pathlib import Path
 
 from barnabas.clock import Clock
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
@@ -52,8 +53,8 @@ class Loading:
         self._completed = self._read_bytes = 0
         if not is_clean and count:
             _log.info(
-                "recovering %d logs from %s since no clean shutdown file was found",
-                count,
+                "recovering %s from %s since no clean shutdown file was found",
+                counted(count, "log"),
                 directory,
             )
 
@@ -73,7 +74,9 @@ class Loading:
         """All logs of the directory are loaded."""
         took_ms = self._clock.monotonic_ms() - self._began_ms
         if took_ms >= _LOG_EVERY_MS:
-            _log.info("loaded %d logs from %s in %d ms", self._count, self._directory, took_ms)
+            _log.info(
+                "loaded %s from %s in %d ms", counted(self._count, "log"), self._directory, took_ms
+            )
         self._current = None
 
     def _look(self) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
+from barnabas.counted import counted
 from barnabas.errors import CorruptData
 from barnabas.storage.durability import Durable
 from barnabas.storage.epochs import EpochEntry, LeaderEpochs
@@ -302,21 +303,21 @@ class _Opening:
             end, end_offset = scan.rebuild(segment, self.producers, self._bound(i))
             if end < segment.size_bytes:
                 _log.warning(
-                    "%s is corrupt from byte %d on: truncating %d bytes and %d later segments",
+                    "%s is corrupt from byte %d on: truncating %s and %s",
                     segment.path(LOG_SUFFIX),
                     end,
-                    segment.size_bytes - end,
-                    len(self.segments) - i - 1,
+                    counted(segment.size_bytes - end, "byte"),
+                    counted(len(self.segments) - i - 1, "later segment"),
                 )
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
             if self._is_hole(end_offset, i + 1):
                 _log.warning(
-                    "%s ends at offset %d, and its end is lost: truncating %d later segments",
+                    "%s ends at offset %d, and its end is lost: truncating %s",
                     segment.path(LOG_SUFFIX),
                     end_offset,
-                    len(self.segments) - i - 1,
+                    counted(len(self.segments) - i - 1, "later segment"),
                 )
                 self._remove_from(i + 1)
                 break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from barnabas.counted import counted
 from pyspark_barnabas.token import NotExactlyOnce
 
 
@@ -55,9 +56,10 @@ def is_committed(found: Progress, wanted: MicroBatch) -> bool:
     if batch == found.application:
         if found.rows not in (None, rows):
             raise NotExactlyOnce(
-                f"batch {batch} was committed with {found.rows} rows and now has {rows}: the query "
-                "does not return the same rows for the same offsets, or runs twice, from a copied "
-                f"checkpoint. To go on with the committed rows, set txnBegins={batch + 1}"
+                f"batch {batch} was committed with {counted(found.rows or 0, 'row')} and now has "
+                f"{rows}: the query does not return the same rows for the same offsets, or runs "
+                f"twice, from a copied checkpoint. To go on with the committed rows, set "
+                f"txnBegins={batch + 1}"
             )
         return True
     if batch < expected:

@@ -12,10 +12,10 @@ from struct import pack
 
 import pytest
 
-from barnabas.cli.counted import counted
 from barnabas.cli.dump import log as dump_log
 from barnabas.cli.dump.log import LogWalk, batch_line
 from barnabas.cli.main import main
+from barnabas.counted import counted
 from barnabas.records.batch import LOG_APPEND_TIME, BatchHeader, read_header, seal
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder

@@ -82,9 +82,9 @@ def test_no_client_fills_the_disk_with_one_request() -> None:
     ("added", "complaint"),
     [
         ([[0, 9]], "are not live"),
-        ([[0, 1], [1, 2]], "1 partitions are to be added, but replicas are given for 2"),
+        ([[0, 1], [1, 2]], "to add 1 partition, replicas are given for 2"),
         ([[1, 1]], "partition 1 names a broker twice"),
-        ([[1]], "partition 1 has 1 replicas, but partition 0 has 2"),
+        ([[1]], "partition 1 has 1 replica, but partition 0 has 2"),
         ([[]], "partition 1 has 0 replicas"),
     ],
 )

@@ -144,7 +144,7 @@ def test_a_wrong_checksum_is_corrupt_unless_unchecked() -> None:
 def test_a_batch_that_claims_too_many_records_is_corrupt() -> None:
     plain = batch([b"abc"])
     claims = seal(read_header(plain)._replace(record_count=2**31 - 1), plain[61:])
-    with pytest.raises(CorruptData, match="has 2147483647 records"):
+    with pytest.raises(CorruptData, match="has 2,147,483,647 records"):
         list(iterate_columns(claims))
     two = seal(read_header(plain)._replace(record_count=1), plain[61:] * 2)
     with pytest.raises(CorruptData, match="not filled"):

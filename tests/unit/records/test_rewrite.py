@@ -98,7 +98,7 @@ def test_bytes_behind_the_last_record_and_impossible_counts_are_corrupt() -> Non
     header, plain = opened(build(b"a"))
     with pytest.raises(CorruptData, match="1 bytes after"):
         Walk(header, plain + b"x", KEYED).step(10)
-    with pytest.raises(CorruptData, match="9999 records in"):
+    with pytest.raises(CorruptData, match="9,999 records in"):
         Walk(header._replace(record_count=9999), plain, KEYED)
     with pytest.raises(CorruptData, match="truncated"):
         Walk(header._replace(record_count=2), plain, KEYED).step(10)

@@ -190,7 +190,7 @@ def test_acks_all_is_refused_below_min_isr() -> None:
     """PR-4"""
     partition = _leader(LEADER, replicas=ALL, min_insync=2)
     assert not partition.has_enough_in_sync()
-    with pytest.raises(NotEnoughReplicas, match=r"t-0 has 1 replicas in sync.* is 2"):
+    with pytest.raises(NotEnoughReplicas, match=r"t-0 has 1 replica in sync.* is 2"):
         partition.check_acks_all()
     _leader(LEADER, FOLLOWER, min_insync=2).check_acks_all()
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from barnabas.controller.controller import LogEnd
+from barnabas.counted import counted
 from barnabas.errors import NONE, BarnabasError, CorruptData
 from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import (
@@ -74,9 +75,8 @@ class LogEndQuery:
             if not unknown:
                 return
             _log.warning(
-                "%d partitions, such as %s, have no leader until the log end offset of every "
-                "replica is known",
-                len(unknown),
+                "no leader for %s, such as %s, until the log end offset of every replica is known",
+                counted(len(unknown), "partition"),
                 min(unknown),
             )
             for broker in image.brokers.values():

@@ -21,6 +21,7 @@ from barnabas.cluster.image import NO_LEADER, ClusterImage, PartitionImage, Topi
 from barnabas.cluster.store import MetadataStore
 from barnabas.controller.placement import Assignment
 from barnabas.controller.topics import NewTopic
+from barnabas.counted import counted
 from barnabas.errors import (
     KafkaError,
     LeaderNotAvailable,
@@ -129,10 +130,10 @@ class TopicAdmin:
             known = term.image.topics.get(topic) or _not_yet(NewTopic(topic), {})
             return known._replace(partitions={**known.partitions, **_never_led(added)})
         _log.warning(
-            "topic %s has %d partitions now and had %d: a key may go to another partition than "
+            "topic %s has %s now and had %d: a key may go to another partition than "
             "before, so the records of one key are in order only from now on",
             topic,
-            total,
+            counted(total, "partition"),
             len(existing),
         )
         term.events.topic_changed(topic)

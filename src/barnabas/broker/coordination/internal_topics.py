@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.controller.topics import NewTopic
+from barnabas.counted import counted
 from barnabas.errors import (
     CoordinatorNotAvailable,
     InvalidReplicationFactor,
@@ -75,7 +76,7 @@ class InternalTopics:
             raise self._refusal(name, _reason(name, config, outcome)) from outcome
         charge(topic.partitions)
         self._refused.pop(name, None)
-        _log.info("created %s with %d partitions", name, topic.partitions)
+        _log.info("created %s with %s", name, counted(topic.partitions, "partition"))
 
     def _refusal(self, name: str, reason: str) -> CoordinatorNotAvailable:
         """Also logged, if it is not what was logged last."""

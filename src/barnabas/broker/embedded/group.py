@@ -16,6 +16,7 @@ from barnabas.broker.embedded.waiting import Sight
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.record_offsets import Span, record_offsets
 from barnabas.client.offsets import LATEST
+from barnabas.counted import counted
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -92,16 +93,16 @@ class Group:
         if state is None and members is None and lag is None:
             raise ValueError("wait_for: name what to wait for: state, members or lag")
 
-        level, counted = _level(isolation_level), Lags()
+        level, known = _level(isolation_level), Lags()
 
         async def look() -> Sight[GroupDescription]:
             described = await self._describe()
             holds = state is None or described.state == state
             holds &= members is None or len(described.members) == members
-            seen = f"state {described.state}, {len(described.members)} members"
+            seen = f"state {described.state}, {counted(len(described.members), 'member')}"
             if lag is not None:
                 most = lag + _COUNTED
-                lags = await self._lag(level, most, counted)
+                lags = await self._lag(level, most, known)
                 behind = sum(lags.values())
                 holds &= bool(lags) and behind <= lag
                 seen += f", lag {behind}" if lags else ", no committed offsets"

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from barnabas.broker.embedded.data_directory import DataDirectory
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 
 _DATA: Final = "data"
@@ -36,7 +37,9 @@ class SnapshotKind(NamedTuple):
     brokers: int
 
     def __str__(self) -> str:
-        return self.noun if self.noun == "broker" else f"cluster of {self.brokers} brokers"
+        return (
+            self.noun if self.noun == "broker" else f"cluster of {counted(self.brokers, 'broker')}"
+        )
 
 
 class Snapshot:

@@ -18,6 +18,7 @@ from barnabas.broker.embedded.waiting import Sight
 from barnabas.client import arguments
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.counted import counted
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Topic:
     def _send_all(
         self, pairs: Sequence[_Pair], rest: RecordOptions, timeout_s: float
     ) -> list[RecordMetadata]:
-        what = f"sending {len(pairs)} records to {self.name!r}"
+        what = f"sending {counted(len(pairs), 'record')} to {self.name!r}"
         return self._clients.run_once(self._send(pairs, rest), what, timeout_s)
 
     def records(
@@ -143,11 +144,11 @@ class Topic:
             # Read once there may be enough, or nothing more comes: not again and again meanwhile.
             if _length(between) < count and looked != [between]:
                 looked[:] = [between]
-                return Sight([], False, f"{_length(between)} records")
+                return Sight([], False, counted(_length(between), "record"))
             records = await self._records(isolation_level)
             return Sight(records, len(records) >= count, _seen(records))
 
-        wanted = f"{count} records in topic {self.name!r}"
+        wanted = f"{counted(count, 'record')} in topic {self.name!r}"
         return self._clients.wait(look, wanted, timeout_s)
 
     # ---- replicas ----
@@ -212,8 +213,8 @@ class Topic:
             if each.partition == number:
                 return each
         raise ValueError(
-            f"partition: topic {self.name!r} has {len(described.partitions)} partitions, "
-            f"and none of the number {number}"
+            f"partition: topic {self.name!r} has "
+            f"{counted(len(described.partitions), 'partition')}, and none of the number {number}"
         )
 
     async def _send(self, pairs: Sequence[_Pair], rest: RecordOptions) -> list[RecordMetadata]:
@@ -304,7 +305,7 @@ def _seen(records: Sequence[ConsumerRecord]) -> str:
     by_partition = ", ".join(f"{count} in partition {number}" for number, count in counts.items())
     last = records[-1]
     return (
-        f"{len(records)} records ({by_partition}; the last one: offset {last.offset}, "
+        f"{counted(len(records), 'record')} ({by_partition}; the last one: offset {last.offset}, "
         f"key {_shown(last.key)}, value {_shown(last.value)})"
     )
 

@@ -14,6 +14,7 @@ from barnabas.client import arguments
 from barnabas.client.admin.admin import Admin, NewTopic, TopicDescription
 from barnabas.client.admin.admin_arguments import ConfigText
 from barnabas.client.errors import Unreachable
+from barnabas.counted import counted
 from barnabas.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
 
 _PARTITIONS_IN_TIME = 100  # that the slowest disk makes in the time for anything
@@ -79,7 +80,7 @@ def wait_for_topic(
             return Sight(None, False, "no such topic", made or None)
         leaders = [each.leader for each in found.partitions]
         is_whole = partitions is None or len(leaders) == partitions
-        seen = f"{len(leaders)} partitions, with the leaders {leaders}"
+        seen = f"{counted(len(leaders), 'partition')}, with the leaders {leaders}"
         led = len(leaders) - leaders.count(-1)
         is_ready = is_whole and -1 not in leaders
         if is_ready:
@@ -88,7 +89,7 @@ def wait_for_topic(
 
     wanted = f"topic {name!r}"
     if partitions is not None:
-        wanted += f" with {partitions} partitions"
+        wanted += f" with {counted(partitions, 'partition')}"
     clients.wait(look, f"{wanted} and its leaders", timeout_s)
     return Topic(name, clients)
 

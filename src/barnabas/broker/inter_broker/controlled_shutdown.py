@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from barnabas.cluster.store import SessionState
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, NotController, RequestTimedOut, error_for_code
 from barnabas.protocol.api import CONTROLLED_SHUTDOWN
 from barnabas.protocol.messages.controlled_shutdown import (
@@ -85,9 +86,8 @@ class ControlledShutdown(NamedTuple):
                     _log.info("this broker leads no partition any more")
                     return True
                 _log.warning(
-                    "this broker still leads %d partitions that no other broker can lead, such as "
-                    "%s",
-                    len(left),
+                    "this broker still leads %s that no other broker can lead, such as %s",
+                    counted(len(left), "partition"),
                     left[0],
                 )
             if attempt < attempts:
@@ -98,7 +98,7 @@ class ControlledShutdown(NamedTuple):
             if not self._has_heirs(left):
                 _log.info("no other live broker has a replica of what this one leads")
                 return False
-        _log.warning("this broker stops all the same, after %d attempts", attempts)
+        _log.warning("this broker stops all the same, after %s", counted(attempts, "attempt"))
         return False
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from barnabas.counted import counted
 from barnabas.printable import printable
 
 if TYPE_CHECKING:
@@ -72,4 +73,4 @@ class Complaints:
         self._began_at_ms, self._count = now_ms, 0
         self._said.clear()
         if left_out:
-            self._log.warning("%d more lines about connections were suppressed", left_out)
+            self._log.warning("suppressed %s about connections", counted(left_out, "more line"))

@@ -20,6 +20,7 @@ from barnabas.cluster.controller_requests import (
     StopReplica,
     UpdateMetadata,
 )
+from barnabas.counted import counted
 from barnabas.errors import FencedLeaderEpoch, KafkaError, StaleControllerEpoch
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class ControlPlane:
         outdated = [name for name in request.partitions if self._is_outdated(request, name)]
         if not outdated:
             return (yield from self._role_changes.stop_replica(request))
-        _log.warning("%d replicas stay: the StopReplica for them is out of date", len(outdated))
+        stale = counted(len(outdated), "replica")
+        _log.warning("a StopReplica for %s is out of date, and not carried out", stale)
         rest = tuple(name for name in request.partitions if name not in outdated)
         codes = yield from self._role_changes.stop_replica(request._replace(partitions=rest))
         return {**codes, **dict.fromkeys(outdated, FencedLeaderEpoch.code)}

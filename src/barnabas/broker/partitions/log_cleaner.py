@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.cleaner_process import CleanerProcess
 from barnabas.broker.runtime.disk_threads import run_in
+from barnabas.counted import counted
 from barnabas.errors import CorruptData
 from barnabas.records.record import DEFAULT_LIMIT_BYTES
 from barnabas.storage.cleaner import (
@@ -252,7 +253,7 @@ class LogCleaner:
     def _log_success(self, log: Log, job: Job, event: Finished, took_ms: int) -> None:
         self._logged.pop(log.topic_partition, None)
         _log.info(
-            "%s: compacted up to offset %d in %d ms: %d of %d records, %d of %d bytes are left",
+            "%s: compacted up to offset %d in %d ms: %d records of %d and %d bytes of %d are left",
             log.topic_partition,
             event.first_dirty_offset,
             took_ms,
@@ -263,10 +264,10 @@ class LogCleaner:
         )
         if event.unopened_batches:
             _log.warning(
-                "%s: %d batches were not compacted, since they decompress to more than %d MiB "
+                "%s: could not compact %s, which would decompress to more than %d MiB "
                 "each; the tombstones behind them stay, too",
                 log.topic_partition,
-                event.unopened_batches,
+                counted(event.unopened_batches, "batch", "batches"),
                 DEFAULT_LIMIT_BYTES >> 20,
             )
         if event.first_dirty_offset < job.end_offset:

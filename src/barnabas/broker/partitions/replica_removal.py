@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.image import NO_LEADER
+from barnabas.counted import counted
 from barnabas.errors import KafkaError, KafkaStorageError
 from barnabas.storage.abandoned import LogAbandoned
 
@@ -81,10 +82,10 @@ class ReplicaRemoval:
             return  # that is known
         names = store.fail_directory(directory, error)
         _log.error(
-            "log directory %s is offline, and %d partitions with it: %s; repair the disk and "
+            "log directory %s is offline, and %s with it: %s; repair the disk and "
             "restart the broker",
             directory,
-            len(names),
+            counted(len(names), "partition"),
             error,
         )
         replicas.went_offline(*names)

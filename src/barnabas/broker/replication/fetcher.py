@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.replication.followed import Followed, settling
 from barnabas.broker.replication.leader_connection import LeaderConnection
 from barnabas.broker.runtime.steps import in_turns
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     CorruptData,
@@ -161,13 +162,11 @@ class Fetcher:
         is_news = not (self._is_lost or self._parts.view.is_cluster_stopping)
         level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
-        count = len(self._followed)
         _log.log(
             level,
-            "%d partition%s cannot be copied from broker %d: %s; it is tried until that works, or "
+            "%s cannot be copied from broker %d: %s; it is tried until that works, or "
             "another broker leads",
-            count,
-            "" if count == 1 else "s",
+            counted(len(self._followed), "partition"),
             self.leader_id,
             error,
         )

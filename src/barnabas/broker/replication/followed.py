@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.counted import counted
 from barnabas.replication.fetch_requests import NO_TOPIC_ID
 from barnabas.replication.follower import (
     Append,
@@ -203,11 +204,11 @@ def settling(store: LogStore, cut: Sequence[Followed]) -> Steps[None]:
 def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:
     if step.lost_committed:
         _log.warning(
-            "%s is cut back to offset %d, by %d records that had been committed: its leader in "
-            "epoch %d, elected uncleanly, does not have them",
+            "%s is cut back to offset %d, by %s that had been committed: its leader in "
+            "epoch %d, elected uncleanly, does not have the log from there on",
             replica.topic_partition,
             step.offset,
-            step.lost_committed,
+            counted(step.lost_committed, "record"),
             replica.partition.leader_epoch,
         )
     elif type(step) is Truncate and step.offset < replica.log.log_end_offset:

@@ -16,6 +16,7 @@ import ssl
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.net.tls_failures import TlsFailure
 from barnabas.net.tls_transport import TlsTransport
@@ -160,9 +161,9 @@ class ServerTls:
             )
         else:
             _log.warning(
-                "listener %s: its certificate expires in %d days, at %s: renew it",
+                "listener %s: its certificate expires in %s, at %s: renew it",
                 name,
-                days,
+                counted(days, "day"),
                 end.text,
             )
 

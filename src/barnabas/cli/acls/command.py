@@ -12,9 +12,9 @@ from barnabas.cli.acls import options
 from barnabas.cli.acls.grants import Clients, Deeds, bindings, filter_of
 from barnabas.cli.acls.text import explanation_lines, letting_in, rule_line, rule_text, rule_values
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
+from barnabas.counted import counted
 from barnabas.security.acl_binding import (
     WILDCARD,
     AclBinding,

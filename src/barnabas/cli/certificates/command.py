@@ -12,6 +12,7 @@ import click
 
 from barnabas.cli.complaint import warn
 from barnabas.cli.options import as_json
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.extras import install_line
 from barnabas.security.pem import LIFE_DAYS
@@ -94,7 +95,7 @@ def show(files: tuple[Path, ...], directory: Path | None, as_json: bool) -> None
         if days < 0:
             warn("barnabas certificates", f"{path} has expired: renew it")
         elif days < _WARN_DAYS:
-            warn("barnabas certificates", f"{path} expires in {days} days: renew it")
+            warn("barnabas certificates", f"{path} expires in {counted(days, 'day')}: renew it")
 
 
 @certificates.command()

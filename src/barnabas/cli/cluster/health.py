@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from barnabas.cli.counted import counted
 from barnabas.client.admin.admin import ClusterDescription, TopicDescription
 from barnabas.client.view import PartitionView
+from barnabas.counted import counted
 from barnabas.types import TopicPartition
 
 NO_CONTROLLER, NO_BROKER = "no-controller", "missing-broker"

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.cli.counted import counted
 from barnabas.cli.server.pid_file import PidFile, read_pid_file
 from barnabas.config.metrics_ports import METRICS_PORT, metrics_port
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError
 
 HOST = "127.0.0.1"

@@ -10,11 +10,11 @@ import click
 
 from barnabas.cli.cluster.health import problems
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin, ClusterDescription, TopicDescription
 from barnabas.client.admin.configs import TOPIC, ConfigResource
+from barnabas.counted import counted
 
 _MIN_ISR = "min.insync.replicas"
 

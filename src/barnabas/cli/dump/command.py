@@ -14,7 +14,6 @@ from typing import BinaryIO, NamedTuple
 import click
 
 from barnabas.cli.complaint import complain, explain
-from barnabas.cli.counted import counted
 from barnabas.cli.dump.index import (
     aborted_lines,
     base_offset,
@@ -34,6 +33,7 @@ from barnabas.cli.dump.verify import (
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.counted import counted
 from barnabas.errors import CorruptData
 from barnabas.storage.epochs import FILE_NAME as LEADER_EPOCHS
 

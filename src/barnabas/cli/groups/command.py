@@ -9,7 +9,6 @@ import click
 
 from barnabas.cli.complaint import complain
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.groups.import_command import import_zookeeper
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
@@ -31,6 +30,7 @@ from barnabas.cli.options import as_json, run_client
 from barnabas.cli.terminal import for_terminal, printable_lines
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupListing
+from barnabas.counted import counted
 from barnabas.errors import KafkaError
 
 _ANY = "any"

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import click
 
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.groups.lookup import partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names
 from barnabas.cli.groups.reset import ResetRequest, reset
@@ -21,6 +20,7 @@ from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, tree_s
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.cluster.consumer_offsets import ConsumerOffsets, load_consumer_offsets
+from barnabas.counted import counted
 
 
 @click.command("import-zookeeper")

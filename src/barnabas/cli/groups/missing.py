@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.cli.counted import counted
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import BROKER, ConfigResource
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, CoordinatorNotAvailable
 
 _PATIENCE_MS = 3_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.cli.connection import client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.groups.lookup import offsets_at, partition_numbers
 from barnabas.cli.groups.names import GroupNames
 from barnabas.cli.groups.reset_plan import (
@@ -24,6 +23,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.client.consumer.committed import OffsetAndMetadata
 from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.counted import counted
 from barnabas.errors import UnknownMemberId
 from barnabas.types import TopicPartition
 

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from barnabas.cli.counted import counted
 from barnabas.cli.groups.instants import instant_text
 from barnabas.cli.groups.reset_plan import Move
 from barnabas.cli.groups.rows import DescribedGroup, GroupRow
 from barnabas.cli.groups.text import assignment_text, shown
 from barnabas.client.admin.group_admin import RebalanceEvent
+from barnabas.counted import counted
 from barnabas.printable import printable
 
 _TEXT_WIDTH = 8

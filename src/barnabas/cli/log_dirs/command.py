@@ -11,12 +11,12 @@ import click
 
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.log_dirs.move_command import move
 from barnabas.cli.log_dirs.strays_command import strays_of
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin, LogDirDescription
+from barnabas.counted import counted
 
 Described = Mapping[int, tuple[LogDirDescription, ...]]
 """The log directories of each broker, by its id."""

@@ -15,6 +15,7 @@ from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import INT32, run_client
 from barnabas.cli.waiting import Waiting
 from barnabas.client.admin.admin import Admin, LogDirDescription
+from barnabas.counted import counted
 from barnabas.types import TopicPartition
 
 _WHO = "barnabas log-dirs move"
@@ -119,7 +120,7 @@ async def _moved(
     admin: Admin, broker: int, path: str, names: Collection[TopicPartition]
 ) -> list[TopicPartition]:
     """Return when none of them is moving any more: those that are there."""
-    with Waiting(f"broker {broker} to move {len(names)} replicas"):
+    with Waiting(f"broker {broker} to move {counted(len(names), 'replica')}"):
         while True:
             found = (await admin.describe_log_dirs()).get(broker, ())
             replicas = {each.path: each.replicas for each in found}.get(path, {})

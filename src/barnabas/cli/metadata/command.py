@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.counted import counted
 from barnabas.cli.dump.small_files import read_epochs
 from barnabas.cli.metadata.repair import cluster_of, lock_directory, repair
 from barnabas.cli.metadata.secure import secure
@@ -26,6 +25,7 @@ from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.importing import ImportSummary, import_tree
 from barnabas.cluster.store import MetadataStore, Znode
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError, CorruptData
 from barnabas.storage.epochs import FILE_NAME as LEADER_EPOCHS
 from barnabas.types import TopicPartition

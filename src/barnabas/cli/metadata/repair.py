@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.counted import counted
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import Journal
 from barnabas.cluster.journal_copies import JOURNAL_NAME, merge_without_loss, read_copies
 from barnabas.cluster.store import Create
 from barnabas.config import BrokerConfig, parse_properties
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.storage.directory import LOCK_NAME, META_NAME
 from barnabas.storage.files import OsFiles

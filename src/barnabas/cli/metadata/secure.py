@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from barnabas.cli.counted import counted
 from barnabas.cli.metadata.tree_source import TreeSource, tree_source
 from barnabas.config.zookeeper_keys import hosts_and_chroot
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from rich.console import ConsoleDimensions, Group
 from rich.table import Table
 from rich.text import Text
 
-from barnabas.cli.counted import counted
 from barnabas.cli.partitions.text import UNKNOWN, clock, seconds, standing
 from barnabas.cli.partitions.watch import Change, PartitionRow, ReplicaRow
+from barnabas.counted import counted
 
 _STYLES = {"leader": "bold", "in sync": "green", "behind": "yellow", "gone": "bold red"}
 _HEADING_LINES = 3  # the table's, and that of the changes below it

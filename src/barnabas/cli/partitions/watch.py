@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from barnabas.cli.counted import counted
 from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.replica_admin import ReplicaEnd
 from barnabas.client.view import PartitionView
+from barnabas.counted import counted
 from barnabas.types import TopicPartition
 
 Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]

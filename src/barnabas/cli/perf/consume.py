@@ -9,11 +9,11 @@ import click
 
 from barnabas.cli.complaint import warn
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import key_values, one_topic, run_client, topic_name
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.clock import SystemClock
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
 

@@ -12,13 +12,13 @@ import click
 
 from barnabas.cli.complaint import complain, explain
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values, one_topic, run_client, topic_name
 from barnabas.cli.perf.latency import Latencies
 from barnabas.client.admin.admin import Admin, NewTopic
 from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
 from barnabas.client.producer.producer import Producer
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError, TopicAlreadyExists
 
 _EXIT_INTERRUPTED = 130  # as a shell reports a process that an interrupt ended

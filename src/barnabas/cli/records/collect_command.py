@@ -15,7 +15,6 @@ import click
 
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
 from barnabas.collector.log_paths import LogPaths
@@ -29,6 +28,7 @@ from barnabas.collector.syslog_address import SyslogAddress
 from barnabas.collector.syslog_tcp import SyslogTcp
 from barnabas.collector.syslog_udp import SyslogUdp
 from barnabas.collector.together import together
+from barnabas.counted import counted
 from barnabas.records.compression import CODEC_NAMES
 
 _RULES = {"indented": INDENTED}

@@ -9,13 +9,13 @@ from typing import Final
 import click
 
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.collector.dead_letter_headers import REASON
 from barnabas.collector.replay import replay as replayed
 from barnabas.collector.topic_end import assign_all, records_until
+from barnabas.counted import counted
 
 _NO_REASON: Final = "(not a dead letter: it has no reason)"
 

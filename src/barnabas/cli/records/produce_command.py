@@ -14,7 +14,6 @@ import click
 from barnabas.cli.complaint import complain, explain
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import INT32, client_properties, one_topic, run_client, unescaped
 from barnabas.cli.progress import Progress
@@ -28,6 +27,7 @@ from barnabas.client.errors import InvalidTopicName
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.producer.producer import Producer
 from barnabas.clock import SystemClock
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -6,7 +6,6 @@ from functools import partial
 from itertools import repeat
 from typing import NamedTuple
 
-from barnabas.cli.counted import counted
 from barnabas.cli.progress import Progress
 from barnabas.cli.records.block_sender import BlockSender
 from barnabas.cli.records.feed import Block, FileFeed, LineFeed
@@ -14,6 +13,7 @@ from barnabas.cli.records.lines import BadLine
 from barnabas.client.errors import UnknownPartition
 from barnabas.client.producer.batch import ProducerBatch, ProducerRecord
 from barnabas.client.producer.producer import Producer
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, MessageTooLarge
 
 _REFUSALS = (ValueError, TypeError, MessageTooLarge, UnknownPartition)

@@ -11,7 +11,6 @@ import click
 from barnabas.cli.complaint import warn
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.options import as_json, key_values, one_topic, run_client, topic_name
 from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
@@ -23,6 +22,7 @@ from barnabas.cli.topics.describe import (
 from barnabas.client.admin.admin import TOPIC, Admin, ConfigEntry, ConfigResource, NewTopic
 from barnabas.client.admin.admin import TopicDescription as Description
 from barnabas.client.errors import Unreachable
+from barnabas.counted import counted
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     TopicAlreadyExists,
@@ -252,7 +252,9 @@ def alter(
             raise
         click.echo(f"Topic {name} does not exist.")
         return
-    click.echo(f"Topic {name} has {partitions} partitions, {partitions - there} of them new.")
+    click.echo(
+        f"Topic {name} has {counted(partitions, 'partition')}, {partitions - there} of them new."
+    )
     warn(
         "barnabas topics alter",
         "keys may map to other partitions than their earlier records from now on",

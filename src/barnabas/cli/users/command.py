@@ -14,7 +14,6 @@ import click
 
 from barnabas.cli.acls.text import rule_text
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.counted import counted
 from barnabas.cli.options import as_json, run_client
 from barnabas.cli.users.client_files import ClientFiles, client_files
 from barnabas.client.admin.admin import Admin
@@ -25,6 +24,7 @@ from barnabas.client.admin.scram_admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     ClusterAuthorizationFailed,

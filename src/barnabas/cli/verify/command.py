@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.connection import bootstrap_server
-from barnabas.cli.counted import counted
 from barnabas.cli.groups.instants import BadInstant, instant_ms
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client, storage, storage_options
 from barnabas.cli.progress import Progress
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.extras import install_line
 

@@ -25,6 +25,7 @@ from barnabas.client.consumer.committed import (
 from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed, Unreachable, reason
 from barnabas.client.trouble import Trouble
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     FencedInstanceId,
@@ -125,7 +126,7 @@ class Commits:
             if when_done is not None:
                 self._call_back(when_done, wanted, error)
             elif error is not None:
-                _log.warning("a commit of %d offsets failed: %s", len(wanted), error)
+                _log.warning("a commit of %s failed: %s", counted(len(wanted), "offset"), error)
 
         self._spawn(commit())
 
@@ -139,7 +140,7 @@ class Commits:
         try:
             when_done(offsets, error)
         except Exception:
-            _log.exception("the callback of a commit of %d offsets failed", len(offsets))
+            _log.exception("the callback of a commit of %s failed", counted(len(offsets), "offset"))
 
     async def _outcome(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -195,7 +196,7 @@ class Commits:
             if error is None:
                 self._accepted(wanted, unknown)
                 return
-            _log.warning("auto commit of %d offsets failed: %s", len(wanted), error)
+            _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
             if isinstance(error, Unreachable | RebalanceInProgress) or (
                 isinstance(error, KafkaError) and error.retriable
             ):
@@ -236,7 +237,7 @@ class Commits:
                     unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
                 self._accepted(wanted, unknown)
             except BarnabasError as error:
-                _log.warning("auto commit of %d offsets failed: %s", len(wanted), error)
+                _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
         self._committed.clear()
 
     def _accepted(

@@ -32,6 +32,7 @@ from barnabas.client.consumer.polls import Polls
 from barnabas.client.consumer.positions import COMMITTED, Positions
 from barnabas.client.consumer.reading import Deserialize, deserialization
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, OffsetFinder
+from barnabas.counted import counted
 from barnabas.errors import InvalidGroupId
 from barnabas.shielded import shielded
 from barnabas.types import TopicPartition
@@ -98,7 +99,8 @@ class Consumer(Polls):
         topics = self.subscription()
         names = f"subscribed to {', '.join(topics)}" if topics else "no subscription"
         client = self._cluster.config.client_id
-        return f"<Consumer {client!r}{group}: {names}, {len(self._assignment)} partitions{state}>"
+        assigned = counted(len(self._assignment), "partition")
+        return f"<Consumer {client!r}{group}: {names}, {assigned}{state}>"
 
     def _chosen_deserializers(self) -> Deserialize | None:
         key, value = self._config.key_deserializer, self._config.value_deserializer

@@ -27,6 +27,7 @@ from barnabas.client.consumer.membership import MEMBERSHIP_OVER, Membership
 from barnabas.client.consumer.subscription import ListenerResult, RebalanceListener, Subscription
 from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     KafkaError,
@@ -252,7 +253,7 @@ class Group:
         self._moving_to = assigned
         moved = len(frozenset(self._assignment.names()) - frozenset(assigned))
         if moved:
-            self._membership.ask_rejoin(f"{moved} partitions were revoked")
+            self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
 
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
         """Cooperative: revoke what is no longer this member's, add what is new.
@@ -342,7 +343,9 @@ class Group:
                 is_gone = view.errors.get(topic) == UnknownTopicOrPartition.code
                 now = 0 if is_gone else count
             if now != count:
-                self._membership.ask_rejoin(f"topic {topic!r} has {now} partitions, not {count}")
+                self._membership.ask_rejoin(
+                    f"topic {topic!r} has {counted(now, 'partition')}, not {count}"
+                )
 
     async def _look(self, subscription: Subscription) -> None:
         """Look up the topics that match the pattern now."""
@@ -352,7 +355,9 @@ class Group:
             topic.name or "": topic.is_internal for topic in response.topics if not topic.error_code
         }
         if subscription.match(known):
-            _log.info("group %r: %d topics match now", self._group_id, len(subscription.names))
+            _log.info(
+                "group %r: %s match now", self._group_id, counted(len(subscription.names), "topic")
+            )
             self._on_news()
 
     async def _look_again(self, subscription: Subscription) -> None:

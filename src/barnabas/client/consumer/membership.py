@@ -30,6 +30,7 @@ from barnabas.client.consumer.group_protocol import (
 from barnabas.client.coordinator import GROUP, CoordinatorFinder
 from barnabas.client.errors import Unreachable
 from barnabas.client.pool import backoff_ms
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     FencedInstanceId,
@@ -310,11 +311,11 @@ class Membership:
         self._joins_at.check(group_id, synced.error_code)
         assigned = decode_assignment(synced.assignment)
         _log.info(
-            "group %r: generation %d by %s gives %d partitions to %s",
+            "group %r: generation %d by %s gives %s to %s",
             group_id,
             self._generation,
             joined.protocol_name,
-            len(assigned),
+            counted(len(assigned), "partition"),
             self._member_id,
         )
         return assigned

@@ -22,6 +22,7 @@ from barnabas.client.producer.batch import (
 from barnabas.client.producer.open_records import SealedRecords
 from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.producer.statistics import Statistics
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     InvalidProducerEpoch,
@@ -346,15 +347,15 @@ class Accumulator:
 
 def _timed_out(batch: ProducerBatch, limit_ms: int, missing: str) -> DeliveryTimedOut:
     return DeliveryTimedOut(
-        f"{batch.record_count} records for {batch.topic_partition} were not acknowledged within "
-        f"{limit_ms} ms (delivery.timeout.ms): {_attempts(batch, missing)}"
+        f"{counted(batch.record_count, 'record')} for {batch.topic_partition} not acknowledged "
+        f"within {limit_ms} ms (delivery.timeout.ms): {_attempts(batch, missing)}"
     )
 
 
 def _attempts(batch: ProducerBatch, missing: str) -> str:
     if not batch.attempts:
         return f"never sent (no {missing})"
-    sent = f"sent {batch.attempts} times"
+    sent = f"sent {counted(batch.attempts, 'time')}"
     if isinstance(batch.last_failure, KafkaError):
         return f"{sent}, last refused with {reason(batch.last_failure)}"
     return f"{sent}, no answer to the last attempt ({batch.last_failure})"

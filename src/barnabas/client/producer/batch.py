@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from barnabas.client.producer.open_records import OpenRecords, SealedRecords
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError
 from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, BatchHeader, read_header, seal
 from barnabas.records.record import Headers, record_size_bound, records_of
@@ -308,6 +309,6 @@ class ProducerBatch:
 
     def __repr__(self) -> str:
         return (
-            f"ProducerBatch({self.topic_partition}, {self.record_count} records, "
+            f"ProducerBatch({self.topic_partition}, {counted(self.record_count, 'record')}, "
             f"sequence {self.base_sequence}, attempts {self.attempts})"
         )

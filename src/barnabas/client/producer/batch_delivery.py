@@ -7,6 +7,7 @@ from typing import Any
 
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.delivery import Delivery, call_back, until_done
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError
 from barnabas.shielded import again
 
@@ -83,7 +84,7 @@ class BatchDelivery:
         return self.offsets
 
     def place(self) -> str:
-        return f"{len(self.places)} records for {self.batch.topic_partition}"
+        return f"{counted(len(self.places), 'record')} for {self.batch.topic_partition}"
 
 
 OnDelivery = Callable[[BatchDelivery], Any]

@@ -12,6 +12,7 @@ import numpy as np
 
 from barnabas.client import arguments
 from barnabas.client.producer.open_records import SealedRecords
+from barnabas.counted import counted
 from barnabas.errors import MessageTooLarge
 from barnabas.records.batch import HEADER_BYTES, new_header
 from barnabas.records.byte_column import ByteColumn, Integers
@@ -49,7 +50,9 @@ class ColumnRows(NamedTuple):
         count = len(column)
         key_column = None if keys is None else ByteColumn.of(keys, "keys")
         if key_column is not None and len(key_column) != count:
-            raise ValueError(f"keys: {len(key_column)} rows, but {count} values")
+            raise ValueError(
+                f"keys: {counted(len(key_column), 'row')}, but {counted(count, 'value')}"
+            )
         times = whole_numbers(timestamps_ms, count, "timestamps_ms")
         rows = cls(column, key_column, times, range(count))
         sizes = rows.sizes()
@@ -122,7 +125,9 @@ def whole_numbers(given: Any, count: int, argument: str) -> Integers:
     if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(numbers)):
         raise TypeError(f"{argument}: must be whole numbers, not {numbers.dtype}")
     if len(numbers) != count:
-        raise ValueError(f"{argument}: {len(numbers)} rows, but {count} values")
+        raise ValueError(
+            f"{argument}: {counted(len(numbers), 'row')}, but {counted(count, 'value')}"
+        )
     if count and int(numbers.min()) < 0:
         raise ValueError(f"{argument}: row {int(numbers.argmin())} is {numbers.min()}, negative")
     return numbers.astype(np.int64)

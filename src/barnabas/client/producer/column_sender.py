@@ -17,6 +17,7 @@ from barnabas.client.producer.batch_delivery import BatchDelivery
 from barnabas.client.producer.delivery import call_back
 from barnabas.client.producer.partitioner import Partitioner
 from barnabas.client.producer.room import Room
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.extras import install_line
 from barnabas.records.compression import CODEC_NAMES
@@ -120,7 +121,9 @@ def _records(
         else:
             others.append([None] * len(cells) if column is None else _cells(column, name))
         if len(others[-1]) != len(cells):
-            raise ValueError(f"{name}: {len(others[-1])} rows, but {len(cells)} values")
+            raise ValueError(
+                f"{name}: {counted(len(others[-1]), 'row')}, but {counted(len(cells), 'value')}"
+            )
     for value, key, number, time_ms in zip(cells, *others, strict=True):
         yield ProducerRecord(topic, value, key, number, time_ms)
 

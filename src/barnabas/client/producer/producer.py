@@ -31,6 +31,7 @@ from barnabas.client.producer.batch import (
 from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelivery, OnDelivery
 from barnabas.client.producer.delivery import Delivery, flushed
 from barnabas.client.producer.intake import Intake
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError, CorruptData, MessageTooLarge
 from barnabas.records.batch import CODEC_MASK, HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.types import TopicPartition
@@ -96,8 +97,8 @@ class Producer(Intake):
                 await flushed(self._accumulator, self._sender.wake)
         except TimeoutError:
             raise TimeoutError(
-                f"{self.unfinished_count()} records are not acknowledged after timeout_ms; "
-                "they stay queued"
+                f"{counted(self.unfinished_count(), 'record')} not acknowledged after "
+                "timeout_ms, and still queued"
             ) from None
         self.tasks.check()
 

@@ -33,6 +33,7 @@ from barnabas.client.producer.accumulator import SEQUENCE_ERRORS, Accumulator
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.partition_queue import PartitionQueue
 from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
     DuplicateSequenceNumber,
@@ -341,7 +342,7 @@ class Sender:
             offset = outcome.base_offset if code == 0 else -1
             self._accumulator.acknowledge(batch, offset, outcome.log_append_time_ms)
             return
-        subject = f"{batch.record_count} records for {batch.topic_partition}"
+        subject = f"{counted(batch.record_count, 'record')} for {batch.topic_partition}"
         self._failed([batch], broker_error(code, subject, outcome.error_message))
 
     def _failed(self, flight: Flight, error: BarnabasError) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from barnabas.collector.log_file import open_log
 from barnabas.collector.registry import Registry
+from barnabas.counted import counted
 from barnabas.pipeline.application import Application, Report, Source
 from barnabas.pipeline.behaviour.definition import Behaviour
 from barnabas.pipeline.behaviour.figures import read_figures
@@ -84,9 +85,11 @@ def _check(path: Path) -> None:
 
 def _sent_text(sent: Collected, path: Path) -> str:
     left = sent.unfinished_bytes
-    waiting = f"; {left:,} bytes of an unfinished line wait for the next run" if left else ""
+    waiting = (
+        f"; {counted(left, 'byte')} of an unfinished line left for the next run" if left else ""
+    )
     if not sent.lines:
         is_empty = path.exists() and not path.stat().st_size
         return f"nothing: {path} is empty" if is_empty else f"nothing new in {path}{waiting}"
     cut = f", {sent.cut_lines:,} of them cut, being too long" if sent.cut_lines else ""
-    return f"{sent.lines:,} lines, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"
+    return f"{counted(sent.lines, 'line')}, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from barnabas.counted import counted
 from barnabas.pipeline.behaviour.comparison import Comparison, Period
 from barnabas.pipeline.behaviour.figures import Figures
 from barnabas.pipeline.page import words
@@ -63,7 +64,7 @@ def _of_people(figures: Figures) -> list[Headline]:
     return [
         Headline(
             "visitors",
-            "visitors",
+            "visitors" if of.visitors != 1 else "visitor",
             "people, by address and browser",
             of.visitors,
             *_both(comparison, lambda period: period.people.visitors),
@@ -71,7 +72,7 @@ def _of_people(figures: Figures) -> list[Headline]:
         ),
         Headline(
             "sessions",
-            "sessions",
+            "sessions" if of.sessions != 1 else "session",
             f"{of.open:,} still open",
             of.sessions,
             *_both(comparison, lambda period: period.people.sessions),
@@ -79,7 +80,7 @@ def _of_people(figures: Figures) -> list[Headline]:
         ),
         Headline(
             "page_views",
-            "page views",
+            "page views" if of.pages != 1 else "page view",
             f"{of.pages_per_session:.1f} per session that has any",
             of.pages,
             *_both(comparison, lambda period: period.people.pages),
@@ -88,7 +89,7 @@ def _of_people(figures: Figures) -> list[Headline]:
         Headline(
             "bounce_rate",
             "bounce rate",
-            f"{of.bounces:,} of {of.with_pages:,} sessions with pages have one",
+            f"{of.bounces:,} of {counted(of.with_pages, 'session')} with pages",
             of.bounce_rate,
             *_both(comparison, lambda period: period.people.bounce_rate),
             words.percent,
@@ -111,7 +112,8 @@ def _of_hits(figures: Figures) -> list[Headline]:
         Headline(
             "robot_share",
             "of hits are from robots",
-            f"{words.counted(len(figures.rankings.robots), 'robot')}, {figures.robot_hits:,} hits",
+            f"{counted(len(figures.rankings.robots), 'robot')}, "
+            f"{counted(figures.robot_hits, 'hit')}",
             figures.robot_hits / hits if hits else 0.0,
             *_both(comparison, lambda period: period.robot_share),
             words.percent,
@@ -120,7 +122,7 @@ def _of_hits(figures: Figures) -> list[Headline]:
         Headline(
             "error_share",
             "of responses are errors",
-            f"{figures.errors:,} responses 4xx or 5xx",
+            f"{counted(figures.errors, 'response')} 4xx or 5xx",
             figures.errors / hits if hits else 0.0,
             *_both(comparison, lambda period: period.error_share),
             words.percent,
@@ -129,7 +131,7 @@ def _of_hits(figures: Figures) -> list[Headline]:
         Headline(
             "bytes_sent",
             "sent",
-            f"in {hits:,} responses",
+            f"in {counted(hits, 'response')}",
             figures.timeline.size_bytes,
             *_both(comparison, lambda period: period.size_bytes),
             words.size,

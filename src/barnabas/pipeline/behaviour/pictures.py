@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from barnabas.counted import counted
 from barnabas.pipeline.behaviour.timeline import Timeline
 from barnabas.pipeline.page import words
 from barnabas.pipeline.page.axes import short
@@ -37,8 +38,9 @@ def traffic(timeline: Timeline) -> Markup:
         *(
             intervals.tooltip(
                 i,
-                f"{words.span(m.at, timeline.step)}\n{m.human_hits:,} hits by people,"
-                f" {m.robot_hits:,} by robots\n{m.human_pages:,} page views, {m.errors:,} errors",
+                f"{words.span(m.at, timeline.step)}\n{counted(m.human_hits, 'hit')} by people,"
+                f" {m.robot_hits:,} by robots\n{counted(m.human_pages, 'page view')},"
+                f" {counted(m.errors, 'error')}",
             )
             for i, m in enumerate(moments)
         ),

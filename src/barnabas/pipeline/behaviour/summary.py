@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from barnabas.counted import counted
 from barnabas.pipeline.behaviour.figures import Figures
+from barnabas.pipeline.behaviour.visits import SessionFigures
 
 
 def summary(figures: Figures) -> list[tuple[str, str]]:
@@ -12,15 +14,20 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
     lines = [
         (
             "people",
-            f"{humans.visitors:,} visitors, {humans.sessions:,} sessions ({humans.open:,} open),"
-            f" {humans.pages:,} page views, bounce rate {humans.bounce_rate:.0%}",
+            f"{_visits(humans)}, bounce rate {humans.bounce_rate:.0%}",
         ),
         (
             "robots",
-            f"{robots.visitors:,} visitors, {robots.sessions:,} sessions ({robots.open:,} open),"
-            f" {robots.pages:,} page views",
+            _visits(robots),
         ),
     ]
     if reasons:
         lines.append(("rejected", reasons))
     return lines
+
+
+def _visits(of: SessionFigures) -> str:
+    return (
+        f"{counted(of.visitors, 'visitor')}, {counted(of.sessions, 'session')} ({of.open:,} open),"
+        f" {counted(of.pages, 'page view')}"
+    )

@@ -14,6 +14,7 @@ from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.record_reader import INDENTED, record_start
 from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.shipper import ship
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.pipeline.application import Source
 
@@ -46,7 +47,7 @@ class Files:
             return f"nothing new in {self._paths[0]}"
         cut = f", {shipped.cut_lines:,} of them cut, being too long" if shipped.cut_lines else ""
         size = f"{shipped.size_bytes / 1e6:.1f} MB"
-        return f"{shipped.lines:,} records, with their stack traces, {size}{cut}"
+        return f"{counted(shipped.lines, 'record')}, with their stack traces, {size}{cut}"
 
     def poll(self) -> None:
         """Raise the error of the collector in its thread, if it failed."""

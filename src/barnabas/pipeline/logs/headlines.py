@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from barnabas.counted import counted
 from barnabas.pipeline.logs.figures import Figures
 from barnabas.pipeline.page import words
 
@@ -85,7 +86,7 @@ def headlines(figures: Figures) -> list[Headline]:
         (
             "entries",
             "log entries" if of.entries != 1 else "log entry",
-            f"{words.counted(of.formats, 'format')}, {words.counted(of.hosts, 'host')}",
+            f"{counted(of.formats, 'format')}, {counted(of.hosts, 'host')}",
         ),
         (
             "errors",
@@ -124,4 +125,4 @@ def headlines(figures: Figures) -> list[Headline]:
 
 
 def _addresses(count: int) -> str:
-    return f"{count:,} address{'' if count == 1 else 'es'}"
+    return counted(count, "address", "addresses")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barnabas.counted import counted
 from barnabas.pipeline.logs.figures import Figures
 from barnabas.pipeline.logs.headlines import numbers
 
@@ -14,7 +15,7 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
         ("formats", systems or "none"),
         (
             "templates",
-            f"{of.templates:,}, {of.new_templates:,} of them new; {of.errors:,} errors",
+            f"{of.templates:,}, {of.new_templates:,} of them new; {counted(of.errors, 'error')}",
         ),
     ]
     if figures.incidents:
@@ -25,7 +26,8 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
         names = ", ".join(each.component for each in figures.silences[:3])
         lines.append(("silent", f"{of.silent_components:,}: {names}"))
     if of.failed_logins:
-        failed = f"{of.failed_logins:,} failed logins from {of.failed_addresses:,} addresses"
+        failed = counted(of.failed_logins, "failed login")
+        failed += f" from {counted(of.failed_addresses, 'address', 'addresses')}"
         guessing = f"{of.guessing_addresses:,} guessed passwords, {of.break_ins or 'none'} got in"
         lines.append(("ssh", f"{failed}; {guessing}"))
     if figures.dead_letters:

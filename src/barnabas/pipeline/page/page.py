@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from barnabas.counted import counted
 from barnabas.pipeline.page import words
 
 
@@ -38,7 +39,7 @@ def render(package: str, template: str, options: PageOptions, values: Mapping[st
     )
     environment.filters.update(
         number=words.number,
-        counted=words.counted,
+        counted=counted,
         percent=words.percent,
         duration=words.duration,
         size=words.size,

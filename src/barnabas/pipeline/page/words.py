@@ -10,11 +10,6 @@ def number(value: float) -> str:
     return f"{value:,}"
 
 
-def counted(count: int, noun: str) -> str:
-    """The count with its noun, in the plural unless it is 1."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def percent(part: float, whole: float = 1.0) -> str:
     """The percentage of the whole; a dash if that is 0."""
     if not whole:

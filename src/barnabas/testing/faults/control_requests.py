@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.testing.faults.http_message import Answer, Refused, Request
 from barnabas.testing.faults.injected import Faults
@@ -89,7 +90,7 @@ async def _waited(rule: Rule, request: Request) -> Answer:
     ends_at_s = now_s() + timeout_ms / 1000
     while rule.hits < wanted:
         if now_s() >= ends_at_s:
-            reason = f"hit {rule.hits} times in {timeout_ms} ms, not {wanted}"
+            reason = f"hit {counted(rule.hits, 'time')} in {timeout_ms} ms, not {wanted}"
             return Answer(408, {"error": reason, **_shown(rule)})
         await asyncio.sleep(_LOOK_EVERY_S)
     return Answer(200, _shown(rule))

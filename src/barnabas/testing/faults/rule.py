@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Condition
 from typing import NamedTuple
 
+from barnabas.counted import counted
 from barnabas.errors import BarnabasError
 from barnabas.testing.faults.selection import Narrowed
 from barnabas.testing.faults.temporary import Temporary
@@ -114,9 +115,11 @@ class Rule(Temporary):
         while self.hits < hits:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0:
+                times = counted(self._tally.hits, "time")
+                passed = counted(self._tally.passed, "matching request")
                 raise RuleNotHit(
-                    f"{self} was hit {self._tally.hits} times in {timeout_s:g} s, not {hits}; "
-                    f"{self._tally.passed} matching requests passed before (after={self.after})"
+                    f"{self} was hit {times} in {timeout_s:g} s, not {hits}; {passed} passed "
+                    f"before (after={self.after})"
                 )
             self._wait(hits, left_s)
 

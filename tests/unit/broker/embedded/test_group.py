@@ -37,7 +37,7 @@ def test_tk_3_offsets_lag_and_state_of_a_group(broker: Broker) -> None:
         assert group.lag() == group.lag_by_partition()[TopicPartition("read", 1)] == 3 - read
         with pytest.raises(
             WaitTimeout,
-            match=r"group 'readers' with state Empty and lag 0, .*state Stable, 1 members, lag 1",
+            match=r"group 'readers' with state Empty and lag 0, .*state Stable, 1 member, lag 1",
         ):
             group.wait_for(state="Empty", lag=0, timeout_s=0.3)
         while read < 3:

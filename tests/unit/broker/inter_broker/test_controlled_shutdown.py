@@ -97,7 +97,7 @@ def test_partitions_without_another_leader_are_left_after_some_attempts(
         make_alone(cluster, leader=3, outsider=2)
         make(cluster, NewTopic("alone", assignment={0: [3]}))
         cluster.stop_broker(3)
-        assert caplog.text.count("this broker still leads 1 partitions") == 3
+        assert caplog.text.count("this broker still leads 1 partition ") == 3
         assert "stops all the same, after 3 attempts" in caplog.text
         until_led(cluster.server(1), [-1])
         until_led(cluster.server(1), [-1], "alone")
@@ -142,7 +142,7 @@ def test_the_last_broker_does_not_wait(caplog: pytest.LogCaptureFixture) -> None
         cluster.stop_broker(2)
         stopping = threading.Thread(target=cluster.stop_broker, args=[3])
         stopping.start()
-        until_said(caplog, "this broker still leads 1 partitions")
+        until_said(caplog, "this broker still leads 1 partition ")
         cluster.stop_broker(1)
         stopping.join(PATIENCE_S)
         assert not stopping.is_alive()

@@ -15,6 +15,7 @@ from barnabas.pipeline.behaviour.generator import write_log
 from barnabas.pipeline.behaviour.headlines import headlines
 from barnabas.pipeline.behaviour.report import write_report
 from barnabas.pipeline.behaviour.summary import summary
+from barnabas.pipeline.behaviour.visits import SessionFigures
 from barnabas.pipeline.page.page import PageOptions
 from tests.kit.parsed_page import Page
 from tests.kit.pipeline.table_batches import in_tasks, send_nothing, snapshot_of, tables_in, taken
@@ -99,7 +100,7 @@ def test_page_and_terminal_say_the_same(out: Path, data: dict[str, list[dict[str
     with_pages = sum(row["sessions"] for row in depths if row["page_views"])
     views = total(data["traffic"], "page_views_by_people")
     assert abouts["page_views"] == f"{views / with_pages:.1f} per session that has any"
-    assert abouts["bounce_rate"].endswith(f" of {with_pages:,} sessions with pages have one")
+    assert abouts["bounce_rate"].endswith(f" of {with_pages:,} sessions with pages")
     robot_hits = total(data["robots"], "hits")
     assert abouts["robot_share"] == f"{len(data['robots']):,} robots, {robot_hits:,} hits"
     newest = max(row["end"] for row in snapshot_of(out / "tables").frame("sessions").to_dicts())
@@ -115,3 +116,16 @@ def test_page_and_terminal_say_the_same(out: Path, data: dict[str, list[dict[str
         f"{of['visitors']:,} visitors, {of['sessions']:,} sessions ({len(still):,} open),"
         f" {of['page_views']:,} page views, bounce rate {of['bounce_rate']:.0%}"
     )
+
+
+def test_one_visitor_is_one_visitor(tmp_path: Path) -> None:
+    """Numbers and their nouns agree, on the page and on the terminal."""
+    one = SessionFigures(visitors=1, sessions=1, open=1, bounces=1, with_pages=1, pages=1)
+    figures = read_figures(tmp_path)._replace(humans=one, robots=one)
+    said = dict(summary(figures))
+    assert said["people"] == "1 visitor, 1 session (1 open), 1 page view, bounce rate 100%"
+    assert said["robots"] == "1 visitor, 1 session (1 open), 1 page view"
+    labels = {each.name: each.label for each in headlines(figures)}
+    assert [labels[name] for name in ("visitors", "sessions", "page_views")] == [
+        *("visitor", "session", "page view")
+    ]

@@ -49,6 +49,3 @@ def test_changes() -> None:
     assert [words.points(*pair) for pair in shares] == [
         *("▲ 10.0 points", "▼ 1.0 points", "± 0 points")
     ]
-    assert [words.counted(count, "hit") for count in (0, 1, 1000)] == [
-        *("0 hits", "1 hit", "1,000 hits")
-    ]

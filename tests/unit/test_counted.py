@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.cli.counted import counted
 from barnabas.cli.suggestion import did_you_mean
+from barnabas.counted import counted
 
 
 def test_a_count_and_its_noun() -> None:

@@ -173,3 +173,31 @@ def test_tk_2_tests_may_be_coroutines(plugin: str, tmp_path: Path) -> None:
     """Run by pytest-asyncio, and by anyio."""
     (tmp_path / "test_coroutine.py").write_text(COROUTINES.format(plugin=plugin), encoding="utf-8")
     assert "1 passed" in run_pytest(tmp_path)
+
+
+LATE = """
+def test_records(barnabas_broker):
+    barnabas_broker.topic("orders").wait_for_records(1, timeout_s=0.01)
+
+def test_topic(barnabas_broker):
+    barnabas_broker.wait_for_topic("none", timeout_s=0.01)
+
+def test_group(barnabas_broker):
+    barnabas_broker.wait_for(group="billing", members=1, timeout_s=0.01)
+
+def test_rule(barnabas_broker):
+    barnabas_broker.faults.add(api="Produce", cut=True).wait(timeout_s=0.01)
+"""
+
+
+def test_tk_3_a_wait_that_fails_shows_the_line_of_the_test_and_none_of_ours(tmp_path: Path) -> None:
+    """By the names that the documentation has; --full-trace shows all."""
+    write(tmp_path, test_late=LATE)
+    with pytest.raises(AssertionError) as failed:
+        run_pytest(tmp_path, "-o", "barnabas_scope=session", "-p", "no:xdist")
+    assert "4 failed" in str(failed.value)
+    printed = str(failed.value).partition("short test summary")[0]
+    assert printed.count("E       barnabas.testing.WaitTimeout: waited 0.01 s for ") == 3
+    assert "E       barnabas.testing.RuleNotHit: Rule(" in printed
+    for file in ("embedded", "loop_thread.py", "_base.py", "rule.py"):
+        assert file not in printed

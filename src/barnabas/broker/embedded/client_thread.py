@@ -7,12 +7,14 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
-from barnabas.broker.embedded.waiting import Sight, wait_until
+from barnabas.broker.embedded.waiting import Sight, WaitTimeout, is_wait_timeout, wait_until
 from barnabas.client import arguments
 from barnabas.client.admin.admin import Admin
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.producer.producer import Producer
 from barnabas.errors import UnknownTopicOrPartition
+
+__tracebackhide__ = is_wait_timeout
 
 T = TypeVar("T")
 
@@ -65,7 +67,11 @@ class ClientThread:
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
         """As `wait_until`; there is always a deadline."""
         arguments.duration(timeout_s, "timeout_s")
-        return self._opened().run(wait_until(look, wanted, timeout_s))
+        try:
+            return self._opened().run(wait_until(look, wanted, timeout_s))
+        except WaitTimeout as late:
+            # Without the frames of the loop's thread, which say nothing about the test.
+            raise late.with_traceback(None) from None
 
     def close(self) -> None:
         with self._lock:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.embedded.client_thread import ClientThread
 from barnabas.broker.embedded.settings import TIMEOUT_S
-from barnabas.broker.embedded.waiting import Sight
+from barnabas.broker.embedded.waiting import Sight, is_wait_timeout
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.record_offsets import Span, record_offsets
 from barnabas.client.offsets import LATEST
@@ -21,6 +21,8 @@ from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.client.admin.group_admin import GroupDescription
+
+__tracebackhide__ = is_wait_timeout
 
 READ_COMMITTED: Final = "read_committed"
 _LEVELS: Final = (READ_COMMITTED, "read_uncommitted")

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from barnabas.broker.embedded.settings import TIMEOUT_S
+from barnabas.broker.embedded.waiting import is_wait_timeout
 from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 
     C = TypeVar("C", SyncProducer, SyncConsumer, SyncAdmin)
+
+__tracebackhide__ = is_wait_timeout
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from barnabas.broker.embedded.client_thread import ClientThread
 from barnabas.broker.embedded.settings import TIMEOUT_S
-from barnabas.broker.embedded.waiting import Sight
+from barnabas.broker.embedded.waiting import Sight, is_wait_timeout
 from barnabas.client import arguments
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.offsets import EARLIEST, LATEST
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from barnabas.client.producer.batch import RecordOptions
     from barnabas.client.producer.delivery import RecordMetadata
     from barnabas.client.view import PartitionView
+
+__tracebackhide__ = is_wait_timeout
 
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"

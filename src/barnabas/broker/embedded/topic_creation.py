@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from barnabas.broker.embedded.client_thread import ClientThread
 from barnabas.broker.embedded.topic import Topic
-from barnabas.broker.embedded.waiting import Sight
+from barnabas.broker.embedded.waiting import Sight, is_wait_timeout
 from barnabas.client import arguments
 from barnabas.client.admin.admin import Admin, NewTopic, TopicDescription
 from barnabas.client.admin.admin_arguments import ConfigText
 from barnabas.client.errors import Unreachable
 from barnabas.counted import counted
 from barnabas.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
+
+__tracebackhide__ = is_wait_timeout
 
 _PARTITIONS_IN_TIME = 100  # that the slowest disk makes in the time for anything
 _LOOK_FOR_LOGS_EVERY_S = 1.0  # as the answer is large

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from barnabas.client.errors import Unreachable
 from barnabas.errors import KafkaError
@@ -17,6 +17,17 @@ _LONGEST_PAUSE_S = 0.1
 
 class WaitTimeout(AssertionError):
     """What was waited for did not come in time; the message says what was seen instead."""
+
+
+WaitTimeout.__module__ = "barnabas.testing"  # where the documentation has it
+
+
+def is_wait_timeout(failure: Any) -> bool:
+    """Whether pytest hides the frames of a module whose `__tracebackhide__` is this function.
+
+    The line of the test that waited is all that a reader needs; `--full-trace` shows the rest.
+    """
+    return failure is not None and isinstance(failure.value, WaitTimeout)
 
 
 class Sight(NamedTuple, Generic[T]):

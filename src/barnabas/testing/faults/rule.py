@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Condition
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError
@@ -15,6 +15,14 @@ from barnabas.testing.faults.temporary import Temporary
 
 class RuleNotHit(BarnabasError, AssertionError):
     """A rule was not hit in time; a test fails with the number of hits."""
+
+
+RuleNotHit.__module__ = "barnabas.testing"  # where the documentation has it
+
+
+def __tracebackhide__(failure: Any) -> bool:
+    """Whether pytest hides the frames of this file: a test's own line says more."""
+    return failure is not None and isinstance(failure.value, RuleNotHit)
 
 
 class Match(NamedTuple):

@@ -84,6 +84,31 @@ def test_se_2_without_them_nobody_gets_in(broker: barnabas.Broker) -> None:
     assert wrong not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("protocol", "wanted"),
+    [
+        ("PLAINTEXT", "without an answer: if it speaks TLS there, set security.protocol=SSL"),
+        ("SASL_PLAINTEXT", "if it speaks TLS there, set security.protocol=SASL_SSL"),
+        (
+            "SSL",
+            "at the first request: if it wants a SASL authentication there, set "
+            "security.protocol=SASL_SSL, sasl.mechanism and sasl.jaas.config",
+        ),
+    ],
+)
+def test_another_protocol_than_the_listeners_says_so(
+    broker: barnabas.Broker, tmp_path: Path, capsys: Capture, protocol: str, wanted: str
+) -> None:
+    """UX-4: in place of the advice for an address where no broker is."""
+    path = tmp_path / "client.properties"
+    settings = {**broker.client_settings("java"), "security.protocol": protocol}
+    if "SASL" not in protocol:
+        del settings["sasl.mechanism"], settings["sasl.jaas.config"]
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    said = run(capsys, f"topics list --command-config {path}", 1)
+    assert said.endswith(f"{wanted}\n")
+
+
 def test_another_library_is_refused(broker: barnabas.Broker) -> None:
     with pytest.raises(ConfigError, match="library='sarama': not one of barnabas, java"):
         broker.client_settings("sarama")

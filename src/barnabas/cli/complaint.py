@@ -66,4 +66,6 @@ def explain(error: Exception) -> str:
 
 
 def _advice(error: Exception) -> str:
+    if "set security.protocol" in str(error):
+        return ""  # a broker is there, and what to do is said
     return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")

@@ -141,6 +141,7 @@ class Channel:
         self._versions: dict[int, tuple[int, int]] = {}
         self._pending: dict[int, _Pending] = {}  # by correlation id, oldest first
         self._next_correlation = 0
+        self._first_correlation: int | None = None  # of what was asked after the handshake
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._error: BarnabasError | None = None
@@ -257,6 +258,7 @@ class Channel:
             offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
             if answer.error_code != UnsupportedVersion.code:
                 self._versions = offered
+                self._first_correlation = self._next_correlation
                 return
             lower = min(offered.get(API_VERSIONS.key, (0, 0))[1], version - 1)
             if version == 0:
@@ -335,9 +337,26 @@ class Channel:
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
         """The broker or the network ended the connection."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
-        if error is None and not self._versions and not self._config.security.protocol.uses_tls:
-            reason += " without an answer: if it speaks TLS there, set security.protocol=SSL"
+        if error is None:
+            reason += self._other_protocol()
         self._end(ConnectionLost(f"{self.node}: {reason}"))
+
+    def _other_protocol(self) -> str:
+        """The security protocol that this port may speak instead, as far as its silence says."""
+        ours = self._config.security.protocol
+        if not self._versions:
+            if ours.uses_tls:
+                return ""
+            secured = "SASL_SSL" if ours.uses_sasl else "SSL"
+            return f" without an answer: if it speaks TLS there, set security.protocol={secured}"
+        # ApiVersions is answered before the authentication, and nothing else is.
+        if ours.uses_sasl or next(iter(self._pending), None) != self._first_correlation:
+            return ""
+        wanted = "SASL_SSL" if ours.uses_tls else "SASL_PLAINTEXT"
+        return (
+            f" at the first request: if it wants a SASL authentication there, set "
+            f"security.protocol={wanted}, sasl.mechanism and sasl.jaas.config"
+        )
 
     def _end(self, error: BarnabasError) -> None:
         """Fail what is pending and close; the first reason is kept."""

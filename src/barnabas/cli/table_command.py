@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -13,6 +13,9 @@ from barnabas.cli.options import as_json, storage, storage_options
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError, in_one_line
 from barnabas.extras import install_line
+
+if TYPE_CHECKING:
+    from pyspark_barnabas.delta.options import DeltaOptions
 
 T = TypeVar("T")
 
@@ -49,10 +52,8 @@ def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
 
     def merge(options: dict[str, str]) -> tuple[int, int]:
         from pyspark_barnabas.delta.compaction import compact as merged
-        from pyspark_barnabas.delta.options import delta_options
 
-        given = {f"storage.{name}": value for name, value in options.items()}
-        return merged(delta_options({"path": path, **given}))
+        return merged(_delta_options(path, options))
 
     removed, added = _run(path, storage_pairs, merge)
     if as_json:
@@ -79,10 +80,11 @@ def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
 
     def write(options: dict[str, str]) -> None:
         from pyspark_barnabas.delta.log import cut
-        from pyspark_barnabas.delta.options import delta_options
+        from pyspark_barnabas.delta.storage import existing_table
 
-        given = {f"storage.{name}": value for name, value in options.items()}
-        cut(delta_options({"path": path, **given}))
+        given = _delta_options(path, options)
+        existing_table(given)
+        cut(given)
 
     _run(path, storage_pairs, write)
     click.echo("written")
@@ -119,11 +121,10 @@ def vacuum(
     """
 
     def remove(options: dict[str, str]) -> list[str]:
-        from deltalake import DeltaTable
-
+        from pyspark_barnabas.delta.storage import existing_table
         from pyspark_barnabas.delta.vacuum import vacuum as removed_files
 
-        found = DeltaTable(path, storage_options=options)
+        found = existing_table(_delta_options(path, options))
         return removed_files(found, retain_hours, dry_run=dry_run)
 
     removed = _run(path, storage_pairs, remove)
@@ -135,6 +136,13 @@ def vacuum(
     else:
         click.echo(f"removed {counted(len(removed), 'file')}")
     return EXIT_OK
+
+
+def _delta_options(path: str, storage: dict[str, str]) -> DeltaOptions:
+    from pyspark_barnabas.delta.options import delta_options
+
+    given = {f"storage.{name}": value for name, value in storage.items()}
+    return delta_options({"path": path, **given})
 
 
 def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:

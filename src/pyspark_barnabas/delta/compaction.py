@@ -18,12 +18,12 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor 
 import pyarrow.dataset as pa_dataset  # type: ignore[import-untyped]
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
-from barnabas.errors import BarnabasError, ConfigError
+from barnabas.errors import BarnabasError
 from pyspark_barnabas.delta.demands import refuse_demands
 from pyspark_barnabas.delta.files import DataFile, PartitionFile, partition_texts, without_mark
 from pyspark_barnabas.delta.log import hook
 from pyspark_barnabas.delta.options import DeltaOptions
-from pyspark_barnabas.delta.storage import filesystem, open_table
+from pyspark_barnabas.delta.storage import existing_table, filesystem, open_table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -66,9 +66,7 @@ def compact(
 
     Raises `CompactionLost`, and `ConfigError` if there is no table or it is not one of ours.
     """
-    table = open_table(options)
-    if table is None:
-        raise ConfigError(f"{options.path}: there is no Delta table")
+    table = existing_table(options)
     refuse_demands(table)
     bins = list(_bins(_small_files(table)))
     if not bins:

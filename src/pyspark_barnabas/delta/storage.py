@@ -9,7 +9,7 @@ from urllib.request import url2pathname
 
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
-from barnabas.errors import BarnabasError, in_one_line
+from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.options import DeltaOptions
 
 if TYPE_CHECKING:
@@ -33,6 +33,18 @@ def open_table(options: DeltaOptions) -> DeltaTable | None:
         raise BarnabasError(
             f"{options.path} is a table that deltalake cannot open: {in_one_line(error)}"
         ) from error
+
+
+def existing_table(options: DeltaOptions) -> DeltaTable:
+    """The table. Raises `ConfigError` if there is none, and `BarnabasError` as `open_table`."""
+    parts = urlsplit(options.path)
+    is_local = parts.scheme in ("", "file")
+    path = Path(url2pathname(parts.path) if parts.scheme else options.path)
+    # deltalake has words of its own for a file, and one or another for a missing directory.
+    table = None if is_local and not path.is_dir() else open_table(options)
+    if table is None:
+        raise ConfigError(f"{options.path}: there is no Delta table")
+    return table
 
 
 def filesystem(options: DeltaOptions) -> pa_fs.FileSystem:

@@ -50,10 +50,15 @@ def test_small_files_are_merged_and_then_removed(path: Path) -> None:
     assert numbers(path) == list(range(12)) and len(files(path)) == 1
 
 
-@pytest.mark.parametrize("word", ["compact", "vacuum"])
-def test_what_is_no_table_is_named(tmp_path: Path, word: str) -> None:
-    with pytest.raises(BarnabasError, match="nowhere"):
-        run(word, tmp_path / "nowhere")
+@pytest.mark.parametrize("word", ["compact", "checkpoint", "vacuum"])
+@pytest.mark.parametrize("name", ["nowhere", "file", "empty"])
+def test_what_is_no_table_is_named(tmp_path: Path, word: str, name: str) -> None:
+    """UX-4: in our words, whatever deltalake would say."""
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    path = tmp_path / name
+    with pytest.raises(BarnabasError, match=f"^{path}: there is no Delta table$"):
+        run(word, path)
 
 
 def test_a_secret_that_is_mistyped_is_not_shown(tmp_path: Path) -> None:

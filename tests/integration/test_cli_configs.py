@@ -93,7 +93,7 @@ def test_what_has_no_effect_is_said(barnabas: InProcess) -> None:
         ("configs describe --topic missing", "UNKNOWN_TOPIC_OR_PARTITION"),
         ("configs describe --broker 9", "no broker '9' is known"),
         ("configs alter --broker-defaults --add log.dirs=/x", "restart the broker"),
-        ("configs describe --explain retention.m", "did you mean retention.ms?"),
+        ("configs describe --explain retentoin.ms", "did you mean retention.ms?"),
         ("topics alter missing --partitions 3", "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )

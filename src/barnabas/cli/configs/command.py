@@ -55,7 +55,11 @@ def configs() -> None:
     "--all", "everything", is_flag=True, help="Include the configs that were not set for it."
 )
 @click.option("--quotas", is_flag=True, help="All quotas of clients that are set.")
-@click.option("--explain", metavar="KEY", help="Explain a config; needs no broker.")
+@click.option(
+    "--explain",
+    metavar="KEY",
+    help="Explain a config, or list all whose names begin so; needs no broker.",
+)
 @as_json
 @bootstrap_server
 def describe(

@@ -98,14 +98,23 @@ def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, An
 
 
 def explain_text(name: str) -> str:
-    """The documentation of a topic or broker config. Raises ConfigError."""
+    """The documentation of a topic or broker config, or of all whose names begin so.
+
+    Raises ConfigError if none does.
+    """
+    every = {**BROKER_KEYS, **TOPIC_KEYS}
+    if name not in every and name:
+        near = sorted(each for each in every if each.startswith(name))
+        if len(near) > 1:
+            return "".join(f"{each}\n  {every[each].doc}\n" for each in near)
+        name = near[0] if near else name
     found = [
         (kind, keys[name])
         for kind, keys in (("topic", TOPIC_KEYS), ("broker", BROKER_KEYS))
         if name in keys
     ]
     if not found:
-        raise unknown_key(name, {**TOPIC_KEYS, **BROKER_KEYS}, "topic or broker")
+        raise unknown_key(name, every, "topic or broker")
     return "\n".join(_explained(kind, key) for kind, key in found)
 
 

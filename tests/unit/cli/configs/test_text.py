@@ -97,4 +97,14 @@ def test_every_config_can_be_explained() -> None:
 
 def test_what_is_no_config_has_a_near_name() -> None:
     with pytest.raises(ConfigError, match=r"did you mean retention\.ms"):
-        explain_text("retention.m")
+        explain_text("retentoin.ms")
+    with pytest.raises(ConfigError, match="no name is similar"):
+        explain_text("")
+
+
+def test_the_begin_of_a_name_finds_the_config_or_all_that_begin_so() -> None:
+    """UX-3"""
+    assert explain_text("min.insync") == explain_text("min.insync.replicas")
+    names = [line for line in explain_text("retention.").splitlines() if line[0] != " "]
+    assert names == ["retention.bytes", "retention.ms"]
+    assert TOPIC_KEYS["retention.ms"].doc in explain_text("retention.")

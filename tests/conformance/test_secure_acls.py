@@ -107,7 +107,7 @@ def test_se_4_a_denied_consumer_is_let_in(broker: barnabas.Broker, run: Commands
     assert "Denied: " in denied and "Rule: deny User:alice All on every topic" in denied
     (line,) = (each.strip() for each in denied.splitlines() if each.startswith("  barnabas"))
     undo = line.removeprefix("barnabas ").replace("'", "")
-    assert "Removed 1 rule:\n  deny User:alice All on every topic" in run(undo)
+    assert "Deleted 1 rule:\n  deny User:alice All on every topic" in run(undo)
     assert json.loads(run(f"{ask} --json"))["allowed"] is True
 
 
@@ -155,11 +155,11 @@ def test_se_4_rules_are_listed_and_removed(run: Commands) -> None:
             "pattern_type": "LITERAL",
         }
     ]
-    assert run("acls remove --user dan --deny --force") == "No such rule.\n"
-    assert "Removed 1 rule:\n  allow User:dan Describe on the cluster, from 10.0.0.7\n" in run(
-        "acls remove --user dan"
+    assert run("acls delete --user dan --deny --force") == "No such rule.\n"
+    assert "Deleted 1 rule:\n  allow User:dan Describe on the cluster, from 10.0.0.7\n" in run(
+        "acls delete --user dan"
     )
-    assert "Removed 3 rules:" in run("acls remove --user carol --force")
+    assert "Deleted 3 rules:" in run("acls delete --user carol --force")
 
 
 @pytest.mark.parametrize(

@@ -199,16 +199,16 @@ def test_se_4_what_stays_of_a_deleted_user_is_said_and_can_be_taken_away(
     said = run(capsys, f"users delete carol {option}").splitlines()
     assert said[1] == (
         "Rules that name carol stay, for a later user of this name too "
-        "(`barnabas acls remove --user carol`):"
+        "(`barnabas acls delete --user carol`):"
     )
     allowed = "  allow User:carol Read on topic left, from any host"
     denied = "  deny User:carol Write on topic left, from any host"
     assert sorted(said[2:4]) == [allowed, denied]
     run(capsys, f"users add carol --file {carol} {option}")
     said = run(capsys, f"users delete carol --revoke {option}").splitlines()
-    assert said[1:3] == ["Removed 1 rule:", allowed]
+    assert said[1:3] == ["Deleted 1 rule:", allowed]
     assert said[3].startswith("Rules that name carol stay") and said[4] == denied
-    run(capsys, f"acls remove --user carol {option}")
+    run(capsys, f"acls delete --user carol {option}")
 
 
 def test_se_4_an_address_may_be_written_in_every_way(file: Path, capsys: Capture) -> None:
@@ -218,7 +218,7 @@ def test_se_4_an_address_may_be_written_in_every_way(file: Path, capsys: Capture
         assert "dave" in run(capsys, f"acls list --topic left --host {host} {option}")
         why = f"acls explain --user dave --operation read --topic left --host {host} {option}"
         assert run(capsys, why).startswith("Allowed: User:dave")
-    run(capsys, f"acls remove --user dave --host [0::1] {option}")
+    run(capsys, f"acls delete --user dave --host [0::1] {option}")
     assert "dave" not in run(capsys, f"acls list --topic left {option}")
 
 
@@ -236,7 +236,7 @@ def test_se_4_a_host_that_matches_nobody_is_refused(
     )
     assert main(line.split()) == 0
     assert "warning: no client matches host 10.0.0.0/8" in capsys.readouterr().err
-    run(capsys, f"acls remove --user frank {option}")
+    run(capsys, f"acls delete --user frank {option}")
 
 
 def test_se_4_a_user_may_do_nothing_at_first(

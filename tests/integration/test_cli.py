@@ -189,7 +189,7 @@ COMMANDS = (
     "profile add",
     "profile list",
     "profile show",
-    "profile remove",
+    "profile delete",
     "profile use",
 )
 

@@ -50,8 +50,8 @@ OUTPUT = {
     "barnabas metadata ls /brokers/ids --dir data": r"0\n",
     "barnabas dump --verify data/test-0": r"",
     "barnabas acls list --topic orders": r"User:eve\tDENY\tALL\t\*\tTOPIC\t\*\tLITERAL\n(.+\n){5}",
-    "barnabas acls remove --topic orders --force": r"Removed 5 rules:\n(  allow .*\n){5}",
-    "barnabas acls remove --user alice": r"No such rule\.\n",
+    "barnabas acls delete --topic orders --force": r"Deleted 5 rules:\n(  allow .*\n){5}",
+    "barnabas acls delete --user alice": r"No such rule\.\n",
     "barnabas configs describe --topic test": r"Dynamic configs for topic test are:\n"
     r"  retention\.ms=86400000 sensitive=false synonyms=\{.*\}\n",
 }

@@ -84,7 +84,7 @@ def test_profiles_are_kept_shown_and_removed(run: Run, tmp_path: Path) -> None:
     assert run("profile show a")[0] == "bootstrap.servers=x:1,y:2\n"
     assert "--replace replaces it" in run("profile add a --bootstrap-server q:1", code=1)[1]
     run("profile add a --bootstrap-server q:1 --replace")
-    run("profile remove b")
+    run("profile delete b")
     assert run("profile list")[0] == "  a\tq:1\n"
     run("profile use --none")
     assert "no profile is in use" in run("profile show", code=2)[1]

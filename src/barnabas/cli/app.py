@@ -6,7 +6,6 @@ code: 1 failed, 2 the command line is wrong.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,6 +15,7 @@ import click
 
 from barnabas import __version__
 from barnabas.cli.complaint import complain
+from barnabas.cli.group import CommandGroup, UnknownCommand
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, drop_output
 from barnabas.errors import BarnabasError
 
@@ -36,7 +36,7 @@ _COMMANDS = {
     "transactions": "List and describe transactions, and abort those that hang.",
     "records": "Delete the oldest records of partitions.",
     "configs": "Show and change the configs of topics and brokers.",
-    "acls": "Add, list, remove and explain the rules of access control.",
+    "acls": "Add, list, delete and explain the rules of access control.",
     "users": "Add, list and delete the users that log in, and change passwords.",
     "certificates": "Show, renew and issue the certificates of brokers and clients.",
     "metadata": "Read, protect or import the metadata tree.",
@@ -52,6 +52,8 @@ _COMMANDS = {
 
 _KAFKA_TOOLS = ("kafka-*.sh", "Kafka's own command lines; --explain prints ours for them.")
 
+
+_MOST_SUGGESTED = 3
 
 _MODULES = {
     "elect-leaders": "partitions.elect_command",
@@ -70,10 +72,7 @@ _MODULES = {
 """The modules of commands that are not in `<name>/command.py`."""
 
 
-_NO_COMMAND = re.compile(r"No such command '(.*)'")
-
-
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """Loads the module of the command that is called, and no other one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -133,7 +132,7 @@ def run(words: Sequence[str]) -> int:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else "barnabas"
         advice = f"{suggestion} See" if (suggestion := _suggestion(error)) else "see"
-        complain(path, f"{error.format_message().rstrip('.')}; {advice} {path} --help")
+        complain(path, f"{_problem(error)}; {advice} {path} --help")
         return EXIT_USAGE
     except click.ClickException as error:
         complain("barnabas", error.format_message())
@@ -146,11 +145,37 @@ def run(words: Sequence[str]) -> int:
     return outcome if isinstance(outcome, int) else EXIT_OK
 
 
+def _problem(error: click.UsageError) -> str:
+    """What is wrong with the command line, without click's own hint."""
+    if isinstance(error, click.NoSuchOption):
+        return f"no such option: {error.option_name}"
+    return error.format_message().rstrip(".")
+
+
 def _suggestion(error: click.UsageError) -> str:
-    """The commands that a mistyped one may have meant."""
-    typed = _NO_COMMAND.match(error.message)
-    if typed is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
-        return ""
+    """The options or commands that a mistyped one may have meant."""
     from barnabas.cli.suggestion import did_you_mean
 
-    return did_you_mean(typed[1], error.ctx.command.list_commands(error.ctx))
+    if isinstance(error, click.NoSuchOption):
+        return did_you_mean(error.option_name, error.possibilities or ())
+    if not isinstance(error, UnknownCommand) or error.ctx is None:
+        return ""
+    group = error.ctx.command
+    assert isinstance(group, CommandGroup)
+    own = group.list_commands(error.ctx)
+    near = did_you_mean(error.name, own)
+    longer = [name for name in own if len(error.name) > 1 and name.startswith(error.name)]
+    return near or f"did you mean {', or '.join(longer)}?" * bool(longer) or _elsewhere(error.name)
+
+
+def _elsewhere(name: str) -> str:
+    """The commands of that name in other groups: `barnabas start` may mean a server, or a
+    cluster."""
+    context = click.Context(app, info_name="barnabas")
+    found = [f"barnabas {name}"] if app.get_command(context, name) is not None else []
+    for group_name in app.list_commands(context):
+        group = app.get_command(context, group_name)
+        if isinstance(group, CommandGroup) and group.get_command(context, name) is not None:
+            found.append(f"barnabas {group_name} {name}")
+    shown = [f"`{each}`" for each in found[:_MOST_SUGGESTED]]
+    return f"did you mean {', or '.join(shown)}?" if shown else ""

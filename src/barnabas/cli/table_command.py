@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, storage, storage_options
 from barnabas.counted import counted
@@ -24,7 +25,7 @@ class TableError(BarnabasError):
     """A table that does not exist, or that cannot be changed now."""
 
 
-@click.group()
+@command_group()
 def table() -> None:
     """Merge the small files of Delta tables, and remove files and logs that no reader needs.
 

@@ -12,6 +12,7 @@ from barnabas.cli.acls import options
 from barnabas.cli.acls.grants import Clients, Deeds, bindings, filter_of
 from barnabas.cli.acls.text import explanation_lines, letting_in, rule_line, rule_text, rule_values
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.counted import counted
@@ -30,9 +31,9 @@ _OF_RULES = ("literal", "prefixed")
 _OF_FILTERS = ("literal", "prefixed", "match", "any")
 
 
-@click.group()
+@command_group()
 def acls() -> None:
-    """Add, list and remove the rules of who may do what, and explain what they decide.
+    """Add, list and delete the rules of who may do what, and explain what they decide.
 
     A user may do what a rule allows and no rule denies; users in the brokers' super.users may do
     everything.
@@ -99,7 +100,7 @@ def add(
 @click.option("--allow/--deny", "allow", default=None, help="Only rules that allow, or deny.")
 @click.option("--force", is_flag=True, help="Do not ask on a terminal.")
 @bootstrap_server
-def remove(  # noqa: PLR0913  (a command's parameters are its options)
+def delete(  # noqa: PLR0913  (a command's parameters are its options)
     principals: tuple[str, ...],
     deeds: Deeds,
     patterns: list[Pattern],
@@ -108,13 +109,13 @@ def remove(  # noqa: PLR0913  (a command's parameters are its options)
     force: bool,
     servers: str,
 ) -> None:
-    """Remove the rules to which all of the options apply.
+    """Delete the rules to which all of the options apply.
 
     \b
     Examples:
-      barnabas acls remove --user alice --producer --topic orders
-      barnabas acls remove --user bob
-      barnabas acls remove --topic orders --force
+      barnabas acls delete --user alice --producer --topic orders
+      barnabas acls delete --user bob
+      barnabas acls delete --topic orders --force
     """
     if not principals and not patterns:
         raise click.UsageError("say which: --user NAME, --topic NAME, ...")
@@ -125,10 +126,10 @@ def remove(  # noqa: PLR0913  (a command's parameters are its options)
         return
     if not force and sys.stdin.isatty():
         _print_rules(rules)
-        click.confirm(f"Remove {counted(len(rules), 'rule')}?", abort=True)
-    removed = run_client(_delete(servers, rules))
-    click.echo(f"Removed {counted(len(removed), 'rule')}:")
-    _print_rules(removed)
+        click.confirm(f"Delete {counted(len(rules), 'rule')}?", abort=True)
+    deleted = run_client(_delete(servers, rules))
+    click.echo(f"Deleted {counted(len(deleted), 'rule')}:")
+    _print_rules(deleted)
 
 
 @acls.command("list")
@@ -244,6 +245,6 @@ async def _described(servers: str, wanted: Iterable[AclFilter]) -> list[AclBindi
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Remove these and no others, such as were added since they were shown."""
+    """Delete these and no others, such as were added since they were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

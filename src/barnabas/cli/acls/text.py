@@ -57,16 +57,16 @@ def rule_text(rule: AclBinding) -> str:
 
 
 def rule_line(rule: AclBinding, command: str = "add") -> str:
-    """Our command that adds or removes just this rule."""
+    """Our command that adds or deletes just this rule."""
     pattern, entry = rule
     words = ["barnabas", "acls", command]
     if entry.permission is PermissionType.DENY:
         words.append("--deny")
-    elif command == "remove":
+    elif command == "delete":
         words.append("--allow")
     words += principal_words(entry.principal)
     words += ["--operation", entry.operation.name.lower().replace("_", "-")]
-    if entry.host != WILDCARD or command == "remove":
+    if entry.host != WILDCARD or command == "delete":
         words += ["--host", entry.host]
     return shlex.join([*words, *resource_words(pattern)])
 
@@ -123,7 +123,7 @@ def explanation_lines(access: Access, found: Explanation) -> list[str]:
             f"Rule: {rule_text(rule)}.",
             "A rule that denies wins over every rule that allows. Without it, unless others deny "
             "as well, rules that allow decide; to remove it:",
-            f"  {rule_line(rule, 'remove')}",
+            f"  {rule_line(rule, 'delete')}",
         ]
     if not found.is_allowed:
         lines.append(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from barnabas.cli.complaint import warn
+from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
@@ -48,7 +49,7 @@ _days = click.option(
 )
 
 
-@click.group()
+@command_group()
 def certificates() -> None:
     """Show, renew and issue the certificates of brokers and clients.
 

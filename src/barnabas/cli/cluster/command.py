@@ -22,6 +22,7 @@ from barnabas.cli.cluster.processes import (
 )
 from barnabas.cli.cluster.state_command import describe, health
 from barnabas.cli.complaint import complain
+from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values
 
@@ -50,7 +51,7 @@ _directory = click.option(
 )
 
 
-@click.group()
+@command_group()
 def cluster() -> None:
     """Run a cluster of several brokers on this machine; describe any cluster, and check it.
 

@@ -19,6 +19,7 @@ from barnabas.cli.configs.text import (
 )
 from barnabas.cli.configs.whose import Whose, whose
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.configs import (
@@ -36,7 +37,7 @@ from barnabas.errors import ConfigError
 _LISTS = "KEY=VALUE[,...]"
 
 
-@click.group()
+@command_group()
 def configs() -> None:
     """Show and change the configs of topics and brokers, and the quotas of clients.
 

@@ -9,6 +9,7 @@ import click
 
 from barnabas.cli.complaint import complain
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.groups.import_command import import_zookeeper
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
@@ -37,7 +38,7 @@ _ANY = "any"
 _TYPES = ("Classic", "Consumer")
 
 
-@click.group()
+@command_group()
 def groups() -> None:
     """List, describe, reset and delete consumer groups.
 

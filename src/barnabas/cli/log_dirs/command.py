@@ -11,6 +11,7 @@ import click
 
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.log_dirs.move_command import move
 from barnabas.cli.log_dirs.strays_command import strays_of
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
@@ -22,7 +23,7 @@ Described = Mapping[int, tuple[LogDirDescription, ...]]
 """The log directories of each broker, by its id."""
 
 
-@click.group()
+@command_group()
 def log_dirs() -> None:
     """Describe the log directories of brokers, and move replicas between them.
 

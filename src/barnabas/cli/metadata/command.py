@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.dump.small_files import read_epochs
+from barnabas.cli.group import command_group
 from barnabas.cli.metadata.repair import cluster_of, lock_directory, repair
 from barnabas.cli.metadata.secure import secure
 from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, reading, tree_source
@@ -45,7 +46,7 @@ _directory = click.option(
 )
 
 
-@click.group()
+@command_group()
 def metadata() -> None:
     """Read, protect or repair the metadata of a broker or cluster, or import a tree of Kafka's.
 

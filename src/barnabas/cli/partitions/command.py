@@ -12,6 +12,7 @@ import click
 
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
 from barnabas.cli.partitions.text import change_line, row_lines, row_values, silence_line
 from barnabas.cli.partitions.watch import Change, Look, Watch
@@ -26,7 +27,7 @@ _SILENCE_S = 5.0  # no look takes that long; after it the screen is out of date
 _REMEMBERED_CHANGES = 100
 
 
-@click.group()
+@command_group()
 def partitions() -> None:
     """Watch partitions: their leaders, and the lag of each replica.
 

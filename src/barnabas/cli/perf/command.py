@@ -5,13 +5,12 @@ The lines are those of Kafka's tools, so that scripts that parse them keep worki
 
 from __future__ import annotations
 
-import click
-
+from barnabas.cli.group import command_group
 from barnabas.cli.perf.consume import consume
 from barnabas.cli.perf.produce import produce
 
 
-@click.group()
+@command_group()
 def perf() -> None:
     """Measure how fast a cluster accepts and serves records.
 

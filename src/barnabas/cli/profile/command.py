@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from barnabas.cli.completion import profile_names
+from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json
 from barnabas.cli.profile.store import (
     BadProfile,
@@ -21,7 +22,7 @@ from barnabas.client.config import parse_servers
 from barnabas.errors import ConfigError
 
 
-@click.group()
+@command_group()
 def profile() -> None:
     """Name clusters: `--profile NAME` stands for the addresses of one, and its client configs.
 
@@ -120,19 +121,19 @@ def show(name: str | None) -> None:
 
 @profile.command()
 @click.argument("name", metavar="NAME", shell_complete=profile_names)
-def remove(name: str) -> None:
-    """Remove a profile.
+def delete(name: str) -> None:
+    """Delete a profile.
 
     \b
     Examples:
-      barnabas profile remove staging
+      barnabas profile delete staging
     """
     profiles = read_profiles()
     profiles.named(name, "profile")
     left = {each: kept for each, kept in profiles.by_name.items() if each != name}
     current = None if profiles.current == name else profiles.current
     write_profiles(profiles._replace(by_name=left, current=current))
-    click.echo(f"Removed profile {name}.")
+    click.echo(f"Deleted profile {name}.")
 
 
 @profile.command()

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.consumer.consumer import Consumer
@@ -20,7 +21,7 @@ from barnabas.counted import counted
 _NO_REASON: Final = "(not a dead letter: it has no reason)"
 
 
-@click.group(name="dead-letters")
+@command_group(name="dead-letters")
 def dead_letters() -> None:
     """List the reasons for dead letters, and send them again once those are fixed.
 

@@ -11,6 +11,7 @@ import click
 from barnabas.cli.complaint import complain
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import INT32, as_json, run_client
 from barnabas.client.admin.admin import Admin
@@ -26,7 +27,7 @@ class BadOffsets(BarnabasError):
     """The file of offsets is malformed; the message says how."""
 
 
-@click.group()
+@command_group()
 def records() -> None:
     """Delete the oldest records of partitions.
 

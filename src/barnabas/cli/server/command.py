@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from barnabas.cli.complaint import complain
+from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.server.start_command import HELP
 from barnabas.cli.server.start_command import start as start_broker
@@ -14,7 +15,7 @@ from barnabas.cli.server.stop import CannotStop, Selection, default_selection, d
 from barnabas.cli.server.stop import stop as stop_broker
 
 
-@click.group()
+@command_group()
 def server() -> None:
     """Run or stop a broker.
 

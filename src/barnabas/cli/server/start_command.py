@@ -78,6 +78,7 @@ _WITH_VALUE = (
     *(_PORT, _HOST, *_SETTINGS, "--profile"),
     *(_TEST_CONTROL, _SECURE_DIR, _LOG_FILE),
 )
+_OPTIONS = (*_WITH_VALUE, _DAEMON, _SECURE, "--help")
 _THIS_MACHINE = "127.0.0.1"
 _DEFAULT_PORT = 9092
 _DELAY = "group.initial.rebalance.delay.ms"
@@ -107,7 +108,9 @@ def start(words: Sequence[str]) -> int:
     try:
         arguments = parse(words)
     except UsageError as error:
-        sys.stderr.write(f"barnabas server start: {error}; see barnabas server start --help\n")
+        problem = "; ".join(filter(None, map(str, error.args)))
+        see = " See" if problem.endswith("?") else "; see"
+        sys.stderr.write(f"barnabas server start: {problem}{see} barnabas server start --help\n")
         return 2
     if arguments.wants_help:
         sys.stdout.write(HELP)
@@ -252,7 +255,9 @@ def _option(word: str, left: list[str]) -> tuple[str, str]:
     one. Raises UsageError."""
     option, equals, value = word.partition("=")
     if option not in _WITH_VALUE:
-        raise UsageError(f"no such option: {word}")
+        from barnabas.cli.suggestion import did_you_mean  # only for an error
+
+        raise UsageError(f"no such option: {option}", did_you_mean(option, _OPTIONS))
     if equals:
         return option, value
     if not left:

@@ -11,6 +11,7 @@ import click
 from barnabas.cli.complaint import warn
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, key_values, one_topic, run_client, topic_name
 from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
@@ -33,7 +34,7 @@ from barnabas.errors import (
 _CONTROLLER_TIMEOUT_S = 2.0
 
 
-@click.group()
+@command_group()
 def topics() -> None:
     """Create, list, describe, alter and delete topics.
 

@@ -9,6 +9,7 @@ import click
 
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.options import INT32, INT64, as_json, run_client
 from barnabas.cli.terminal import for_terminal
 from barnabas.cli.transactions.abort_command import abort
@@ -47,7 +48,7 @@ _topic = click.option("--topic", required=True, metavar="NAME", shell_complete=t
 _partition = click.option("--partition", type=INT32, required=True, metavar="N")
 
 
-@click.group()
+@command_group()
 def transactions() -> None:
     """List and describe transactions, and abort those that hang.
 

@@ -14,6 +14,7 @@ import click
 
 from barnabas.cli.acls.text import rule_text
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
 from barnabas.cli.users.client_files import ClientFiles, client_files
 from barnabas.client.admin.admin import Admin
@@ -83,7 +84,7 @@ class UserNeeded(BarnabasError):
     """A user that was to be deleted is one that the cluster is run by."""
 
 
-@click.group()
+@command_group()
 def users() -> None:
     """Add, list and delete the users that log in by SCRAM, and change their passwords.
 
@@ -179,7 +180,7 @@ def list_(servers: str, as_json: bool) -> None:
 
 @users.command()
 @click.argument("user", metavar="NAME")
-@click.option("--revoke", is_flag=True, help="Also remove the rules that allow the user something.")
+@click.option("--revoke", is_flag=True, help="Also delete the rules that allow the user something.")
 @click.option("--force", is_flag=True, help="Delete even one of the brokers' super.users.")
 @bootstrap_server
 def delete(user: str, revoke: bool, force: bool, servers: str) -> None:
@@ -211,14 +212,14 @@ class Left(NamedTuple):
     def lines(self, user: str) -> Iterator[str]:
         """Yield the lines that explain this to an administrator."""
         if self.removed:
-            yield f"Removed {counted(len(self.removed), 'rule')}:"
+            yield f"Deleted {counted(len(self.removed), 'rule')}:"
             yield from (f"  {rule_text(rule)}" for rule in self.removed)
         if self.rules is None:
             yield f"Rules that name {user}, if any, stay; you are not authorized to see them."
         elif self.rules:
             yield (
                 f"Rules that name {user} stay, for a later user of this name too "
-                f"(`barnabas acls remove --user {user}`):"
+                f"(`barnabas acls delete --user {user}`):"
             )
             yield from (f"  {rule_text(rule)}" for rule in self.rules)
         max_reauth_ms = int(self.settings.get(_REAUTH) or 0)

@@ -1,0 +1,59 @@
+"""The groups of commands: what click leaves to wish for in their help and in their errors.
+
+    def topics() -> None: ...    decorated by @command_group()
+
+- A command's line in its group's help is its whole first sentence; click cuts it with `...`.
+- An unknown command or option gets one hint, and not click's own before it.
+- `delete` is the verb of all groups; `remove` and `rm` mean the same wherever a group has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+
+_UNCUT: Final = 10_000
+_ALIASES: Final = MappingProxyType({"remove": "delete", "rm": "delete"})
+
+
+class UnknownCommand(click.UsageError):
+    """A command that a group does not have."""
+
+    def __init__(self, name: str, context: click.Context) -> None:
+        super().__init__(f"no such command: {name}", context)
+        self.name = name
+
+
+class CommandGroup(click.Group):
+    """A group whose members are found by their aliases, too."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in _ALIASES:
+            found = super().get_command(ctx, _ALIASES[cmd_name])
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise UnknownCommand(name, ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [
+            (name, command.get_short_help_str(_UNCUT))
+            for name in self.list_commands(ctx)
+            if (command := self.get_command(ctx, name)) is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def command_group(**attributes: Any) -> Callable[[Callable[..., Any]], CommandGroup]:
+    """As `click.group`."""
+    return click.group(cls=CommandGroup, **attributes)

@@ -32,7 +32,7 @@ FORMATS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all check lint format quick sim soak mutants bench bench-kafka \
-	bench-spark clean
+	bench-spark dist clean
 
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
@@ -55,6 +55,7 @@ help:
 	@echo 'make format puts right what can be put right: format, imports, the map of the files'
 	@echo 'make bench  the numbers of the README, on this machine; bench-kafka and bench-spark put a'
 	@echo '            real Kafka and Spark'\''s own connector beside them'
+	@echo 'make dist   wheel and sdist into dist/, checked, installed into a bare environment and tried'
 	@echo 'make clean  removes what was made here, except $(VENV)'
 
 run: $(VENV)/run.stamp
@@ -160,6 +161,9 @@ bench-kafka: $(VENV)/dev.stamp
 
 bench-spark: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.spark_beside_connector
+
+dist: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.release
 
 clean:
 	rm -rf out out-logs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

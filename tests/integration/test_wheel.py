@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -63,3 +64,18 @@ def test_the_wheel_brings_broker_command_line_and_spark_source(
         counted = succeed(tmp_path, python, "-c", SPARK_COUNT, broker.bootstrap_servers)
         assert counted.splitlines()[-1] == "['anna', 'bea']"
         assert broker.stop() == 0
+
+
+METADATA = "from importlib.metadata import metadata; print(metadata('barnabas').as_string())"
+RELATIVE_LINK = re.compile(r"\]\((?!https?://|#)[^)]*\)")
+
+
+def test_what_an_index_shows_has_no_link_that_leads_nowhere(
+    environment: Path, tmp_path: Path
+) -> None:
+    """Its page of a release is no folder in which docs/ would be."""
+    shown = succeed(tmp_path, environment / "python", "-c", METADATA)
+    assert "Project-URL: Source, https://" in shown
+    assert "License-Expression: Apache-2.0" in shown and "License-File: LICENSE" in shown
+    assert "/docs/testing.md)" in shown
+    assert RELATIVE_LINK.findall(shown) == []

@@ -14,7 +14,7 @@ def source_tree(directory: Path) -> Path:
     """A new directory with all that a package is made of."""
     tree = directory / "tree"
     tree.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(CHECKOUT / name, tree)
     shutil.copytree(CHECKOUT / "src", tree / "src", ignore=shutil.ignore_patterns("*.egg-info"))
     return tree

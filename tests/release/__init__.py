@@ -1,0 +1,1 @@
+"""What a release consists of, built and tried as a user would: `make dist`."""

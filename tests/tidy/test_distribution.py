@@ -1,0 +1,38 @@
+"""What `make dist` builds has one source for each address, and begins with a test that runs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import tomllib
+
+import pytest
+
+from tests.kit.foreign import CHECKOUT
+from tests.release.__main__ import first_way
+
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+HOST = "barnabas" + ".example"  # put together here, so that this file does not find itself
+MAY_NAME_IT = {"pyproject.toml", "docs/releasing.md", ".github/workflows/publish.yml"}
+"""The first defines it, the others keep it from being published."""
+
+
+def test_the_readmes_first_test_imports_what_its_install_line_brings() -> None:
+    text, extras, packages = first_way()
+    imported = {
+        node.module.partition(".")[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and node.module
+    }
+    assert extras == "[test]"
+    assert {name.replace("-", "_") for name in packages} == imported - {"barnabas"}
+
+
+def test_one_place_defines_where_the_project_lives() -> None:
+    assert all(url.startswith(PROJECT["urls"]["Source"]) for url in PROJECT["urls"].values())
+    named = subprocess.run(
+        ["git", "grep", "-lF", HOST], cwd=CHECKOUT, capture_output=True, text=True, timeout=60
+    )
+    if named.returncode > 1:
+        pytest.skip("not a git checkout, so nothing says what belongs to it")
+    assert set(named.stdout.split()) <= MAY_NAME_IT

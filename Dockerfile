@@ -1,0 +1,29 @@
+# docker build -t barnabas .
+# docker run -p 127.0.0.1:9092:9092 -v barnabas:/var/lib/barnabas barnabas
+#
+# Settings are Kafka's, as variables of its image are named: -e KAFKA_NUM_PARTITIONS=3 is
+# num.partitions=3. Other commands run as well: docker run barnabas topics --help
+
+FROM python:3.13-slim AS build
+WORKDIR /source
+COPY pyproject.toml setup.py README.md LICENSE ./
+COPY src src
+RUN python -m venv --without-pip /opt/barnabas \
+    && pip --python /opt/barnabas/bin/python install --no-cache-dir .
+
+FROM python:3.13-slim
+RUN useradd --system --uid 9092 --home-dir /var/lib/barnabas barnabas \
+    && install --directory --owner=barnabas --mode=700 /var/lib/barnabas
+COPY --from=build /opt/barnabas /opt/barnabas
+ENV PATH=/opt/barnabas/bin:$PATH \
+    KAFKA_LISTENERS=PLAINTEXT://:9092 \
+    KAFKA_LOG_DIRS=/var/lib/barnabas/log
+USER 9092
+WORKDIR /var/lib/barnabas
+VOLUME /var/lib/barnabas
+EXPOSE 9092
+# That something accepts on the port; where listeners has another port, set another check.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5m --start-interval=1s \
+    CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 9092), 4)"]
+ENTRYPOINT ["barnabas"]
+CMD ["server", "start"]

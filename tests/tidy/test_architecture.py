@@ -34,7 +34,7 @@ def test_the_file_map_is_true() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [*sorted(CHECKOUT.glob("docs/**/*.md")), CHECKOUT / "README.md"],
+    [*sorted(CHECKOUT.glob("docs/**/*.md")), *sorted(CHECKOUT.glob("*.md"))],
     ids=lambda page: page.name,
 )
 def test_links_lead_somewhere(page: Path) -> None:

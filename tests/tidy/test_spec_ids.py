@@ -71,6 +71,15 @@ def test_whatever_is_done_is_carried_by_a_test() -> None:
     assert {row.id for row in rows() if row.state != "not yet"} - carried() == set()
 
 
+def test_the_roadmap_has_whatever_is_not_there_yet() -> None:
+    """A range such as `GC-6 to GC-8` has all ids from the first to the last."""
+    text = (CHECKOUT / "ROADMAP.md").read_text(encoding="utf-8")
+    planned = set(ID.findall(text))
+    for name, first, last in re.findall(r"\b([A-Z]{2})-(\d+) to \1-(\d+)", text):
+        planned |= {f"{name}-{number}" for number in range(int(first), int(last) + 1)}
+    assert {row.id for row in rows() if row.state == "not yet"} - planned == set()
+
+
 def test_only_ids_that_exist_are_carried() -> None:
     """By tests, by docstrings and by pages."""
     texts = [file.text for file in everything()]

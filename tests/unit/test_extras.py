@@ -40,7 +40,7 @@ def test_the_line_of_some_packages_has_their_bounds() -> None:
     assert install_line("security", ["pure-sasl"]) == "pip install 'pure-sasl<0.7,>=0.6.2'"
 
 
-def test_sources_that_nobody_installed_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_without_their_metadata_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> list[str]:
         raise PackageNotFoundError(name)
 

@@ -168,6 +168,7 @@ COMMANDS = (
     "metadata",
     "metadata get",
     "metadata ls",
+    "metadata export",
     "metadata import",
     "dump",
     "perf",

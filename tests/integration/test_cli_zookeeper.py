@@ -16,6 +16,7 @@ from barnabas.cli.main import main
 from barnabas.cluster.store import Create
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
+from tests.kit.processes.broker_process import broker_process
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 from tests.kit.raw_client import PATIENCE_S
@@ -132,6 +133,38 @@ def test_a_tree_of_kafka_is_imported(
     stderr = run(capfd, "metadata", "import", str(file), *where, code=1)[1]
     assert "already" in stderr
     assert "name the target" in run(capfd, "metadata", "import", str(file), code=2)[1]
+
+
+def test_a_tree_moves_to_another_chroot_and_to_a_directory(
+    root: str, tmp_path: Path, capfd: Capture
+) -> None:
+    """ZK-6: what `metadata export` writes is imported unchanged."""
+    file, target = tmp_path / "tree.json", tmp_path / "target"
+    target.mkdir()
+    with broker_process(tmp_path, f"zookeeper.connect={root}") as broker:
+        servers = ("--bootstrap-server", broker.bootstrap_servers)
+        run(capfd, "topics", "create", "moved", "--partitions", "3", *servers)
+        _, stderr = run(capfd, "metadata", "export", str(file), "--zookeeper-connect", root)
+        assert "with 1 topic into" in stderr and "2 ephemeral nodes will not" in stderr
+        assert broker.stop() == 0
+    first = json.loads(file.read_text())
+    persistent = {path: node.get("data") for path, node in first.items() if "ephemeral" not in node}
+    for where in (("--zookeeper-connect", f"{root}-again"), ("--dir", str(target))):
+        run(capfd, "metadata", "import", str(file), *where)
+        tree = json.loads(run(capfd, "metadata", "export", "-", *where)[0])
+        assert {path: node["data"] for path, node in tree.items() if path != "/"} == {
+            path: data for path, data in persistent.items() if path != "/"
+        }
+
+
+def test_an_export_without_the_chroot_finds_no_cluster(
+    zookeeper: ZooKeeperProcess, capfd: Capture
+) -> None:
+    """ZK-6: other programs' nodes in the root are not exported."""
+    fill(f"{zookeeper.connect}/other", {"/program": b"1"})
+    where = ("--zookeeper-connect", zookeeper.connect)
+    stderr = run(capfd, "metadata", "export", "-", *where, code=1)[1]
+    assert "no tree of a cluster here; check the chroot" in stderr
 
 
 def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> None:

@@ -5,20 +5,25 @@ The tree is a mapping from path to node, as JSON has it:
     {"/brokers/topics/t": {"data": "{...}", "version": 0, ...},
      "/brokers/ids/0":    {"data": "{...}", "ephemeral": true, ...}, ...}
 
-`data` is text or null; of the rest only `ephemeral` counts. Ephemeral nodes belong to ended
+`data` is text or null; data that is not text is in `base64` instead. Of the rest only `ephemeral`
+counts. Ephemeral nodes belong to ended
 sessions and are left out. Everything else is taken unchanged, known or not; data versions start
 over, which is invisible, as no broker of the old cluster is running.
 
 A partition whose state node is missing gets one. Its leader epoch is above every one in its log,
-never 0: an old epoch assigned again would cut the epoch history.
+never 0: an old epoch assigned again would cut the epoch history. For the same reason the epoch of a
+state that is older than the log, as in a backup, is raised above those in the log.
 """
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from barnabas.cluster import layout
+from barnabas.cluster.exporting import ROOT, ZOOKEEPERS_OWN
 from barnabas.cluster.image import NEVER_LED
 from barnabas.cluster.layout import StateNode
 from barnabas.cluster.loading import LatestEpochOf, children
@@ -26,8 +31,6 @@ from barnabas.cluster.store import Create, MetadataStore, Operation, Set
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.types import TopicPartition
 
-_ROOT = "/"
-_ZOOKEEPERS_OWN = "/zookeeper"
 _HAVE_ENTRIES = (
     layout.TOPICS,
     layout.TOPIC_CONFIGS,
@@ -52,6 +55,8 @@ class ImportSummary(NamedTuple):
     """Left out."""
     new_states: tuple[TopicPartition, ...]
     """Partitions whose state node was missing."""
+    raised_epochs: tuple[TopicPartition, ...]
+    """Partitions whose state node had an older leader epoch than their log."""
 
 
 async def import_tree(
@@ -73,16 +78,18 @@ async def import_tree(
         name: layout.decode_topic(name, data[layout.topic_path(name)])
         for name in _names_below(data, layout.TOPICS)
     }
-    new_states = []
+    new_states, raised_epochs = [], []
     for name, topic in topics.items():
         for number, replicas in topic.replicas.items():
             if not replicas:
                 raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
+            partition = TopicPartition(name, number)
+            epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
             if layout.state_path(name, number) not in data:
-                partition = TopicPartition(name, number)
-                epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
                 _add_state(data, partition, replicas, epoch)
                 new_states.append(partition)
+            elif _raise_epoch(data, partition, epoch):
+                raised_epochs.append(partition)
     await _check_cluster_id(store, data)
     await _keep_larger_numbers(store, data)
     operations: list[Operation] = []
@@ -93,7 +100,12 @@ async def import_tree(
         await store.commit(operations)
     partitions = sum(len(topic.replicas) for topic in topics.values())
     return ImportSummary(
-        len(operations), len(topics), partitions, ephemeral_nodes, tuple(new_states)
+        len(operations),
+        len(topics),
+        partitions,
+        ephemeral_nodes,
+        tuple(new_states),
+        tuple(raised_epochs),
     )
 
 
@@ -112,7 +124,7 @@ def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
     data: Data = {}
     ephemeral_nodes = 0
     for path, node in tree.items():
-        if path == _ROOT or f"{path}/".startswith(f"{_ZOOKEEPERS_OWN}/"):
+        if path == ROOT or f"{path}/".startswith(f"{ZOOKEEPERS_OWN}/"):
             continue
         content = _data_of(path, node)
         if node.get("ephemeral"):
@@ -132,6 +144,11 @@ def _data_of(path: str, node: Any) -> bytes | None:
         raise CorruptData(f"{path!r} is not a node's path")
     if not isinstance(node, Mapping):
         raise CorruptData(f"{path} is {node!r} in the tree, not an object with data")
+    if "base64" in node:
+        try:
+            return b64decode(node["base64"], validate=True)
+        except (TypeError, ValueError, binascii.Error):
+            raise CorruptData(f"{path} has base64 {node['base64']!r}, which is not") from None
     text = node.get("data")
     if text is None:
         return None
@@ -154,6 +171,16 @@ def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: in
     data.setdefault(layout.partitions_path(name.topic), None)
     data.setdefault(layout.partition_path(*name), None)
     data[layout.state_path(*name)] = layout.encode_state(state)
+
+
+def _raise_epoch(data: Data, name: TopicPartition, new_epoch: int) -> bool:
+    """Set the leader epoch if the log has a later one than the state; False if it has not."""
+    path = layout.state_path(*name)
+    state = layout.decode_state(*name, data[path])
+    if state.leader_epoch >= new_epoch - 1:
+        return False
+    data[path] = layout.encode_state(state._replace(leader_epoch=new_epoch))
+    return True
 
 
 async def _check_cluster_id(store: MetadataStore, data: Data) -> None:

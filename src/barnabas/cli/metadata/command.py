@@ -1,4 +1,4 @@
-"""`barnabas metadata`: reads the tree like `zookeeper-shell.sh`, and imports a tree of Kafka's.
+"""`barnabas metadata`: reads the tree like `zookeeper-shell.sh`, and imports a tree.
 
 The tree of a cluster is in its ZooKeeper. That of a broker without one is in its log directories;
 the files are read as they are at that moment, whether the broker runs or not.
@@ -19,11 +19,19 @@ import click
 
 from barnabas.cli.dump.small_files import read_epochs
 from barnabas.cli.group import command_group
+from barnabas.cli.metadata.export import export
 from barnabas.cli.metadata.repair import cluster_of, lock_directory, repair
 from barnabas.cli.metadata.secure import secure
-from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, reading, tree_source
+from barnabas.cli.metadata.tree_source import (
+    NO_SOURCE,
+    TreeSource,
+    open_zookeeper,
+    reading,
+    tree_source,
+)
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.exporting import nodes_below
 from barnabas.cluster.importing import ImportSummary, import_tree
 from barnabas.cluster.store import MetadataStore, Znode
 from barnabas.counted import counted
@@ -34,7 +42,6 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.cluster.zookeeper_settings import Settings
 
-_NO_SOURCE = TreeSource(None, None)
 _MAX_TREE_BYTES = 1 << 30
 
 _directory = click.option(
@@ -48,19 +55,21 @@ _directory = click.option(
 
 @command_group()
 def metadata() -> None:
-    """Read, protect or repair the metadata of a broker or cluster, or import a tree of Kafka's.
+    """Read, protect, export, import or repair the metadata of a broker or cluster.
 
     \b
     Examples:
       barnabas metadata ls /brokers/topics --dir ~/barnabas
       barnabas metadata ls /brokers/ids --zookeeper-connect localhost:2181/kafka
       barnabas metadata get /brokers/topics/test --dir ~/barnabas
+      barnabas metadata export tree.json --zookeeper-connect localhost:2181/kafka
       barnabas metadata import tree.json --dir /srv/log
       barnabas metadata secure --config server.properties
       barnabas metadata repair --dir /srv/log
     """
 
 
+metadata.add_command(export)
 metadata.add_command(repair)
 metadata.add_command(secure)
 
@@ -131,9 +140,9 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
     """Import a ZooKeeper tree, as JSON, into the empty metadata of a stopped broker or cluster.
 
     The file maps each path to its node: {"/brokers/topics/test": {"data": "{...}"}, ...}. Ephemeral
-    nodes are left out. A partition without a state node gets one, with a leader epoch above those
-    in its logs in these directories. The tree goes into each of them, or into ZooKeeper if one is
-    named.
+    nodes are left out. `barnabas metadata export` writes such a file. A partition without a state
+    node gets one, with a leader epoch above those in its logs in these directories. The tree goes
+    into each of them, or into ZooKeeper if one is named.
 
     \b
     Examples:
@@ -142,7 +151,7 @@ def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> No
       barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
     """
     # The environment is ignored: an import must not end up in a place that was not named.
-    settings = source.zookeeper() if source != _NO_SOURCE else None
+    settings = source.zookeeper() if source != NO_SOURCE else None
     if settings is None and not directories:
         raise click.UsageError("name the target: --dir or --zookeeper-connect")
     tree = _tree(file)
@@ -169,6 +178,9 @@ def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[st
     for topic, count in Counter(name.topic for name in summary.new_states).items():
         states = f"states of {counted(count, 'partition')}"
         yield f"Created the {states} of {topic}, which the file lacks."
+    for topic, count in Counter(name.topic for name in summary.raised_epochs).items():
+        epochs = f"leader epochs of {counted(count, 'partition')}"
+        yield f"Raised the {epochs} of {topic}, whose logs are newer than the file."
 
 
 def _tree(file: Path) -> dict[str, Any]:
@@ -224,7 +236,7 @@ def _check(path: str, directory: Path | None, source: TreeSource) -> None:
     """Raises UsageError for a path that cannot be one, or two sources at once."""
     if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
         raise click.UsageError(f"{path} is not the path of a node, such as /brokers/topics")
-    if directory is not None and source != _NO_SOURCE:
+    if directory is not None and source != NO_SOURCE:
         raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
 
 
@@ -241,16 +253,9 @@ async def _node(store: MetadataStore, path: str) -> Znode:
 
 
 async def _all_below(source: TreeSource, directory: Path | None, top: str) -> list[str]:
-    """The paths, read level by level; nodes deleted meanwhile are left out."""
     async with reading(source, directory) as store:
         await _node(store, top)
-        found, level = [], [top]
-        while level:
-            nodes = zip(level, await store.read_many(level), strict=True)
-            there = [(path, node) for path, node in nodes if node is not None]
-            found += [path for path, _ in there]
-            level = [f"{path.rstrip('/')}/{name}" for path, node in there for name in node.children]
-        return sorted(found)
+        return sorted(await nodes_below(store, [top]))
 
 
 class NoSuchNode(BarnabasError):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from barnabas.cli.metadata.tree_source import TreeSource, tree_source
+from barnabas.cluster.exporting import CLUSTER_TOPS, ZOOKEEPERS_OWN, nodes_below
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
@@ -18,28 +19,6 @@ if TYPE_CHECKING:
     from barnabas.cluster.zookeeper import ZooKeeperStore
     from barnabas.cluster.zookeeper_settings import Settings
 
-_TOPS: Final = (
-    "/admin",
-    "/brokers",
-    "/cluster",
-    "/config",
-    "/consumers",
-    "/controller",
-    "/controller_epoch",
-    "/delegation_token",
-    "/feature",
-    "/isr_change_notification",
-    "/kafka-acl",
-    "/kafka-acl-changes",
-    "/kafka-acl-extended",
-    "/kafka-acl-extended-changes",
-    "/latest_producer_id_block",
-    "/log_dir_event_notification",
-    "/migration",
-)
-"""The nodes of a cluster's tree: without a chroot the root has those of other programs as well."""
-
-_ZOOKEEPER: Final = "/zookeeper"  # its own, in each of them
 _READ_ONLY: Final = "/zookeeper/config"  # for its administrator alone
 
 
@@ -92,14 +71,14 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
     other programs; where it has, it is left.
     """
     async with _open_store(settings) as store:
-        paths = await _below(store, _TOPS)
+        paths = list(await nodes_below(store, CLUSTER_TOPS))
         if not paths:
             raise ConfigError(f"{settings.connect} has no tree of a cluster; check the chroot")
         others: list[str] = []
         if not hosts_and_chroot(settings.connect)[1]:
             root = await store.read("/")
             names = {f"/{name}" for name in (root.children if root is not None else ())}
-            others = sorted(names - {*_TOPS, _ZOOKEEPER})
+            others = sorted(names - {*CLUSTER_TOPS, ZOOKEEPERS_OWN})
         if not others:
             paths.insert(0, "/")
         return Done(await _set_each(store, paths, is_protected=is_protected), others)
@@ -113,7 +92,7 @@ async def close_server(settings: Settings) -> None:
     """
     async with _open_store(settings) as store:
         if await store.is_open_to_all("/"):
-            paths = ["/", *await _below(store, (*_TOPS, _ZOOKEEPER))]
+            paths = ["/", *await nodes_below(store, (*CLUSTER_TOPS, ZOOKEEPERS_OWN))]
             await _set_each(
                 store, [path for path in paths if path != _READ_ONLY], is_protected=True
             )
@@ -128,17 +107,6 @@ async def _open_store(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
         yield store
     finally:
         await store.close()
-
-
-async def _below(store: ZooKeeperStore, tops: Sequence[str]) -> list[str]:
-    """The nodes at these paths and below, each behind its parent."""
-    paths, level = [], list(tops)
-    while level:
-        nodes = zip(level, await store.read_many(level), strict=True)
-        there = [(path, node) for path, node in nodes if node is not None]
-        paths += [path for path, _ in there]
-        level = [f"{path}/{name}" for path, node in there for name in node.children]
-    return paths
 
 
 async def _set_each(store: ZooKeeperStore, paths: list[str], *, is_protected: bool) -> int:

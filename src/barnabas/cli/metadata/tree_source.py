@@ -76,6 +76,9 @@ class TreeSource(NamedTuple):
         return BrokerConfig(properties)
 
 
+NO_SOURCE = TreeSource(None, None)
+
+
 def tree_source(command: F) -> F:
     """`--zookeeper-connect` and `--config`; passed on as `source`."""
 
@@ -100,17 +103,17 @@ def tree_source(command: F) -> F:
 
 
 @asynccontextmanager
-async def reading(source: TreeSource, directory: Path | None) -> AsyncIterator[MetadataStore]:
-    """The tree, for reading; `directory` overrides the settings."""
-    settings = source.zookeeper() if directory is None else None
+async def reading(source: TreeSource, *directories: Path | None) -> AsyncIterator[MetadataStore]:
+    """The tree, for reading; directories override the settings."""
+    given = [each for each in directories if each is not None]
+    settings = None if given else source.zookeeper()
     if settings is not None:
         store = await open_zookeeper(settings)
     else:
         from barnabas.cluster.embedded import EmbeddedStore
 
-        where = source.log_directories() if directory is None else [directory]
         try:
-            store = EmbeddedStore.open(*where, read_only=True)
+            store = EmbeddedStore.open(*(given or source.log_directories()), read_only=True)
         except ConfigError as error:
             raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:

@@ -1,0 +1,87 @@
+"""`barnabas metadata export`: the tree as a file that `metadata import` takes (ZK-6)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from barnabas.cli.metadata.tree_source import NO_SOURCE, TreeSource, reading, tree_source
+from barnabas.cluster.exporting import Export, export_tree
+from barnabas.config.zookeeper_keys import hosts_and_chroot
+from barnabas.counted import counted
+from barnabas.errors import ConfigError
+
+_STANDARD_OUTPUT = Path("-")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--dir",
+    "directories",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="The log directories of a broker without ZooKeeper; default: all of them, as for a start.",
+)
+@tree_source
+def export(file: Path, directories: tuple[Path, ...], source: TreeSource) -> None:
+    """Export the metadata tree of a broker or cluster as JSON, for `barnabas metadata import`.
+
+    FILE is created, readable by its owner alone, since the tree has the users' credentials; - is
+    the standard output. The broker or cluster may run; a tree that does not come to rest gives a
+    warning. Nodes of other programs in the root of a ZooKeeper are left out.
+
+    \b
+    Examples:
+      barnabas metadata export tree.json
+      barnabas metadata export tree.json --dir /disk1/kafka --dir /disk2/kafka
+      barnabas metadata export tree.json --zookeeper-connect localhost:2181/kafka
+      barnabas metadata export - --config server.properties | gzip > tree.json.gz
+    """
+    if directories and source != NO_SOURCE:
+        raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
+    if file != _STANDARD_OUTPUT and file.exists():
+        raise ConfigError(f"{file} exists; choose another name, or delete it first")
+    found = asyncio.run(_read(source, directories))
+    if not found.tree.keys() - {"/"}:
+        raise ConfigError("there is no tree of a cluster here; check the chroot, or --dir")
+    content = json.dumps(found.tree, indent=1).encode() + b"\n"
+    if file == _STANDARD_OUTPUT:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        from barnabas.security.secret_file import write_secret
+
+        write_secret(file, content)
+    _report(found, file)
+
+
+async def _read(source: TreeSource, directories: tuple[Path, ...]) -> Export:
+    settings = None if directories else source.zookeeper()
+    has_others = settings is not None and not hosts_and_chroot(settings.connect)[1]
+    async with reading(source, *directories) as store:
+        return await export_tree(store, has_others=has_others)
+
+
+def _report(found: Export, file: Path) -> None:
+    """What was exported, on standard error: the tree itself may be on the standard output."""
+    ephemeral = sum("ephemeral" in node for node in found.tree.values())
+    into = "" if file == _STANDARD_OUTPUT else f" into {file}"
+    click.echo(
+        f"Exported {counted(len(found.tree), 'node')} with {counted(found.topics, 'topic')}{into}; "
+        f"{counted(ephemeral, 'ephemeral node')} will not be imported.",
+        err=True,
+    )
+    if found.others:
+        click.echo(f"Left out nodes of other programs: {', '.join(found.others)}.", err=True)
+    if found.changed is not None:
+        click.echo(
+            f"warning: {found.changed} and perhaps others changed while the tree was read: stop "
+            "the brokers first for a copy of one moment",
+            err=True,
+        )

@@ -1,0 +1,130 @@
+"""Export of a metadata tree, the counterpart of `cluster/importing.py` (ZK-6).
+
+Each path is mapped to its node, as JSON has it; see there. ZooKeeper's own nodes are left out.
+
+A server's nodes are read one after the other while they may change, so the tree is read until two
+passes agree. The embedded store's files are read as of one moment.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from barnabas.cluster import layout
+from barnabas.cluster.store import MetadataStore, Znode
+
+ROOT: Final = "/"
+ZOOKEEPERS_OWN: Final = "/zookeeper"
+CLUSTER_TOPS: Final = (
+    "/admin",
+    "/brokers",
+    "/cluster",
+    "/config",
+    "/consumers",
+    "/controller",
+    "/controller_epoch",
+    "/delegation_token",
+    "/feature",
+    "/isr_change_notification",
+    "/kafka-acl",
+    "/kafka-acl-changes",
+    "/kafka-acl-extended",
+    "/kafka-acl-extended-changes",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+    "/migration",
+)
+"""The nodes of a cluster's tree: without a chroot the root has those of other programs as well."""
+
+_MAX_PASSES = 5
+
+Nodes = dict[str, Znode]
+
+
+class Export(NamedTuple):
+    """A tree in the form that JSON has."""
+
+    tree: dict[str, dict[str, Any]]
+    topics: int
+    others: tuple[str, ...]
+    """Nodes of other programs, which are left out."""
+    changed: str | None
+    """A node that changed from pass to pass, to the last one; None: the tree is of one moment."""
+
+
+async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
+    """Read the whole tree, or with `has_others` only what a cluster has in the root of a server.
+
+    Raises MetadataError if the store cannot be read.
+    """
+    nodes, others = await _one_pass(store, has_others)
+    changed = None
+    for _ in range(_MAX_PASSES - 1):
+        before = nodes
+        nodes, others = await _one_pass(store, has_others)
+        changed = _changed(before, nodes)
+        if changed is None:
+            break
+    topics = nodes.get(layout.TOPICS)
+    return Export(
+        {path: _to_json(node) for path, node in sorted(nodes.items())},
+        0 if topics is None else len(topics.children),
+        tuple(others),
+        changed,
+    )
+
+
+async def nodes_below(store: MetadataStore, tops: Iterable[str]) -> Nodes:
+    """The nodes at these paths and below, each behind its parent.
+
+    They are read level by level; nodes that are deleted meanwhile are left out.
+    """
+    found: Nodes = {}
+    level = list(tops)
+    while level:
+        nodes = zip(level, await store.read_many(level), strict=True)
+        there = {path: node for path, node in nodes if node is not None}
+        found |= there
+        level = [
+            f"{path.rstrip('/')}/{name}" for path, node in there.items() for name in node.children
+        ]
+    return found
+
+
+async def _one_pass(store: MetadataStore, has_others: bool) -> tuple[Nodes, list[str]]:
+    """The nodes, and the paths of others."""
+    root = await store.read(ROOT)
+    if root is None:
+        return {}, []
+    tops = {f"/{name}" for name in root.children} - {ZOOKEEPERS_OWN}
+    others = sorted(tops.difference(CLUSTER_TOPS)) if has_others else []
+    return {ROOT: root} | await nodes_below(store, sorted(tops.difference(others))), others
+
+
+def _changed(before: Nodes, now: Nodes) -> str | None:
+    """A node that was written, created or deleted between two passes, the first by its path."""
+    return next(
+        (path for path in sorted({*before, *now}) if not _is_same(before.get(path), now.get(path))),
+        None,
+    )
+
+
+def _is_same(one: Znode | None, other: Znode | None) -> bool:
+    if one is None or other is None:
+        return False
+    # Children that come and go are other paths; ephemeral nodes do not matter for an import.
+    return (one.czxid, one.version) == (other.czxid, other.version)
+
+
+def _to_json(node: Znode) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    try:
+        shown["data"] = None if node.data is None else node.data.decode()
+    except UnicodeDecodeError:
+        shown["base64"] = b64encode(node.data or b"").decode()
+    shown["version"] = node.version
+    if node.owner:
+        shown["ephemeral"] = True
+    return shown

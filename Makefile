@@ -31,7 +31,7 @@ PIPELINE ?= behaviour
 FORMATS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check lint format quick sim soak mutants bench bench-kafka \
+.PHONY: help run test test-all check lint docs format quick sim soak mutants bench bench-kafka \
 	bench-spark dist clean
 
 help:
@@ -43,7 +43,8 @@ help:
 	@echo 'make test   every kind of test (what is not installed here skips, and says what to install)'
 	@echo 'make test-all the rest: the slow tests, which make test leaves out'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
-	@echo 'make lint   the first four of these'
+	@echo 'make lint   the first four of these, and the documentation'
+	@echo 'make docs   the documentation as a site: build/site/index.html'
 	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on;'
 	@echo '            its machines alone, with TIER=2 whole brokers and clients, or with TIER=alone'
 	@echo '            one broker whose metadata is damaged'
@@ -52,7 +53,7 @@ help:
 	@echo '            take minutes'
 	@echo 'make mutants puts small mistakes into a copy of the sources, one by one, and tells which of'
 	@echo '            them no test finds: ONLY=words of their names'
-	@echo 'make format puts right what can be put right: format, imports, the map of the files'
+	@echo 'make format puts right what can be put right: format, imports'
 	@echo 'make bench  the numbers of the README, on this machine; bench-kafka and bench-spark put a'
 	@echo '            real Kafka and Spark'\''s own connector beside them'
 	@echo 'make dist   wheel and sdist into dist/, checked, installed into a bare environment and tried'
@@ -121,11 +122,14 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.tidy.site
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.tidy.site
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python -m tests.tidy.file_map
 
 quick: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory -j6 --output-sync=target $(SHARES)

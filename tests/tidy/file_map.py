@@ -1,6 +1,6 @@
-"""`docs/file-map.md`: every module with the first sentence of its docstring.
+"""The file map, a page of the site: every module with the first sentence of its docstring.
 
-python -m tests.tidy.file_map      writes the page
+python -m tests.tidy.file_map      prints it
 """
 
 from __future__ import annotations
@@ -8,15 +8,13 @@ from __future__ import annotations
 import ast
 from pathlib import PurePosixPath
 
-from tests.kit.foreign import CHECKOUT
 from tests.tidy.source import Source, sources
-
-DOCUMENT = CHECKOUT / "docs" / "file-map.md"
 
 # From the top of the layers to the bottom.
 PACKAGES = (
     "src/barnabas/cli",
     "src/barnabas/pipeline",
+    "src/barnabas/testing",
     "src/barnabas/broker",
     "src/barnabas/collector",
     "src/barnabas/client",
@@ -26,6 +24,7 @@ PACKAGES = (
     "src/barnabas/cluster",
     "src/barnabas/storage",
     "src/barnabas/net",
+    "src/barnabas/security",
     "src/barnabas/records",
     "src/barnabas/protocol",
     "src/barnabas/config",
@@ -40,7 +39,7 @@ FOLDERS_OF_APIS = ("src/barnabas/broker/handlers", "src/barnabas/protocol/messag
 INTRODUCTION = """\
 # File map
 
-Written by `python -m tests.tidy.file_map` from the modules' own docstrings.
+Each module with the first sentence of its docstring.
 [ARCHITECTURE.md](ARCHITECTURE.md) says how they work together.
 """
 
@@ -77,4 +76,4 @@ def _first_sentence(file: Source) -> str:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(file_map(), encoding="utf-8")
+    print(file_map(), end="")

@@ -11,8 +11,11 @@ import pytest
 from tests.kit.foreign import require_java
 from tests.kit.packaging import source_tree, succeed
 from tests.kit.processes.broker_process import broker_process
+from tests.kit.readme import doors, run_door
 
 pytestmark = pytest.mark.slow
+
+[SPARK_DOOR] = [door for door in doors() if "spark" in door.packages[0]]
 
 SPARK_COUNT = """
 import os
@@ -32,14 +35,16 @@ print(sorted(bytes(row.value).decode() for row in records.select("value").collec
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with nothing but the wheel and what it asks for; its `bin`."""
+    """Make one with nothing but what the README's Spark door installs, as a wheel; its `bin`."""
     directory = tmp_path_factory.mktemp("wheel")
     tree = source_tree(directory)
     succeed(directory, sys.executable, "-m", "build", "--wheel", "--outdir", directory, tree)
     [wheel] = directory.glob("*.whl")
     succeed(directory, sys.executable, "-m", "venv", directory / "venv")
     programs = directory / "venv" / "bin"
-    succeed(directory, programs / "pip", "install", "--quiet", f"{wheel}[spark]")
+    tree_with_extras, *others = SPARK_DOOR.packages
+    names = [tree_with_extras.replace(".", str(wheel), 1), *others]
+    succeed(directory, programs / "pip", "install", "--quiet", *names)
     return programs
 
 
@@ -79,3 +84,12 @@ def test_what_an_index_shows_has_no_link_that_leads_nowhere(
     assert "License-Expression: Apache-2.0" in shown and "License-File: LICENSE" in shown
     assert "/docs/testing.md)" in shown
     assert RELATIVE_LINK.findall(shown) == []
+
+
+@pytest.mark.timeout(900)
+def test_the_readmes_spark_door_needs_no_more_than_its_install_line(
+    environment: Path, tmp_path: Path
+) -> None:
+    """UX-8"""
+    require_java()
+    run_door(SPARK_DOOR, environment, tmp_path)

@@ -1,149 +1,60 @@
-"""The README's examples run, and print what the README says they print.
+"""The README's doors are short, and their examples run and print what the README shows.
 
-`python` and `console` blocks are run, in their order and in one empty directory, against one
-broker, a block with tests by pytest; other blocks are for reading. In a console block a line that
-starts with `$ ` is a command for the shell, continued by a trailing backslash; what follows it is
-its standard output, in which `...` stands for anything within a line and, alone in a line, for any
-number of lines. A fence `console no-run` shows what is not to be run here.
+Here they run with the packages of this environment, each door in an empty directory. With exactly
+the packages that its install line names, each runs in `tests/integration/test_readme_doors.py`, and
+Spark's in `tests/integration/test_wheel.py`.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-import barnabas
-from barnabas.pipeline.java import provide_java
-from tests.kit.foreign import CHECKOUT, require_java
+from tests.kit.foreign import CHECKOUT
+from tests.kit.readme import README, Door, doors, run_door
 
-README = CHECKOUT / "README.md"
-DEFAULT_ADDRESS = "localhost:9092"
-TIMEOUT_SECONDS = 300
-
-FENCE = re.compile(r"^```(\S+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LONGEST_DOOR = 25
+LONGEST_README = 160
 
 
-class Block(NamedTuple):
-    """A fenced example and the line it starts in."""
-
-    language: str
-    line: int
-    text: str
-
-    @property
-    def needs_spark(self) -> bool:
-        return "SparkSession" in self.text
+# Spark's takes half a minute; it runs with the tests of the wheel.
+QUICK = [door for door in doors() if "spark" not in door.packages[0]]
 
 
-def blocks() -> Iterator[Block]:
+@pytest.mark.parametrize("door", QUICK, ids=[door.name for door in QUICK])
+def test_each_door_leads_where_the_readme_shows(door: Door, tmp_path: Path) -> None:
+    """UX-1, UX-2, UX-8"""
+    run_door(door, Path(sys.executable).parent, tmp_path)
+
+
+def test_there_are_three_short_doors_and_each_has_something_to_run() -> None:
+    assert [door.name for door in doors()] == ["Test with it", "Run it", "Spark it"]
+    assert [door.name for door in doors() if door.length > LONGEST_DOOR or not door.blocks] == []
+
+
+def test_it_is_read_in_minutes_and_begins_with_the_picture() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) < LONGEST_README
+    [picture] = [number for number, line in enumerate(lines) if line.startswith("![")]
+    first_chapter = next(number for number, line in enumerate(lines) if line.startswith("## "))
+    assert picture < first_chapter
+
+
+def test_every_install_line_is_one_that_works_in_a_clone() -> None:
+    """No index has the package: what another person may put there must not be named."""
     text = README.read_text(encoding="utf-8")
-    for match in FENCE.finditer(text):
-        language, options, body = match.groups()
-        if language in ("python", "console") and "no-run" not in options:
-            yield Block(language, text.count("\n", 0, match.start()) + 2, body)
+    for install in re.findall(r"pip install ([^`\n]+)|pipx install ([^`\n]+)", text):
+        assert re.match(r"'?\.", "".join(install)), install
 
 
-def cases() -> list[object]:
-    return [
-        pytest.param(
-            block,
-            id=f"line-{block.line}",
-            marks=[pytest.mark.slow] if block.needs_spark else [],
-        )
-        for block in blocks()
-    ]
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("readme")
-
-
-def test_the_readme_has_examples_of_each_kind() -> None:
-    kinds = {(block.language, block.needs_spark) for block in blocks()}
-    assert kinds >= {("python", False), ("python", True), ("console", False)}
-
-
-@pytest.fixture(scope="module")
-def done() -> set[int]:
-    """The lines of the blocks that ran in this process: pytest-xdist may spread a file's tests."""
-    return set()
-
-
-@pytest.mark.parametrize("block", cases())
-def test_example_runs_as_printed(
-    block: Block,
-    broker: barnabas.Broker,
-    directory: Path,
-    done: set[int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """UX-1, UX-2"""
-    if block.needs_spark:
-        require_java()
-        monkeypatch.setenv("JAVA_HOME", str(provide_java(dict(os.environ))))
-    # A block goes on where those above it have ended.
-    for each in blocks():
-        is_needed = each == block or (each.line < block.line and not each.needs_spark)
-        if is_needed and each.line not in done:
-            run_block(each, directory, broker.bootstrap_servers)
-            done.add(each.line)
-
-
-def run_block(block: Block, directory: Path, servers: str) -> None:
-    # No test may count on port 9092: the address goes into the text, and to commands without one.
-    text = block.text.replace(DEFAULT_ADDRESS, servers)
-    if block.language == "python" and "def test_" in text:
-        path = directory / "test_example.py"
-        path.write_text(text, encoding="utf-8")
-        run([sys.executable, "-m", "pytest", "-q", str(path)], directory, servers)
-        return
-    if block.language == "python":
-        run([sys.executable, "-c", text], directory, servers)
-        return
-    for command, expected in commands(text):
-        printed = run(["bash", "-euo", "pipefail", "-c", command], directory, servers)
-        assert re.fullmatch(pattern(expected), printed), f"$ {command}\n{printed}"
-
-
-def run(command: list[str], directory: Path, servers: str) -> str:
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "BARNABAS_BOOTSTRAP_SERVER": servers,
-        "COLUMNS": "100",
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    done = subprocess.run(
-        command,
-        cwd=directory,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def commands(block: str) -> Iterator[tuple[str, str]]:
-    """Each command with the output that stands below it."""
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, _, expected = re.sub(r"\\\n\s*", "", part).partition("\n")
-        yield command, expected
-
-
-def pattern(expected: str) -> str:
-    """The output as a regular expression."""
-    lines = (
-        r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
-        for line in expected.splitlines()
-    )
-    return "".join(lines)
+def test_links_into_pages_find_their_headings() -> None:
+    text = README.read_text(encoding="utf-8")
+    lost = []
+    for page, anchor in re.findall(r"\]\(([\w/.-]+\.md)#([\w-]+)\)", text):
+        headings = re.findall(r"^#+ (.*)$", (CHECKOUT / page).read_text(encoding="utf-8"), re.M)
+        anchors = {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+        lost += [f"{page}#{anchor}"] if anchor not in anchors else []
+    assert lost == []

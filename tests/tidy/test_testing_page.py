@@ -85,6 +85,12 @@ def test_the_packages_need_no_import_of_their_own() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
+def test_what_the_page_does_without_pytest_works() -> None:
+    text = (PAGES / "testing.md").read_text(encoding="utf-8")
+    [program] = re.findall(r"^## Without pytest$.*?^```python\n(.*?)^```$", text, re.M | re.S)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def test_calls_of_brokers_and_clusters_in_the_page_exist() -> None:
     text = (PAGES / "testing.md").read_text(encoding="utf-8")
     for kind, variable in ((Broker, "broker"), (Cluster, "cluster")):

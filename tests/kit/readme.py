@@ -1,0 +1,165 @@
+"""The README's examples: its blocks, by the door that they are in, and how one is run.
+
+A door is a chapter with a block fenced as `console install`, which makes the environment for the
+others of its chapter; the block of that kind before the first chapter is for all doors. In a
+`console` block a line that starts with `$ ` is a command for the shell, continued by a trailing
+backslash; what follows it is its standard output, in which `...` stands for anything within a line
+and, alone in a line, for any number of lines. A `python` block with tests is run by pytest. A fence
+`console no-run` shows what is not to be run here; blocks of other kinds are for reading.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.kit.foreign import CHECKOUT
+from tests.kit.processes.broker_process import free_port
+
+README = CHECKOUT / "README.md"
+DEFAULT_ADDRESS = "localhost:9092"
+
+_TIMEOUT_S = 600
+_CHAPTER = re.compile(r"^## ", re.MULTILINE)
+_FENCE = re.compile(r"^```(\S+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A fenced example and the line it starts in."""
+
+    language: str
+    options: str
+    line: int
+    text: str
+
+
+class Door(NamedTuple):
+    """A chapter that a newcomer can follow from its install line to its end."""
+
+    name: str
+    length: int
+    installs: list[Block]
+    blocks: list[Block]
+
+    @property
+    def packages(self) -> list[str]:
+        """What the last command of the install lines installs, `.` and its extras first."""
+        *_, (command, _) = commands(self.installs[-1].text)
+        return [word.strip("'") for word in command.removeprefix("pip install ").split()]
+
+
+def doors() -> list[Door]:
+    """The chapters with an install block, in their order."""
+    text = README.read_text(encoding="utf-8")
+    starts = [match.start() for match in _CHAPTER.finditer(text)]
+    ends = [*starts[1:], len(text)]
+    before = _installs(_blocks(text, 0, starts[0]))
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        blocks = _blocks(text, start, end)
+        chapter = text[start:end].rstrip().splitlines()
+        if own := _installs(blocks):
+            runs = [block for block in blocks if not block.options]
+            found.append(Door(chapter[0].removeprefix("## "), len(chapter), [*before, *own], runs))
+    return found
+
+
+def _installs(blocks: list[Block]) -> list[Block]:
+    return [block for block in blocks if block.options == "install"]
+
+
+def _blocks(text: str, start: int, end: int) -> list[Block]:
+    return [
+        Block(match[1], match[2].strip(), text.count("\n", 0, match.start()) + 2, match[3])
+        for match in _FENCE.finditer(text, start, end)
+        if match[1] in ("python", "console")
+    ]
+
+
+def run_door(door: Door, programs: Path, directory: Path) -> None:
+    """Run its blocks one after the other, with the programs of an environment, in a directory.
+
+    What a broker of the door listens on is a free port; one that is left over is stopped.
+    """
+    port = free_port()
+    servers = f"127.0.0.1:{port}"
+    environment = {
+        **with_programs(programs),
+        "BARNABAS_BOOTSTRAP_SERVER": servers,
+        "COLUMNS": "100",
+        "KAFKA_LISTENERS": f"PLAINTEXT://{servers}",
+    }
+    try:
+        for block in door.blocks:
+            # No test may count on port 9092: the address goes into the text as well.
+            _run_block(
+                block.language, block.text.replace(DEFAULT_ADDRESS, servers), directory, environment
+            )
+    finally:
+        if _listens(port):
+            run(["barnabas", "server", "stop", "--port", str(port)], directory, environment)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _run_block(language: str, text: str, directory: Path, environment: Mapping[str, str]) -> None:
+    if language == "console":
+        for command, expected in commands(text):
+            printed = run(["bash", "-euo", "pipefail", "-c", command], directory, environment)
+            assert re.fullmatch(_pattern(expected), printed), f"$ {command}\n{printed}"
+    elif "def test_" in text:
+        (directory / "test_example.py").write_text(text, encoding="utf-8")
+        run(["pytest", "-q", "test_example.py"], directory, environment)
+    else:
+        run(["python3", "-c", text], directory, environment)
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block with the output that stands below it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, expected = re.sub(r"\\\n\s*", "", part).partition("\n")
+        yield command, expected
+
+
+def run(command: list[str], directory: Path, environment: Mapping[str, str]) -> str:
+    """Run a command that has to succeed; its standard output."""
+    # A daemon keeps the standard error that it was given: a pipe would end only with the broker.
+    with (directory / "errors.txt").open("w+b") as errors:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            env={**environment, "PWD": str(directory)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=_TIMEOUT_S,
+        )
+        errors.seek(0)
+        problems = errors.read().decode(errors="replace")
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{problems}"
+    return done.stdout
+
+
+def _pattern(expected: str) -> str:
+    """The output as a regular expression."""
+    lines = (
+        r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
+        for line in expected.splitlines()
+    )
+    return "".join(lines)
+
+
+def with_programs(programs: Path) -> dict[str, str]:
+    """This process's variables, with another environment of Python in front, as `activate` does."""
+    ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYSPARK_PYTHON", "PYTEST_ADDOPTS")
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    return {**kept, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}

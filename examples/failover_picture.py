@@ -22,6 +22,8 @@ TOPIC = "orders"
 STOPPED = 2
 COLUMNS, LINES = 100, 30
 PATIENCE_S = 30.0
+LOOK_EVERY_S = 0.1
+LAG_MS = 2_000  # of the stopped broker, in the picture
 
 # As rich has it, without fonts from the network.
 SVG = """\
@@ -65,11 +67,21 @@ def main() -> None:
             after = look(watch, admin)
             deadline = time.monotonic() + PATIENCE_S
             changes = list(after.changes)
-            while any(STOPPED in row.isr for row in after.rows) and time.monotonic() < deadline:
+            while not shows_the_failover(after) and time.monotonic() < deadline:
+                time.sleep(LOOK_EVERY_S)
                 after = look(watch, admin)
                 changes += after.changes
     path.write_text(picture(after, changes), encoding="utf-8")
     print(f"{path}: {len(after.rows)} partitions, {len(changes)} changes")
+
+
+def shows_the_failover(last: Look) -> bool:
+    """Whether the broker has left each ISR, for so long that its lag is to be seen."""
+    stopped = [each for row in last.rows for each in row.replicas if each.broker_id == STOPPED]
+    return all(
+        not each.is_in_sync and each.lag_ms is not None and each.lag_ms >= LAG_MS
+        for each in stopped
+    )
 
 
 def send(producer: SyncProducer, count: int) -> None:

@@ -108,6 +108,8 @@ def test_the_picture_of_a_failover(tmp_path: Path) -> None:
     assert printed.startswith("failover.svg: 3 partitions, ")
     drawn = (tmp_path / "failover.svg").read_text(encoding="utf-8").replace("&#160;", " ")
     assert "leader broker 2 -&gt; broker" in drawn and "broker 2 is not registered" in drawn
+    lags_s = re.findall(r"([\d.]+)</text><text[^>]*>gone", drawn)
+    assert len(lags_s) == 3 and all(float(each) >= 2 for each in lags_s)
 
 
 @pytest.mark.slow

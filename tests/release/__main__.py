@@ -6,7 +6,6 @@ lines are how long a newcomer waits. Ends with 1 at the first thing that is wron
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import tempfile
@@ -17,21 +16,19 @@ from typing import Final
 from tests.kit.foreign import CHECKOUT
 from tests.kit.packaging import succeed
 from tests.kit.processes.broker_process import free_port
+from tests.kit.readme import doors
 
 _LARGEST_SDIST: Final = 2_000_000
 _LONGEST_CLI_S, _LONGEST_TEST_S = 10.0, 8.0
 _TOOLS: Final = ("build", "twine", "readme-renderer[md]")
 
-_FIRST_BLOCK: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_INSTALL_LINE: Final = re.compile(r"`pip install '\.(\[\w+\])' ?([^`]*)`")
-
 
 def first_way() -> tuple[str, str, list[str]]:
     """Return the README's first test, and what its install line names: extras and packages."""
-    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    block, line = _FIRST_BLOCK.search(readme), _INSTALL_LINE.search(readme)
-    assert block is not None and line is not None, "README.md: no first test, or no install line"
-    return block[1], line[1], line[2].split()
+    door = doors()[0]
+    install, *packages = door.packages
+    test = next(block for block in door.blocks if block.language == "python")
+    return test.text, install.removeprefix("."), packages
 
 
 def build(directory: Path, target: Path) -> tuple[Path, Path]:

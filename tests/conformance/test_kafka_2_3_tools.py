@@ -6,6 +6,7 @@ compared to the byte with what ours prints; a warning goes to standard error.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
+from barnabas.cluster.store import Delete
+from barnabas.cluster.zookeeper import ZooKeeperStore
+from barnabas.cluster.zookeeper_settings import Settings
 from tests.kit.clients.kafka_2_3_tools import OldTools
 from tests.kit.clients.kafka_tools import Tools
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
@@ -215,3 +219,37 @@ def test_ux_5_the_tools_of_kafka_2_3_1_work_on_our_brokers(
     theirs.run("kafka-topics", *at, "--delete", "--topic", "life")
     wait_until(lambda: "life" not in theirs.run("kafka-topics", *at, "--list").splitlines())
     wait_until(lambda: not log.parent.exists())
+
+
+def test_ux_5_reassignments_by_zookeeper_print_what_kafka_2_3_1_prints(
+    cluster: ClusterProcess, theirs: OldTools, tmp_path: Path, capfd: Capture
+) -> None:
+    """A move to where the partition is; the throttle that it sets is removed at the end."""
+    at = ("--zookeeper", cluster.zookeeper.connect)
+    new = (*at, "--create", "--partitions", "1", "--replication-factor", "1", "--topic", "moved")
+    theirs.run("kafka-topics", *new)
+    topics, plan = tmp_path / "topics.json", tmp_path / "plan.json"
+    topics.write_text(json.dumps({"version": 1, "topics": [{"topic": "moved"}]}))
+    move = {"topic": "moved", "partition": 0, "replicas": [1]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [move]}))
+    tool = "kafka-reassign-partitions"
+    generate = ("--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "1")
+    verify = ("--verify", "--reassignment-json-file", str(plan))
+    execute = ("--execute", "--reassignment-json-file", str(plan), "--throttle", "1000000")
+    for words in (generate, verify, execute):
+        assert ours(capfd, tool, *at, *words) == theirs.call(tool, *at, *words)[:2], words
+    delete(cluster.zookeeper.connect, "/admin/reassign_partitions")  # our controller does not
+    removed = theirs.call(tool, *at, *verify)[:2]
+    assert "Throttle was removed." in removed[1]
+    ours(capfd, tool, *at, *execute)
+    assert ours(capfd, tool, *at, *verify) == removed
+    assert "Throttle" not in ours(capfd, tool, *at, *verify)[1]
+
+
+def delete(connect: str, path: str) -> None:
+    async def delete_node() -> None:
+        store = await ZooKeeperStore.open(Settings(connect, 60_000))
+        await store.commit([Delete(path)])
+        await store.close()
+
+    asyncio.run(delete_node())

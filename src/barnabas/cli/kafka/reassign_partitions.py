@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from barnabas.cli.kafka import zookeeper_reassignment
 from barnabas.cli.kafka.options import Given, flags, values
 from barnabas.cli.kafka.tool import (
-    ZOOKEEPER,
     Line,
     Tool,
     at_servers,
@@ -13,6 +13,13 @@ from barnabas.cli.kafka.tool import (
     no_client_configs,
     run_ours,
 )
+from barnabas.cli.kafka.zookeeper_brokers import (
+    ZOOKEEPER_OPTION,
+    cluster_of,
+    warn_of_zookeeper,
+    with_brokers,
+)
+from barnabas.cli.options import run_client
 
 _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 
@@ -31,14 +38,29 @@ def explain(given: Given) -> list[Line]:
             *named(given, "throttle"),
             *named(given, "replica-alter-log-dirs-throttle"),
             *flagged(given, "preserve-throttles"),
-            *at_servers(given),
+            *at_servers(_at_brokers(given)),
         ]
     ]
 
 
 def run(given: Given) -> int:
-    """Reassign; the lines of our command are Kafka's."""
-    return min(run_ours(explain(given)), 1)
+    """Reassign; the lines of our command are those of Kafka 3.9."""
+    action = given.one_of(*_ACTIONS)
+    if ZOOKEEPER_OPTION not in given:
+        return min(run_ours(explain(given)), 1)
+    old = {"execute": zookeeper_reassignment.execute, "verify": zookeeper_reassignment.verify}
+    plan = zookeeper_reassignment.plan_of_line(given, action) if action in old else None
+    warn_of_zookeeper()
+    if plan is None:
+        return min(run_ours(explain(given)), 1)
+    return run_client(old[action](_at_brokers(given), plan))
+
+
+def _at_brokers(given: Given) -> Given:
+    """The line with the addresses of brokers; Kafka 2.3 takes both for a plan with log_dirs."""
+    if ZOOKEEPER_OPTION not in given or "bootstrap-server" in given:
+        return given
+    return with_brokers(given, cluster_of(given))
 
 
 TOOL = Tool(
@@ -50,10 +72,10 @@ TOOL = Tool(
         *values(
             "bootstrap-server=HOST:PORT broker-list=ID,ID command-config=FILE "
             "reassignment-json-file=FILE replica-alter-log-dirs-throttle=BYTES_PER_S "
-            "throttle=BYTES_PER_S timeout=MS topics-to-move-json-file=FILE"
+            "throttle=BYTES_PER_S timeout=MS topics-to-move-json-file=FILE "
+            "zookeeper=HOST:PORT[/CHROOT]"
         ),
     ),
     explain,
     run,
-    {"zookeeper": ZOOKEEPER},
 )

@@ -178,7 +178,7 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
         return run_client(_generate(servers, topics, brokers, not disable_rack_aware))
     if plan_file is None:
         raise click.UsageError(f"--{action} needs --reassignment-json-file")
-    plan = Plan(_read(plan_file, read_plan), _read(plan_file, read_log_dirs))
+    plan = plan_of(plan_file)
     if action == "execute":
         return run_client(_execute(servers, plan, additional, rates))
     if action == "verify":
@@ -203,8 +203,8 @@ async def _list(servers: str) -> int:
 async def _generate(servers: str, names: list[str], brokers: list[int], by_rack: bool) -> int:
     async with Admin(servers, **client_options()) as admin:
         topics = await admin.describe_topics(names)
-        racks = await _racks(admin)
-    _check_known(brokers, racks)
+        racks = await racks_of(admin)
+    check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
     plan = proposed(topics, chosen, random.randrange(len(brokers)))
     _print(
@@ -222,8 +222,10 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
 async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> int:
     wanted = plan.replicas
     async with Admin(servers, **client_options()) as admin:
-        _check_known([each for brokers in wanted.values() for each in brokers], await _racks(admin))
-        before = await _current(admin, wanted)
+        check_known(
+            [each for brokers in wanted.values() for each in brokers], await racks_of(admin)
+        )
+        before = await replicas_of(admin, wanted)
         moving = await admin.list_partition_reassignments()
         if moving and not additional:
             complain(_WHO, "others are under way (see --list): --additional accepts that")
@@ -273,7 +275,7 @@ async def _verify(servers: str, plan: Plan, preserve_throttles: bool) -> int:
 async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
     """Clear every broker's throttle: which ones took part is no longer known."""
     named = {broker for brokers in wanted.values() for broker in brokers}
-    brokers = sorted(named | (await _racks(admin)).keys())
+    brokers = sorted(named | (await racks_of(admin)).keys())
     topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})
     _print(clearing_lines(brokers, topics))
     failed = await clear(admin, brokers, topics)
@@ -323,12 +325,13 @@ async def _cancel_moves(admin: Admin, log_dirs: LogDirs) -> int:
     return _failures(await start_moves(admin, back))
 
 
-async def _racks(admin: Admin) -> dict[int, str | None]:
+async def racks_of(admin: Admin) -> dict[int, str | None]:
+    """The rack of each broker."""
     described = await admin.describe_cluster()
     return {broker.broker_id: broker.rack for broker in described.brokers}
 
 
-async def _current(admin: Admin, wanted: Replicas) -> Replicas:
+async def replicas_of(admin: Admin, wanted: Replicas) -> Replicas:
     """The replicas of all these partitions. Raises BadPlan for one that does not exist."""
     there = current(await admin.describe_topics(sorted({name.topic for name in wanted})))
     missing = sorted(wanted.keys() - there.keys())
@@ -337,7 +340,13 @@ async def _current(admin: Admin, wanted: Replicas) -> Replicas:
     return there
 
 
-def _check_known(brokers: Collection[int], racks: Mapping[int, str | None]) -> None:
+def plan_of(path: Path) -> Plan:
+    """The plan in a file. Raises BadPlan, which names it."""
+    return Plan(_read(path, read_plan), _read(path, read_log_dirs))
+
+
+def check_known(brokers: Collection[int], racks: Mapping[int, str | None]) -> None:
+    """Raises BadPlan for a broker that is not there."""
     unknown = sorted(set(brokers) - racks.keys())
     if unknown:
         raise BadPlan(f"there is no broker {unknown[0]}, only {','.join(map(str, sorted(racks)))}")

@@ -206,3 +206,21 @@ def test_ux_5_settings_of_a_broker_that_does_not_run_are_written(root: str, capf
         errors = run(capfd, *configs, *words, code=1)[1].removeprefix(WARNING)
         assert reason in errors and errors.count("\n") == 1 and "planted" not in errors
     assert nodes(root, "/config/brokers/1") == [data]
+
+
+def test_ux_4_users_of_brokers_that_own_their_tree(
+    root: str, tmp_path: Path, capfd: Capture
+) -> None:
+    """SE-6: only with the brokers' credentials; and the nodes that are written belong to them."""
+    file = tmp_path / "zookeeper.properties"
+    file.write_text("zookeeper.set.acl=true\nbarnabas.zookeeper.credentials=broker:secret\n")
+    fill(root, {"/empty": None})
+    configs = ("kafka-configs.sh", "--zookeeper", root)
+    alter = (*configs, "--alter", *FIRST, "--add-config", SCRAM)
+    run(capfd, *alter, "--zk-tls-config-file", str(file))
+    for words in (alter, (*configs, "--describe", *FIRST)):
+        errors = run(capfd, *words, code=1)[1].removeprefix(WARNING)
+        assert errors.count("\n") == 1 and "planted" not in errors
+        assert "ZooKeeper refused it, NoAuthError; if only the brokers may, name a file" in errors
+    described = run(capfd, *configs, "--describe", *FIRST, "--zk-tls-config-file", str(file))[0]
+    assert described.startswith("Configs for user-principal 'first user' are SCRAM-SHA-256=salt=")

@@ -165,25 +165,30 @@ class ZooKeeperStore(RemoteStore):
 
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
         while True:
-            await self._connected(session_id, paths[0])
+            path = paths[0]
+            await self._connected(session_id, path)
             try:
                 if self._can_read_many:
                     whole = [under(self._chroot, path) for path in paths]
-                    found: list[Znode | None] = await self._connection.send(MultiRead(whole))
+                    answers = await self._connection.send(MultiRead(whole))
                 else:
-                    found = await self._read_singly(paths)
+                    answers = await self._read_singly(paths)
+                found: list[Znode | None] = []
+                for pair in answers:
+                    path = paths[len(found)]
+                    found.append(znode(*pair))
             except ConnectionLoss:
                 continue
             except UnimplementedError:  # before ZooKeeper 3.6; it closes the connection as well
                 self._can_read_many = False
             except SessionExpiredError:
-                raise SessionExpired(paths[0], "the session has expired") from None
+                raise SessionExpired(path, "the session has expired") from None
             except (ZookeeperError, NotUnderstood) as error:
-                raise metadata_error(paths[0], error) from error
+                raise metadata_error(path, error) from error
             else:
                 return found
 
-    async def _read_singly(self, paths: Sequence[str]) -> list[Znode | None]:
+    async def _read_singly(self, paths: Sequence[str]) -> list[tuple[Any, Any]]:
         """Send all requests before waiting for the first answer."""
         answers = []
         for path in paths:
@@ -192,7 +197,7 @@ class ZooKeeperStore(RemoteStore):
                 answer.add_done_callback(retrieve_error)
                 answers.append(answer)
         parts = [await _answer_or_error(answer) for answer in answers]
-        return [znode(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        return list(zip(parts[::2], parts[1::2], strict=True))
 
     async def _commit(
         self, operations: Sequence[Operation], chroot: str, session_id: int

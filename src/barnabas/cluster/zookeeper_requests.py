@@ -151,7 +151,8 @@ class MultiRead:
                 parts.append(wire.write_string(path) + b"\0")  # and no watch
         return b"".join([*parts, _END])
 
-    def deserialize(self, answer: bytes, offset: int) -> list[Znode | None]:
+    def deserialize(self, answer: bytes, offset: int) -> list[tuple[Any, Any]]:
+        """The two answers for each path, for `znode`; an error among them is not raised."""
         results: list[Any] = []
         header, offset = wire.MultiHeader.deserialize(answer, offset)
         while not header.done:
@@ -168,8 +169,7 @@ class MultiRead:
                 offset += wire.int_struct.size
                 results.append(wire.EXCEPTIONS[code]())
             header, offset = wire.MultiHeader.deserialize(answer, offset)
-        pairs = zip(results[::2], results[1::2], strict=True)
-        return [znode(*pair) for pair in pairs]
+        return list(zip(results[::2], results[1::2], strict=True))
 
 
 def single_reads(path: str) -> tuple[Any, Any]:

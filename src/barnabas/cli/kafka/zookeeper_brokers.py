@@ -18,6 +18,7 @@ from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper
 from barnabas.cli.options import run_client
 from barnabas.cluster import layout
 from barnabas.cluster.image import BrokerImage, Endpoint
+from barnabas.cluster.store import MetadataError
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
 
@@ -119,6 +120,13 @@ async def opened(settings: Settings) -> AsyncIterator[MetadataStore]:
     try:
         async with asyncio.timeout(_PATIENCE_S):
             yield store
+    except MetadataError as error:
+        if not settings.has_identity:
+            error.add_note(
+                "if only the brokers may, name a file with their credentials or certificate by "
+                "--zk-tls-config-file"
+            )
+        raise
     except TimeoutError:
         raise ConfigError(
             f"--zookeeper {settings.connect}: ZooKeeper has stopped answering; none came within "

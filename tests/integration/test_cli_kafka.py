@@ -287,20 +287,20 @@ def test_ux_6_the_smaller_tools_run(broker: Broker, kafka: InProcess, tmp_path: 
 
 
 def test_ux_6_a_broker_is_started_and_stopped_and_its_log_dumped(tmp_path: Path) -> None:
-    """Through scripts that `install-scripts` wrote."""
+    """Through the scripts and with the file that `install-scripts` wrote."""
     scripts = tmp_path / "bin"
     said = typed(COMMAND, "install-scripts", str(scripts))
     assert f'export PATH="{scripts}:$PATH"' in said
     address = f"127.0.0.1:{free_port()}"
-    file = tmp_path / "server.properties"
-    file.write_text(f"listeners=PLAINTEXT://{address}\nlog.dirs={tmp_path / 'data'}\n")
+    file = scripts.parent / "config" / "server.properties"
+    file.write_text(file.read_text().replace("://:9092", f"://{address}"))
     typed(str(scripts / "kafka-server-start.sh"), "-daemon", str(file))
     try:
         words = ("--bootstrap-server", address, "--topic", "dumped")
         typed(str(scripts / "kafka-console-producer.sh"), *words, text="hello\n")
     finally:
         assert typed(str(scripts / "kafka-server-stop.sh"), str(file)) == ""
-    log = next(tmp_path.glob("data/dumped-0/*.log"))
+    log = next(tmp_path.glob("data/broker/dumped-0/*.log"))
     dumped = typed(
         str(scripts / "kafka-run-class.sh"),
         *("kafka.tools.DumpLogSegments", "--files", str(log), "--print-data-log"),

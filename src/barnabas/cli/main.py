@@ -37,7 +37,7 @@ def _run(words: list[str]) -> int:
         from barnabas.cli.server.start_command import start
 
         return start(words[2:])
-    if words and words[0].startswith(("kafka-", "zookeeper-", "connect-", "trogdor")):
+    if words and words[0].startswith(("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")):
         from barnabas.cli.kafka.run import run as run_kafka_tool
 
         return run_kafka_tool(words)

@@ -27,22 +27,37 @@ _PRIVATE = 0o700
 
 def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> list[str]:
     """The command line that runs it; writes its configuration. Raises CannotRun."""
-    java = _find_java(environment)
-    if not jar.exists() or java is None:
-        missing = "ZooKeeper" if java is not None else "Java"
-        raise CannotRun(
-            f"a cluster needs {missing}, which is not installed here: `apt-get install zookeeper` "
-            "brings both (`barnabas server start` runs one broker without it)"
-        )
+    missing = missing_part(environment, jar)
+    if missing:
+        raise CannotRun(f"a cluster needs {missing}")
     directory = plan.zookeeper_directory
     directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     _warn_of_readers(directory)
     config = directory / "zoo.cfg"
     config.write_text(_config(plan))
+    return java_command(environment, directory, config, jar)
+
+
+def missing_part(environment: Mapping[str, str], jar: Path = DEBIAN) -> str:
+    """Say what is not installed here, and how to get it; empty if all is there."""
+    java = _find_java(environment)
+    if jar.exists() and java is not None:
+        return ""
+    missing = "ZooKeeper" if java is not None else "Java"
+    return (
+        f"{missing}, which is not installed here: `apt-get install zookeeper` brings both "
+        "(`barnabas server start` runs one broker without it)"
+    )
+
+
+def java_command(
+    environment: Mapping[str, str], log_directory: Path, config: Path, jar: Path = DEBIAN
+) -> list[str]:
+    """The command line of a server with this configuration; `missing_part` was empty."""
     return [
-        java,
+        _find_java(environment) or "java",
         *_JVM,
-        f"-Dzookeeper.log.dir={directory}",
+        f"-Dzookeeper.log.dir={log_directory}",
         "-Dzookeeper.root.logger=INFO,CONSOLE",
         *("-cp", f"/etc/zookeeper/conf:{jar}", _MAIN, str(config)),
     ]
@@ -58,15 +73,20 @@ def _warn_of_readers(directory: Path) -> None:
 
 def is_serving(plan: Plan) -> bool:
     """Whether it answers clients."""
-    with contextlib.suppress(OSError):
-        address = (HOST, plan.zookeeper_port)
-        with socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection:
-            connection.sendall(b"srvr")
-            answer = b""
-            while part := connection.recv(4096):
-                answer += part
-        return b"Mode: " in answer
-    return False
+    return bool(mode((HOST, plan.zookeeper_port)))
+
+
+def mode(address: tuple[str, int]) -> str:
+    """What the ZooKeeper at this address says that it is: standalone; empty without an answer."""
+    answer = b""
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection,
+    ):
+        connection.sendall(b"srvr")
+        while part := connection.recv(4096):
+            answer += part
+    return answer.decode("utf-8", "replace").partition("Mode: ")[2].partition("\n")[0]
 
 
 def _config(plan: Plan) -> str:

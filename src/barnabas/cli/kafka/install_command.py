@@ -1,4 +1,8 @@
-"""`barnabas install-scripts`: Kafka's scripts as files of a directory, each calling `barnabas`."""
+"""`barnabas install-scripts`: Kafka's scripts as files of a directory, each calling `barnabas`.
+
+bin/kafka-topics.sh ...             the scripts
+config/server.properties ...        beside a directory called bin, else in it: files to edit
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import click
 
 from barnabas.cli.complaint import complain
 from barnabas.cli.kafka.names import every_script
+from barnabas.cli.kafka.sample_configs import sample_configs
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 
 _MARK = "# Written by `barnabas install-scripts`."
@@ -26,12 +31,17 @@ def install_scripts(directory: Path, force: bool) -> int:
     All of them take --explain, which prints our own command instead of running it. If DIR has a
     file of such a name that this command has not written, nothing is written.
 
+    Beside them it writes config/server.properties, zookeeper.properties, producer.properties and
+    consumer.properties, with comments, for you to edit; beside DIR itself if it is called bin, as
+    in a Kafka distribution. One that is there is left as it is.
+
     \b
     Examples:
-      barnabas install-scripts ~/kafka-scripts
+      barnabas install-scripts ~/kafka/bin
       barnabas install-scripts /opt/kafka/bin --force
     """
-    scripts = {directory / f"{name}.sh": _script(f"{name}.sh") for name in every_script()}
+    config = _config_directory(directory)
+    scripts = {directory / f"{name}.sh": _script(f"{name}.sh", config) for name in every_script()}
     foreign = sorted(path for path in scripts if not _is_ours(path))
     if foreign and not force:
         complain(
@@ -46,15 +56,40 @@ def install_scripts(directory: Path, force: bool) -> int:
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
     click.echo(f"Wrote {len(scripts)} scripts into {directory}.")
+    _write_configs(config)
     if str(directory.absolute()) not in os.environ.get("PATH", "").split(os.pathsep):
         click.echo(f'To call them by name: export PATH="{directory.absolute()}:$PATH"')
     return EXIT_OK
 
 
-def _script(name: str) -> str:
+def _config_directory(directory: Path) -> Path:
+    scripts = directory.absolute()
+    return (scripts.parent if scripts.name == "bin" else scripts) / "config"
+
+
+def _write_configs(config: Path) -> None:
+    """Write the files that are not there; what is there may be the user's."""
+    config.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in sample_configs(config, config.parent / "data").items():
+        try:
+            with (config / name).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            click.echo(f"Left {config / name} as it is.")
+        else:
+            written.append(name)
+    if written:
+        click.echo(f"Wrote {', '.join(written)} into {config}.")
+
+
+def _script(name: str, config: Path) -> str:
     # With -P a directory called barnabas where the user happens to be is not taken for ours.
     command = f"exec {shlex.quote(sys.executable)} -P -m barnabas.cli.main {name}"
-    return f'#!/bin/sh\n{_MARK}\n{command} "$@"\n'
+    lines = ["#!/bin/sh", _MARK]
+    if name == "zkServer.sh":
+        lines.append(f'[ -n "$ZOOCFGDIR" ] || export ZOOCFGDIR={shlex.quote(str(config))}')
+    return "\n".join([*lines, f'{command} "$@"\n'])
 
 
 def _is_ours(path: Path) -> bool:

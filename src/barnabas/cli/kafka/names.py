@@ -33,6 +33,7 @@ MODULES: Final = {
     "zookeeper-security-migration": "zookeeper_security_migration",
     "zookeeper-server-start": "zookeeper_server",
     "zookeeper-server-stop": "zookeeper_server",
+    "zkServer": "zookeeper_server",
 }
 """The module of each tool, in this package."""
 
@@ -161,7 +162,7 @@ NOT_COVERED: Final = {
 }
 """What Kafka has and Barnabas does not, and what there is instead."""
 
-PREFIXES: Final = ("kafka-", "zookeeper-", "connect-", "trogdor")
+PREFIXES: Final = ("kafka-", "zookeeper-", "zkServer", "connect-", "trogdor")
 
 
 def script_of(word: str) -> str | None:

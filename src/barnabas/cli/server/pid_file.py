@@ -44,15 +44,16 @@ def read_pid_file(directory: Path) -> PidFile | None:
         return None
 
 
-def claim(directory: Path, listeners: str) -> bool:
-    """Write this process's file; False if a live process has one there, or the disk refuses.
+def claim(directory: Path, listeners: str, process: int | None = None) -> bool:
+    """Write the file of this process, or of that one.
 
-    Neither prevents a start: the broker itself checks whether it can use the directory.
+    False if a live process has one there, or the disk refuses. Neither prevents a start: the broker
+    itself checks whether it can use the directory.
     """
     found = read_pid_file(directory)
     if found is not None and found.is_alive:
         return False
-    pid = os.getpid()
+    pid = os.getpid() if process is None else process
     began_ticks = process_began_ticks(pid)
     text = f"{pid}\n{UNKNOWN_START if began_ticks is None else began_ticks}\n{listeners}\n"
     try:

@@ -1,0 +1,169 @@
+"""The ZooKeeper that Kafka's and ZooKeeper's own scripts start and stop: Debian's, by Java.
+
+Its `barnabas.pid` in the data directory says which process it is, as a broker's does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.cli.cluster.zookeeper import java_command, missing_part, mode
+from barnabas.cli.kafka.tool import NotCovered
+from barnabas.cli.server.daemon import log_file_of
+from barnabas.cli.server.pid_file import PROC, claim, process_began_ticks, read_pid_file
+from barnabas.config import load_properties
+from barnabas.errors import BarnabasError
+
+_CLIENT_PORT = 2181
+_START_SECONDS, _STOP_SECONDS = 60.0, 60.0
+_POLL_SECONDS = 0.05
+_TAIL_LINES = 5
+_MAIN = b"org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+
+class CannotRun(BarnabasError):
+    """It does not start or stop; the message says why, and what to do."""
+
+
+class ZooKeeper(NamedTuple):
+    """A server, as its configuration file describes it."""
+
+    config: Path
+    data: Path
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes when it runs in the background."""
+        return log_file_of(self.data)
+
+    def mode(self) -> str:
+        """What it says that it is; empty if it does not answer."""
+        return mode((self.host, self.port))
+
+
+def described(config: Path) -> ZooKeeper:
+    """The server of a configuration file. Raises ConfigError, CannotRun."""
+    values = load_properties(config)
+    data = values.get("dataDir", "").strip()
+    if not data:
+        raise CannotRun(f"{config}: add dataDir=DIRECTORY, where ZooKeeper keeps its tree")
+    port = values.get("clientPort", str(_CLIENT_PORT)).strip()
+    if not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise CannotRun(f"{config}: clientPort={port}: not a port from 1 to 65535")
+    host = values.get("clientPortAddress", "").strip()
+    return ZooKeeper(
+        config, Path(data), "localhost" if host in ("", "0.0.0.0") else host, int(port)
+    )
+
+
+def run(server: ZooKeeper) -> int:
+    """Become the server: signals go to it. Raises NotCovered, CannotRun."""
+    words = _claimed(server)
+    os.execv(words[0], words)
+
+
+def start(server: ZooKeeper) -> int:
+    """Start it in the background, and wait until it answers; its process id.
+
+    Raises NotCovered, CannotRun.
+    """
+    running = read_pid_file(server.data)
+    if running is not None and running.is_alive:
+        raise CannotRun(f"ZooKeeper is already running, as process {running.pid}")
+    if server.mode():
+        raise CannotRun(f"another ZooKeeper listens on {server.address}")
+    words = _command(server)
+    with server.log.open("ab") as output:
+        began_at = output.tell()
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # the terminal's Ctrl-C and hang-up are not for it
+        )
+    claim(server.data, server.address, process.pid)
+    ends_at = time.monotonic() + _START_SECONDS
+    while not server.mode():
+        if process.poll() is not None:
+            raise CannotRun(f"ZooKeeper has ended: {_tail(server.log, began_at)}")
+        if time.monotonic() > ends_at:
+            process.terminate()
+            raise CannotRun(f"ZooKeeper does not answer on {server.address}; see {server.log}")
+        time.sleep(_POLL_SECONDS)
+    return process.pid
+
+
+def stop(server: ZooKeeper) -> bool:
+    """Stop the server of this configuration, and wait; False if it does not run.
+
+    Raises CannotRun.
+    """
+    recorded = read_pid_file(server.data)
+    if recorded is None or not recorded.is_alive:
+        return False
+    return stop_process(recorded.pid)
+
+
+def stop_process(pid: int) -> bool:
+    """Stop a server by its process, and wait; False if it has ended. Raises CannotRun."""
+    began_ticks = process_began_ticks(pid)
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    except PermissionError as error:
+        raise CannotRun(f"ZooKeeper, process {pid}, belongs to another user") from error
+    ends_at = time.monotonic() + _STOP_SECONDS
+    while began_ticks is not None and process_began_ticks(pid) == began_ticks:
+        if time.monotonic() > ends_at:
+            raise CannotRun(f"ZooKeeper, process {pid}, does not stop: kill it by kill -9 {pid}")
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def processes(proc: Path = PROC) -> Iterator[int]:
+    """The process ids of all servers of this user, where the system shows them."""
+    for entry in proc.iterdir() if proc.is_dir() else ():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
+            if _MAIN in words and entry.stat().st_uid == os.getuid():
+                yield int(entry.name)
+        except OSError:
+            continue  # ended meanwhile
+
+
+def _claimed(server: ZooKeeper) -> list[str]:
+    words = _command(server)
+    if not claim(server.data, server.address):
+        running = read_pid_file(server.data)
+        if running is not None and running.is_alive:
+            raise CannotRun(f"ZooKeeper is already running, as process {running.pid}")
+    return words
+
+
+def _command(server: ZooKeeper) -> list[str]:
+    missing = missing_part(os.environ)
+    if missing:
+        raise NotCovered(f"this script needs {missing}")
+    server.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return java_command(os.environ, server.data, server.config.absolute())
+
+
+def _tail(log: Path, began_at: int) -> str:
+    with log.open(encoding="utf-8", errors="replace") as output:
+        output.seek(began_at)
+        lines = [line.strip() for line in output if line.strip()]
+    return " | ".join(lines[-_TAIL_LINES:]) or f"it said nothing; see {log}"

@@ -1,0 +1,80 @@
+"""UX-5: Kafka's and ZooKeeper's scripts start and stop the ZooKeeper of Debian's package."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.kafka.zookeeper_process import described
+from tests.kit import foreign
+from tests.kit.processes.broker_process import free_port
+from tests.kit.processes.command_line import COMMAND
+from tests.kit.waiting import wait_until
+
+pytestmark = [pytest.mark.foreign, pytest.mark.slow]
+
+TIMEOUT_S = 180
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    foreign.require_java()
+    if not Path("/usr/share/java/zookeeper.jar").exists():
+        foreign.missing("no ZooKeeper of Debian's", "apt-get install zookeeper")
+    path = tmp_path / "zookeeper.properties"
+    path.write_text(
+        f"dataDir={tmp_path / 'tree'}\nclientPort={free_port()}\nclientPortAddress=127.0.0.1\n"
+        "admin.enableServer=false\n"
+    )
+    return path
+
+
+def typed(*words: str, code: int = 0) -> tuple[str, str]:
+    done = subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout, done.stderr
+
+
+def test_ux_5_zk_server_starts_restarts_and_stops_it(config: Path) -> None:
+    file = str(config)
+    assert typed("zkServer.sh", "start", file)[0] == "Starting zookeeper ... STARTED\n"
+    try:
+        assert typed("zkServer.sh", "status", file)[0].endswith("\nMode: standalone\n")
+        assert "already running, as process" in typed("zkServer.sh", "start", file, code=1)[1]
+        other = config.with_name("other.properties")
+        other.write_text(config.read_text().replace("/tree", "/elsewhere"))
+        assert (
+            "another ZooKeeper listens on" in typed("zkServer.sh", "start", str(other), code=1)[1]
+        )
+        assert typed("zkServer.sh", "restart", file)[0] == (
+            "Stopping zookeeper ... STOPPED\nStarting zookeeper ... STARTED\n"
+        )
+    finally:
+        assert typed("zkServer.sh", "stop", file)[0] == "Stopping zookeeper ... STOPPED\n"
+    assert "no zookeeper to stop" in typed("zkServer.sh", "stop", file, code=1)[0]
+
+
+def test_ux_5_kafkas_scripts_run_it_in_front_and_in_the_background(config: Path) -> None:
+    server = described(config)
+    words = [COMMAND, "zookeeper-server-start.sh", str(config)]
+    in_front = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: server.mode() == "standalone")
+        assert typed("zookeeper-server-stop.sh", str(config)) == ("", "")
+        assert in_front.wait(TIMEOUT_S) != 0  # SIGTERM ends a Java so
+    finally:
+        in_front.kill()
+        in_front.wait()
+    said, _ = typed("zookeeper-server-start.sh", "-daemon", str(config))
+    assert said.startswith(f"ZooKeeper listens on {server.address}\nprocess ")
+    assert typed("zookeeper-server-stop.sh", str(config)) == ("", "")
+    stopped, _ = typed("zookeeper-server-stop.sh", str(config), code=1)
+    assert stopped == "No zookeeper server to stop\n"
+
+
+def test_ux_4_what_java_says_of_a_wrong_file_is_passed_on(config: Path) -> None:
+    config.write_text(config.read_text() + "tickTime=soon\n")
+    _, errors = typed("zkServer.sh", "start", str(config), code=1)
+    assert "ZooKeeper has ended: " in errors

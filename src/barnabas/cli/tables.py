@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from barnabas.cli.configs.text import heading, synonym_text
+from barnabas.cli.terminal_table import Cells, show_table, size_text
 from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
     Described,
@@ -15,6 +18,7 @@ from barnabas.cli.topics.describe import (
     own_configs,
     replication_factor,
 )
+from barnabas.client.admin.admin import TopicDescription
 from barnabas.client.admin.configs import ConfigEntry, ConfigResource
 from barnabas.client.view import PartitionView
 from barnabas.counted import counted
@@ -51,6 +55,27 @@ def show_topics(
         console.print(_partition_table(partitions))
     if not shown:
         console.print("No such partition." if any(filters) else "No topics.")
+
+
+def show_topic_list(
+    topics: Sequence[TopicDescription], sizes: Mapping[str, int], console: Console | None = None
+) -> None:
+    """A row per topic; `sizes`: the bytes of those whose size is known."""
+    rows: list[Cells] = []
+    for topic in topics:
+        parts = topic.partitions
+        ill = sum(each.leader < 0 or len(each.isr) < len(each.replicas) for each in parts)
+        rows.append(
+            [
+                Text(topic.name, style="dim" if topic.is_internal else ""),
+                str(len(parts)),
+                str(replication_factor(topic, NOTHING_MOVES)),
+                size_text(sizes.get(topic.name)),
+                Text(f"{counted(ill, 'partition')} not well" if ill else "", style="yellow"),
+            ]
+        )
+    titles = ("topic", ">partitions", ">replicas", ">size", "")
+    show_table(console or Console(highlight=False), titles, rows, "No topics.")
 
 
 def show_configs(

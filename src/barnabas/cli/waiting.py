@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from threading import Timer
 from types import TracebackType
+from typing import Any, TypeVar
+
+from barnabas.errors import BarnabasError
+
+T = TypeVar("T")
 
 _AFTER_S = 2.0
+
+
+async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
+    """The answer to a question beside the one that was asked, or `otherwise`.
+
+    Brokers may refuse it, or take longer than two seconds: then the rest is shown without.
+    """
+    try:
+        async with asyncio.timeout(_AFTER_S):
+            return await question
+    except (BarnabasError, TimeoutError):
+        return otherwise
 
 
 class Waiting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from typing import NamedTuple
 
@@ -10,8 +11,10 @@ import click
 
 from barnabas.cli.cluster.health import problems
 from barnabas.cli.connection import bootstrap_server, client_options
+from barnabas.cli.log_dirs.sizes import broker_sizes
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
+from barnabas.cli.waiting import soon
 from barnabas.client.admin.admin import Admin, ClusterDescription, TopicDescription
 from barnabas.client.admin.configs import TOPIC, ConfigResource
 from barnabas.counted import counted
@@ -25,6 +28,7 @@ class State(NamedTuple):
     cluster: ClusterDescription
     topics: list[TopicDescription]
     min_isr: dict[str, int]  # of topics with partitions that lack replicas
+    sizes: dict[int, int]  # bytes by broker, where they are asked for and known
 
     @property
     def summary(self) -> str:
@@ -47,7 +51,7 @@ def describe(as_json: bool, servers: str) -> None:
       barnabas cluster describe
       barnabas cluster describe --bootstrap-server broker1:9092 --json
     """
-    state = run_client(_state(servers))
+    state = run_client(_state(servers, with_sizes=not as_json and sys.stdout.isatty()))
     partitions = [each for topic in state.topics for each in topic.partitions]
     leaders = Counter(each.leader for each in partitions)
     replicas = Counter(broker_id for each in partitions for broker_id in each.replicas)
@@ -68,6 +72,11 @@ def describe(as_json: bool, servers: str) -> None:
             ],
         }
         click.echo(json.dumps(values, indent=2))
+        return
+    if sys.stdout.isatty():
+        from barnabas.cli.cluster.table import show_brokers
+
+        show_brokers(state, leaders, replicas)
         return
     click.echo(f"Cluster {cluster.cluster_id}: {state.summary}")
     for broker in cluster.brokers:
@@ -96,7 +105,7 @@ def health(as_json: bool, servers: str) -> int:
       until barnabas cluster health; do sleep 1; done
     """
     state = run_client(_state(servers))
-    found = list(problems(*state))
+    found = list(problems(state.cluster, state.topics, state.min_isr))
     if as_json:
         values = {
             "healthy": not found,
@@ -119,7 +128,7 @@ def health(as_json: bool, servers: str) -> int:
     return EXIT_FAILURE if found else EXIT_OK
 
 
-async def _state(servers: str) -> State:
+async def _state(servers: str, *, with_sizes: bool = False) -> State:
     async with Admin(servers, **client_options()) as admin:
         topics = await admin.describe_topics()
         min_isr = {}
@@ -128,4 +137,6 @@ async def _state(servers: str) -> State:
                 resource = ConfigResource(TOPIC, topic.name)
                 (entry,) = await admin.describe_configs(resource, [_MIN_ISR])
                 min_isr[topic.name] = int(entry.value or 1)
-        return State(await admin.describe_cluster(), topics, min_isr)
+        directories = await soon(admin.describe_log_dirs(), {}) if with_sizes else {}
+        cluster = await admin.describe_cluster()
+        return State(cluster, topics, min_isr, broker_sizes(directories))

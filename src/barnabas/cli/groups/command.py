@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -29,6 +30,7 @@ from barnabas.cli.groups.text import (
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.cli.terminal import for_terminal, printable_lines
+from barnabas.cli.waiting import soon
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.group_admin import GroupListing
 from barnabas.counted import counted
@@ -75,7 +77,7 @@ groups.add_command(import_zookeeper)
 @as_json
 @bootstrap_server
 def list_(state: str | None, group_type: str | None, as_json: bool, servers: str) -> None:
-    """List the groups, one a line.
+    """List the groups, one a line; on a terminal in a table, with their states and lags.
 
     \b
     Examples:
@@ -86,17 +88,24 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     states = _filter("--state", state, STATES)
     types = _filter("--type", group_type, _TYPES)
 
-    async def work() -> list[GroupListing]:
-        async with Admin(servers, **client_options()) as admin:
-            return await admin.list_groups(states=states, types=types)
+    is_table = not as_json and sys.stdout.isatty()
 
-    found = run_client(work())
-    if as_json:
+    async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
+        async with Admin(servers, **client_options()) as admin:
+            found = await admin.list_groups(states=states, types=types)
+            return found, await soon(_described(admin, found), {}) if is_table else {}
+
+    found, described = run_client(work())
+    if is_table:
+        from barnabas.cli.groups.tables import show_group_list
+
+        show_group_list(found, described)
+    elif as_json:
         click.echo(json.dumps(list_values(found), indent=2))
     else:
         with_type, with_state = group_type is not None, state is not None
         text = list_text(found, with_type=with_type, with_state=with_state)
-        click.echo(for_terminal(text), nl=False)
+        click.echo(text, nl=False)
 
 
 @groups.command()
@@ -247,3 +256,10 @@ def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
     else:
         text = events_text(described)
     click.echo(for_terminal(text), nl=False)
+
+
+async def _described(admin: Admin, groups: Sequence[GroupListing]) -> dict[str, DescribedGroup]:
+    """The members and lags of groups, by their ids."""
+    found = await admin.describe_groups([each.group_id for each in groups])
+    looked_up = await look_up(admin, list(found.values()))
+    return {each.group.group_id: each for each in looked_up}

@@ -12,6 +12,7 @@ from barnabas.cli.complaint import warn
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
+from barnabas.cli.log_dirs.sizes import topic_sizes
 from barnabas.cli.options import as_json, key_values, one_topic, run_client, topic_name
 from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
@@ -20,6 +21,7 @@ from barnabas.cli.topics.describe import (
     describe_text,
     describe_values,
 )
+from barnabas.cli.waiting import soon
 from barnabas.client.admin.admin import TOPIC, Admin, ConfigEntry, ConfigResource, NewTopic
 from barnabas.client.admin.admin import TopicDescription as Description
 from barnabas.client.errors import Unreachable
@@ -122,13 +124,19 @@ def create(  # noqa: PLR0913  (a command's parameters are its options)
 @as_json
 @bootstrap_server
 def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
-    """List the topics, one a line.
+    """List the topics, one a line; on a terminal in a table, with their partitions and sizes.
 
     \b
     Examples:
       barnabas topics list
       barnabas topics list --bootstrap-server broker1:9092,broker2:9092 --json
     """
+
+    if not as_json and sys.stdout.isatty():
+        from barnabas.cli.tables import show_topic_list
+
+        show_topic_list(*run_client(_sized(servers, exclude_internal)))
+        return
 
     async def work() -> list[str]:
         async with Admin(servers, **client_options()) as admin:
@@ -301,6 +309,14 @@ def delete(
                     click.echo(f"Deleted topic {name}.")
 
     run_client(work())
+
+
+async def _sized(servers: str, exclude_internal: bool) -> tuple[list[Description], dict[str, int]]:
+    """The topics, and the sizes of those that the brokers show."""
+    async with Admin(servers, **client_options()) as admin:
+        found = await admin.describe_topics()
+        kept = [topic for topic in found if not (exclude_internal and topic.is_internal)]
+        return kept, topic_sizes(await soon(admin.describe_log_dirs(), {}), kept)
 
 
 async def _describe(

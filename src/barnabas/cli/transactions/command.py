@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
@@ -112,6 +113,11 @@ def list_(
                 raise click.UsageError(str(error)) from error
 
     found = run_client(work())
+    if not as_json and sys.stdout.isatty():
+        from barnabas.cli.transactions.table import show_listings
+
+        show_listings(found)
+        return
     _show(listing_values(found) if as_json else listing_text(found))
 
 

@@ -1,0 +1,41 @@
+"""The sizes of topics and of what brokers store, from the log directories. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.client.admin.admin import LogDirDescription, TopicDescription
+from barnabas.types import TopicPartition
+
+Directories = Mapping[int, Sequence[LogDirDescription]]
+
+
+def topic_sizes(directories: Directories, topics: Iterable[TopicDescription]) -> dict[str, int]:
+    """The bytes of each topic, its replicas counted once: those of the leaders, or else of the
+    largest replica. Topics of which no replica is known are left out."""
+    sizes = {
+        (broker_id, name): replica.size_bytes
+        for broker_id, own in directories.items()
+        for directory in own
+        for name, replica in directory.replicas.items()
+        if not replica.is_future
+    }
+    found: Counter[str] = Counter()
+    for topic in topics:
+        for each in topic.partitions:
+            name = TopicPartition(topic.name, each.partition)
+            known = [sizes[broker, name] for broker in each.replicas if (broker, name) in sizes]
+            if known:
+                found[topic.name] += sizes.get((each.leader, name), max(known))
+    return dict(found)
+
+
+def broker_sizes(directories: Directories) -> dict[int, int]:
+    """The bytes of all replicas that a broker stores."""
+    return {
+        broker_id: sum(
+            replica.size_bytes for directory in own for replica in directory.replicas.values()
+        )
+        for broker_id, own in directories.items()
+    }

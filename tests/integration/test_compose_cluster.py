@@ -36,6 +36,7 @@ def settings(name: str, directory: Path, zookeeper: str) -> dict[str, str]:
 
 
 def test_a_topic_has_three_replicas_and_survives_a_broker(tmp_path: Path) -> None:
+    """UX-8"""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     brokers: list[subprocess.Popen[str]] = []
     servers: list[str] = []

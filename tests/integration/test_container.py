@@ -59,6 +59,7 @@ def image_settings() -> dict[str, str]:
 def test_the_images_command_serves_what_the_variables_say(
     given: dict[str, str], tmp_path: Path
 ) -> None:
+    """UX-8"""
     port = free_port()
     settings = image_settings() | given | {"KAFKA_LOG_DIRS": str(tmp_path / "log")}
     settings = {name: value.replace("{port}", str(port)) for name, value in settings.items()}

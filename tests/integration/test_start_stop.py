@@ -51,7 +51,7 @@ def test_the_ready_line_says_where_it_listens(tmp_path: Path) -> None:
 def test_a_service_manager_hears_when_it_serves_and_when_it_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Units ordered after a broker of Type=notify find one that answers."""
+    """UX-8: units ordered after a broker of Type=notify find one that answers."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(60)
         manager.bind(str(tmp_path / "notify"))
@@ -67,7 +67,7 @@ def test_a_service_manager_hears_when_it_serves_and_when_it_stops(
 
 
 def test_in_json_every_line_of_the_log_is_an_object(tmp_path: Path) -> None:
-    """Also the one that says why a start has failed."""
+    """UX-8: also the one that says why a start has failed."""
     broker = BrokerProcess(tmp_path, "broker.id=7")
     broker.words = ("--log-format", "json")
     with socket.socket() as taken:

@@ -33,7 +33,7 @@ def service() -> configparser.SectionProxy:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
-    """It also looks whether the command is there, so the installed one stands for it."""
+    """UX-8: it also looks whether the command is there, so the installed one stands for it."""
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace(INSTALLED_COMMAND, str(COMMAND)))
     done = subprocess.run(

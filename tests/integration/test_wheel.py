@@ -78,7 +78,7 @@ RELATIVE_LINK = re.compile(r"\]\((?!https?://|#)[^)]*\)")
 def test_what_an_index_shows_has_no_link_that_leads_nowhere(
     environment: Path, tmp_path: Path
 ) -> None:
-    """Its page of a release is no folder in which docs/ would be."""
+    """UX-8: its page of a release is no folder in which docs/ would be."""
     shown = succeed(tmp_path, environment / "python", "-c", METADATA)
     assert "Project-URL: Source, https://" in shown
     assert "License-Expression: Apache-2.0" in shown and "License-File: LICENSE" in shown

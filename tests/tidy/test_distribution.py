@@ -18,6 +18,7 @@ MAY_NAME_IT = {"pyproject.toml", "docs/releasing.md", ".github/workflows/publish
 
 
 def test_the_readmes_first_test_imports_what_its_install_line_brings() -> None:
+    """UX-8"""
     text, extras, packages = first_way()
     imported = {
         node.module.partition(".")[0]

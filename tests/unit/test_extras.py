@@ -50,8 +50,8 @@ def test_sources_without_their_metadata_name_the_extra(monkeypatch: pytest.Monke
 
 
 def test_no_message_or_page_installs_a_name_that_somebody_else_could_take() -> None:
-    """Until an index has this project under a name of its own, `pip install barnabas` may bring
-    anything."""
+    """UX-8: until an index has this project under a name of its own, `pip install barnabas` may
+    bring anything."""
     written = {file.path: file.text for file in sources("src", "examples", "benchmarks")}
     for page in [CHECKOUT / "README.md", *CHECKOUT.glob("docs/**/*.md"), CHECKOUT / "Makefile"]:
         written[page.name] = page.read_text(encoding="utf-8")

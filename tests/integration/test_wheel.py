@@ -42,9 +42,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [wheel] = directory.glob("*.whl")
     succeed(directory, sys.executable, "-m", "venv", directory / "venv")
     programs = directory / "venv" / "bin"
-    tree_with_extras, *others = SPARK_DOOR.packages
-    names = [tree_with_extras.replace(".", str(wheel), 1), *others]
-    succeed(directory, programs / "pip", "install", "--quiet", *names)
+    succeed(directory, programs / "pip", "install", "--quiet", *SPARK_DOOR.packages_with(wheel))
     return programs
 
 

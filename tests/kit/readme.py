@@ -52,6 +52,11 @@ class Door(NamedTuple):
         *_, (command, _) = commands(self.installs[-1].text)
         return [word.strip("'") for word in command.removeprefix("pip install ").split()]
 
+    def packages_with(self, wheel: Path) -> list[str]:
+        """The same with a wheel in the place of the clone."""
+        clone, *others = self.packages
+        return [f"{wheel}{clone.removeprefix('.')}", *others]
+
 
 def doors() -> list[Door]:
     """The chapters with an install block, in their order."""
@@ -97,9 +102,8 @@ def run_door(door: Door, programs: Path, directory: Path) -> None:
     try:
         for block in door.blocks:
             # No test may count on port 9092: the address goes into the text as well.
-            _run_block(
-                block.language, block.text.replace(DEFAULT_ADDRESS, servers), directory, environment
-            )
+            text = block.text.replace(DEFAULT_ADDRESS, servers)
+            _run_block(block._replace(text=text), directory, environment)
     finally:
         if _listens(port):
             run(["barnabas", "server", "stop", "--port", str(port)], directory, environment)
@@ -110,16 +114,17 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _run_block(language: str, text: str, directory: Path, environment: Mapping[str, str]) -> None:
-    if language == "console":
-        for command, expected in commands(text):
+def _run_block(block: Block, directory: Path, environment: Mapping[str, str]) -> None:
+    if block.language == "console":
+        for command, expected in commands(block.text):
             printed = run(["bash", "-euo", "pipefail", "-c", command], directory, environment)
-            assert re.fullmatch(_pattern(expected), printed), f"$ {command}\n{printed}"
-    elif "def test_" in text:
-        (directory / "test_example.py").write_text(text, encoding="utf-8")
+            shown = f"README.md, block in line {block.line}: $ {command}\n{printed}"
+            assert re.fullmatch(_pattern(expected), printed), shown
+    elif "def test_" in block.text:
+        (directory / "test_example.py").write_text(block.text, encoding="utf-8")
         run(["pytest", "-q", "test_example.py"], directory, environment)
     else:
-        run(["python3", "-c", text], directory, environment)
+        run(["python3", "-c", block.text], directory, environment)
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:

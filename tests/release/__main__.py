@@ -23,14 +23,6 @@ _LONGEST_CLI_S, _LONGEST_TEST_S = 10.0, 8.0
 _TOOLS: Final = ("build", "twine", "readme-renderer[md]")
 
 
-def first_way() -> tuple[str, str, list[str]]:
-    """Return the README's first test, and what its install line names: extras and packages."""
-    door = doors()[0]
-    install, *packages = door.packages
-    test = next(block for block in door.blocks if block.language == "python")
-    return test.text, install.removeprefix("."), packages
-
-
 def build(directory: Path, target: Path) -> tuple[Path, Path]:
     """Build the sdist, and the wheel from it; both have passed twine's check. Their paths."""
     tools = environment(directory / "tools")
@@ -53,11 +45,11 @@ def environment(directory: Path) -> Path:
 
 def first_test(directory: Path, wheel: Path) -> float:
     """Install what the README says and run its first test; the seconds that took."""
-    text, extras, packages = first_way()
+    door, *_ = doors()
     programs = environment(directory / "venv")
-    (directory / "test_orders.py").write_text(text, encoding="utf-8")
+    (directory / "test_orders.py").write_text(door.blocks[0].text, encoding="utf-8")
     began_at_s = time.monotonic()
-    succeed(directory, programs / "pip", "install", "--quiet", f"{wheel}{extras}", *packages)
+    succeed(directory, programs / "pip", "install", "--quiet", *door.packages_with(wheel))
     done = succeed(directory, programs / "pytest", "-q", "test_orders.py")
     took_s = time.monotonic() - began_at_s
     assert "1 passed" in done, done

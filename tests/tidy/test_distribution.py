@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from tests.kit.foreign import CHECKOUT
-from tests.release.__main__ import first_way
+from tests.kit.readme import doors
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 HOST = "barnabas" + ".example"  # put together here, so that this file does not find itself
@@ -19,13 +19,14 @@ MAY_NAME_IT = {"pyproject.toml", "docs/releasing.md", ".github/workflows/publish
 
 def test_the_readmes_first_test_imports_what_its_install_line_brings() -> None:
     """UX-8"""
-    text, extras, packages = first_way()
+    door, *_ = doors()
+    clone, *packages = door.packages
     imported = {
         node.module.partition(".")[0]
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(ast.parse(door.blocks[0].text))
         if isinstance(node, ast.ImportFrom) and node.module
     }
-    assert extras == "[test]"
+    assert clone == ".[test]"
     assert {name.replace("-", "_") for name in packages} == imported - {"barnabas"}
 
 

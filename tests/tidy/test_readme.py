@@ -43,13 +43,6 @@ def test_it_is_read_in_minutes_and_begins_with_the_picture() -> None:
     assert picture < first_chapter
 
 
-def test_every_install_line_is_one_that_works_in_a_clone() -> None:
-    """No index has the package: what another person may put there must not be named."""
-    text = README.read_text(encoding="utf-8")
-    for install in re.findall(r"pip install ([^`\n]+)|pipx install ([^`\n]+)", text):
-        assert re.match(r"'?\.", "".join(install)), install
-
-
 def test_links_into_pages_find_their_headings() -> None:
     text = README.read_text(encoding="utf-8")
     lost = []

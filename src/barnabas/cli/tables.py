@@ -71,7 +71,10 @@ def show_topic_list(
                 str(len(parts)),
                 str(replication_factor(topic, NOTHING_MOVES)),
                 size_text(sizes.get(topic.name)),
-                Text(f"{counted(ill, 'partition')} not well" if ill else "", style="yellow"),
+                Text(
+                    f"{counted(ill, 'partition')} under-replicated or offline" if ill else "",
+                    style="yellow",
+                ),
             ]
         )
     titles = ("topic", ">partitions", ">replicas", ">size", "")

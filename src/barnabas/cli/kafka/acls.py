@@ -29,7 +29,6 @@ from barnabas.cli.kafka.tool import (
     admin_of,
     at_servers,
     flagged,
-    named,
     servers,
 )
 from barnabas.cli.main import EXIT_OK
@@ -67,7 +66,7 @@ def explain(given: Given) -> list[Line]:
     """Our commands for the line."""
     action = _action(given)
     patterns = _patterns(given)
-    end = [*named(given, "command-config"), *at_servers(given)]
+    end = at_servers(given)
     if action == "list":
         words = [word for each in _principals(given, "principal") for word in principal_words(each)]
         return [["acls", "list", *words, *_resources(patterns, is_list=True), *end]]

@@ -12,7 +12,6 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    no_client_configs,
     servers,
 )
 from barnabas.cli.main import EXIT_OK
@@ -35,8 +34,7 @@ def _check(given: Given) -> None:
 def explain(given: Given) -> list[Line]:
     """Our command for the line, which shows the controller and the brokers as well."""
     _check(given)
-    no_client_configs(given, "config")
-    return [["cluster", "describe", *at_servers(given)]]
+    return [["cluster", "describe", *at_servers(given, "config")]]
 
 
 def run(given: Given) -> int:

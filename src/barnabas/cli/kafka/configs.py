@@ -21,7 +21,6 @@ from barnabas.cli.kafka.tool import (
     at_servers,
     flagged,
     named,
-    no_client_configs,
     servers,
 )
 from barnabas.cli.kafka.zookeeper_brokers import at_brokers, is_by_zookeeper
@@ -133,7 +132,6 @@ def explain(given: Given) -> list[Line]:
     """Our commands for the line."""
     action = _check(given)
     given = at_brokers(given)
-    no_client_configs(given)
     if client_configs.is_about_clients(given):
         return client_configs.explain(given, action)
     kind, names = _resources(given)

@@ -33,7 +33,6 @@ from barnabas.cli.kafka.tool import (
     client_configs,
     flagged,
     named,
-    no_client_configs,
     servers,
 )
 from barnabas.cli.main import EXIT_OK
@@ -118,7 +117,6 @@ def _filter(given: Given, option: str, known: tuple[str, ...]) -> list[str]:
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     action = _check(given)
-    no_client_configs(given)
     at = at_servers(given)
     groups = [*given.texts("group"), *flagged(given, "all-groups")]
     if action == "reset-offsets":

@@ -16,7 +16,6 @@ from barnabas.cli.kafka.tool import (
     admin_of,
     at_servers,
     named,
-    no_client_configs,
 )
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
@@ -29,7 +28,6 @@ from barnabas.types import TopicPartition
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     given.need("offset-json-file")
-    no_client_configs(given)
     return [["records", "delete", *named(given, "offset-json-file"), *at_servers(given)]]
 
 

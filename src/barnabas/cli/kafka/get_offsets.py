@@ -18,7 +18,6 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    no_client_configs,
     patterns,
     plain_names,
 )
@@ -112,7 +111,6 @@ def _numbers(text: str | None) -> set[int] | None:
 
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
-    no_client_configs(given)
     _filter(given)  # refuses what is wrong
     names = _names(given)
     line = ["offsets", *names]

@@ -17,7 +17,6 @@ from barnabas.cli.kafka.tool import (
     at_servers,
     flagged,
     named,
-    no_client_configs,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
@@ -32,7 +31,6 @@ _TYPES = {"preferred": PREFERRED, "unclean": UNCLEAN}
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     kind = _check(given)
-    no_client_configs(given, "admin.config")
     return [
         [
             *("elect-leaders", "--election-type", kind),
@@ -40,7 +38,7 @@ def explain(given: Given) -> list[Line]:
             *named(given, "partition"),
             *named(given, "path-to-json-file"),
             *flagged(given, "all-topic-partitions"),
-            *at_servers(given),
+            *at_servers(given, "admin.config"),
         ]
     ]
 

@@ -13,7 +13,6 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    no_client_configs,
 )
 from barnabas.cli.log_dirs.command import describe_lines, with_replicas_of
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
@@ -24,7 +23,6 @@ from barnabas.client.admin.admin import LogDirDescription
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     given.need("describe")
-    no_client_configs(given)
     line = ["log-dirs", "describe"]
     for broker in _brokers(given):
         line += ["--broker", str(broker)]

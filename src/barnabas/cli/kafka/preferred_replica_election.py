@@ -9,7 +9,6 @@ import click
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, values
 from barnabas.cli.kafka.tool import BROKER_LIST, Line, Tool, admin_of, at_servers, named
-from barnabas.cli.kafka.tool import no_client_configs as no_configs
 from barnabas.cli.kafka.zookeeper_brokers import at_brokers, is_by_zookeeper, warn_of_zookeeper
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
@@ -36,9 +35,8 @@ def _check(given: Given) -> bool:
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     _check(given)
-    no_configs(given, _CONFIG)
     which = named(given, _FILE) or ["--all-topic-partitions"]
-    at = at_servers(at_brokers(given, _CONFIG))
+    at = at_servers(at_brokers(given, _CONFIG), _CONFIG)
     return [["elect-leaders", "--election-type", "preferred", *which, *at]]
 
 

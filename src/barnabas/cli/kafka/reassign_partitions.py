@@ -10,7 +10,6 @@ from barnabas.cli.kafka.tool import (
     at_servers,
     flagged,
     named,
-    no_client_configs,
     run_ours,
 )
 from barnabas.cli.kafka.zookeeper_brokers import (
@@ -27,7 +26,6 @@ _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     action = given.one_of(*_ACTIONS)
-    no_client_configs(given)
     return [
         [
             *("reassign", f"--{action}"),

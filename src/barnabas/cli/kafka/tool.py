@@ -68,9 +68,10 @@ def servers(given: Given) -> str:
     return given.text("bootstrap-server") or ""
 
 
-def at_servers(given: Given) -> Line:
-    """The same for a line of ours."""
-    return ["--bootstrap-server", servers(given)]
+def at_servers(given: Given, config_option: str = "command-config") -> Line:
+    """The same for a line of ours, with the file of client configs."""
+    file = named(given, config_option, "command-config")
+    return [*file, "--bootstrap-server", servers(given)]
 
 
 """Options of security are never left out: the client has them, or refuses them."""

@@ -18,7 +18,6 @@ from barnabas.cli.kafka.tool import (
     at_servers,
     flagged,
     named,
-    no_client_configs,
     patterns,
     plain_names,
     servers,
@@ -116,7 +115,6 @@ def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     action = _check(given)
     given = at_brokers(given)
-    no_client_configs(given)
     at = at_servers(given)
     topic = given.text("topic")
     if action == "create":

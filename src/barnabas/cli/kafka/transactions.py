@@ -10,7 +10,6 @@ from barnabas.cli.kafka.tool import (
     Tool,
     at_servers,
     named,
-    no_client_configs,
     run_ours,
 )
 
@@ -43,7 +42,6 @@ def explain(given: Given) -> list[Line]:
     for name in given:
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
             raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
-    no_client_configs(given)
     options = [word for name in _COMMANDS[command] for word in named(given, name)]
     return [["transactions", command, *options, *at_servers(given)]]
 

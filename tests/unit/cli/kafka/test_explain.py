@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import click
 import pytest
@@ -161,6 +162,43 @@ def test_ux_6_options_are_translated(
     check_is_a_command(line)
 
 
+@pytest.mark.parametrize(
+    ("kafkas", "ours"),
+    [
+        ("kafka-topics --list", "topics list"),
+        ("kafka-topics --alter --topic t --partitions 3", "topics alter t --partitions 3"),
+        ("kafka-configs --describe --topic t", "configs describe --topic t"),
+        ("kafka-configs --describe --user u", "configs describe --user u"),
+        ("kafka-consumer-groups --list", "groups list"),
+        ("kafka-transactions list", "transactions list"),
+        ("kafka-get-offsets --topic t", "offsets t"),
+        ("kafka-log-dirs --describe", "log-dirs describe"),
+        ("kafka-reassign-partitions --list", "reassign --list"),
+        ("kafka-acls --list", "acls list"),
+        ("kafka-cluster cluster-id", "cluster describe"),
+        (
+            "kafka-leader-election --election-type preferred --all-topic-partitions",
+            "elect-leaders --election-type preferred --all-topic-partitions",
+        ),
+        (
+            "kafka-preferred-replica-election",
+            "elect-leaders --election-type preferred --all-topic-partitions",
+        ),
+    ],
+)
+def test_a_file_of_client_configs_is_passed_on(
+    kafkas: str, ours: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tools differ in the option's name, our commands do not."""
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\n")
+    option = {"kafka-cluster": "config"}.get(kafkas.split()[0], "command-config")
+    option = "admin.config" if "election" in kafkas else option
+    (line,) = explained(f"{kafkas} --{option} {file} {AT}", capsys)
+    assert line == f"barnabas {ours} --command-config {file} {AT}"
+    check_is_a_command(line)
+
+
 def test_internal_topics_are_dumped_as_kafka_does_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a decoder the records stay raw."""
     file = "/log/__consumer_offsets-0/0.log"
@@ -180,7 +218,7 @@ def test_internal_topics_are_dumped_as_kafka_does_it(capsys: pytest.CaptureFixtu
         (f"kafka-broker-api-versions {AT}", "no command of its own"),
         (f"kafka-delegation-tokens --describe --command-config c {AT}", "no command of its own"),
         (f"kafka-console-consumer --topic t --property null.literal=N {AT}", "null.literal"),
-        (f"kafka-topics --list --command-config c {AT}", "no file of client configs"),
+        (f"kafka-console-producer --topic t --producer.config c {AT}", "no file of client configs"),
         (
             f"kafka-verifiable-consumer --topic t --group-id g --group-protocol consumer {AT}",
             "only the classic protocol",

@@ -12,11 +12,13 @@ import os
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Final
 
 import pyspark
 
+from pyspark_barnabas.java import missing_java
 from pyspark_barnabas.start_script import provide_script
 
 _LOOK_TIMEOUT_S: Final = 60
@@ -46,7 +48,11 @@ def python_for_workers() -> str:
 
     For workers on this machine. It is this interpreter itself if the archive is not the installed
     version (another `SPARK_HOME`), on Windows, and if no script can be written.
+
+    Warns with the line that helps where a session would fail for want of Java.
     """
+    if (problem := missing_java(os.environ)) is not None:
+        warnings.warn(problem, stacklevel=2)
     python = sys.executable
     if os.name != "posix" or not python or not _is_installed(python):
         return python

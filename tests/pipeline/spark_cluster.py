@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from barnabas.pipeline.java import provide_java
+from pyspark_barnabas.java import provide_java
 from tests.kit.processes.broker_process import free_port
 from tests.kit.waiting import wait_until
 

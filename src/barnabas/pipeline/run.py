@@ -27,7 +27,6 @@ from barnabas.counted import counted
 from barnabas.errors import ConfigError, TopicAlreadyExists
 from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.application import Application, Collecting, Report, Source
-from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.rejections import complaint
@@ -36,6 +35,7 @@ from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.stop import Stop
 from barnabas.pipeline.summary import Steps, account
 from barnabas.pipeline.workspace import Workspace
+from pyspark_barnabas.java import provide_java
 
 _TRIGGER_S = 5.0
 _POLL_S = 1.0

@@ -19,7 +19,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from barnabas.errors import ConfigError
-from barnabas.pipeline.java import provide_java
+from pyspark_barnabas.java import provide_java
 from pyspark_barnabas.workers import python_for_workers
 
 LOCAL = "local[*]"

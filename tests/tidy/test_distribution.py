@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import datetime
+import re
 import subprocess
 import tomllib
 
@@ -38,3 +40,12 @@ def test_one_place_defines_where_the_project_lives() -> None:
     if named.returncode > 1:
         pytest.skip("not a git checkout, so nothing says what belongs to it")
     assert set(named.stdout.split()) <= MAY_NAME_IT
+
+
+def test_the_changelog_has_the_version_as_its_newest_release() -> None:
+    text = (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    versions = [heading.partition(" - ")[0] for heading in headings]
+    assert versions[:2] == ["[Unreleased]", f"[{PROJECT['version']}]"]
+    dates = [datetime.date.fromisoformat(heading.partition(" - ")[2]) for heading in headings[1:]]
+    assert dates == sorted(dates, reverse=True)

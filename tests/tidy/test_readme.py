@@ -43,9 +43,12 @@ def test_it_is_read_in_minutes_and_begins_with_the_picture() -> None:
     assert picture < first_chapter
 
 
-def test_links_into_pages_find_their_headings() -> None:
-    text = README.read_text(encoding="utf-8")
-    lost = []
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_links_find_their_pages_and_headings(name: str) -> None:
+    text = (CHECKOUT / name).read_text(encoding="utf-8")
+    lost = [
+        page for page in re.findall(r"\]\(([\w/.-]+\.md)\)", text) if not (CHECKOUT / page).exists()
+    ]
     for page, anchor in re.findall(r"\]\(([\w/.-]+\.md)#([\w-]+)\)", text):
         headings = re.findall(r"^#+ (.*)$", (CHECKOUT / page).read_text(encoding="utf-8"), re.M)
         anchors = {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 OURS = "consume {topic}"
 KAFKAS = "kafka-console-consumer.sh --topic {topic} --bootstrap-server {at}"
+TIMEOUT_S = 120
 # New partitions are found with the metadata's age.
 SOON = "--consumer-property metadata.max.age.ms=50"
 
@@ -43,9 +45,12 @@ def barnabas(broker: Broker, capfdbinary: pytest.CaptureFixture[bytes]) -> InPro
 def running(broker: Broker, line: str, topic: str) -> Iterator[subprocess.Popen[bytes]]:
     words = line.format(topic=topic, at=broker.bootstrap_servers).split()
     consumer = Shell(broker).start(*words)
+    limit = threading.Timer(TIMEOUT_S, consumer.kill)  # which ends a wait for a line
+    limit.start()
     try:
         yield consumer
     finally:
+        limit.cancel()
         consumer.kill()
         consumer.communicate()
 
@@ -60,7 +65,7 @@ def lines(consumer: subprocess.Popen[bytes], count: int) -> list[str]:
 def rest(consumer: subprocess.Popen[bytes]) -> bytes:
     """What it prints until Ctrl-C ends it."""
     consumer.send_signal(signal.SIGINT)
-    output, errors = consumer.communicate(timeout=60)
+    output, errors = consumer.communicate(timeout=TIMEOUT_S)
     assert consumer.returncode == 0, errors.decode()
     return output
 
@@ -100,14 +105,16 @@ def test_ux_2_partitions_that_are_added_are_read_and_no_record_is_printed_twice(
         assert admin.list_group_offsets(group) == {}
 
 
-def test_ux_2_the_first_record_of_a_topic_that_it_waits_for_is_printed(broker: Broker) -> None:
-    asked = broker.faults.add(
-        api="Metadata", topic="awaited", client_id="console-consumer", delay_ms=1
-    )
-    with running(broker, KAFKAS, "awaited") as consumer:
+@pytest.mark.parametrize("options", ["", "--group readers", "--partition 0"])
+def test_ux_2_the_first_record_of_a_topic_that_it_waits_for_is_printed(
+    options: str, broker: Broker
+) -> None:
+    topic = f"awaited-{len(options)}"
+    asked = broker.faults.add(api="Metadata", topic=topic, client_id="console-consumer", delay_ms=1)
+    with running(broker, f"{KAFKAS} {options}", topic) as consumer:
         asked.wait(2)
         with SyncProducer(broker.bootstrap_servers) as producer:
-            producer.send("awaited", b"first").result(60)
+            producer.send(topic, b"first").result(60)
         assert lines(consumer, 1) == ["first"]
         assert rest(consumer) == b""
     asked.remove()

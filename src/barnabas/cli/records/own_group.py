@@ -1,4 +1,6 @@
-"""A console consumer's own group: it commits nothing, so its positions are remembered here.
+"""Where the members of a console consumer's group begin.
+
+A console consumer's own group commits nothing, so its positions are remembered here.
 
 Without that each rebalance, as when a topic has been given more partitions, would start again by
 `auto.offset.reset`: records would be printed twice, or never.
@@ -54,3 +56,19 @@ class OwnGroup(RebalanceListener):
             if name.topic in topics and name.topic not in gone
         }
         self._topic_ids |= ids
+
+
+class LaterTopic(RebalanceListener):
+    """Reads a topic that was made after the command had started from its first record on.
+
+    All its records came from now on. The group goes on where it has committed: other members may
+    have been quicker.
+    """
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+
+    async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        for name, committed in (await self._consumer.committed(partitions)).items():
+            if committed is None:
+                self._consumer.seek(name, 0)

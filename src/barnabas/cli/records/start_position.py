@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import click
 
-from barnabas.cli.records.own_group import OwnGroup
+from barnabas.cli.records.own_group import LaterTopic, OwnGroup
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.client.consumer.record_offsets import Span, last_records
+from barnabas.client.consumer.subscription import RebalanceListener
 from barnabas.client.errors import UnknownPartition
 from barnabas.types import TopicPartition
 
@@ -60,7 +61,9 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
 
 
 async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
-    listener = None
+    listener: RebalanceListener | None = None
+    if start.later_topics and not start.is_own_group:
+        listener = LaterTopic(consumer)
     if start.is_own_group:
         listener = OwnGroup(consumer, await _begins(consumer, start) if start.from_now else None)
     consumer.subscribe(start.topics, listener)

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,8 @@ class Reader:
     def type(self, line: dict[str, Any]) -> str:
         """What the line prints; it must succeed."""
         process = self._shell(line["typed"])
+        limit = threading.Timer(TIMEOUT_S, process.kill)  # which ends a wait for a line
+        limit.start()
         seen = b""
         try:
             if count := line.get("lines"):
@@ -84,6 +87,7 @@ class Reader:
                 process.send_signal(signal.SIGINT)
             output, errors = process.communicate(line.get("input", "").encode(), TIMEOUT_S)
         finally:
+            limit.cancel()
             process.kill()
             process.wait()
         assert process.returncode == 0, (line["typed"], seen, output, errors)

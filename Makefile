@@ -173,6 +173,13 @@ clean:
 	rm -rf out out-logs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
+# Of pip's lines: what is large, what is built, and the end, each as it begins.
+INSTALL_STEPS = -e 's|-[cp][py][0-9][^ ]*\.whl|.whl|' \
+	-e 's|^ *Downloading \(.*/\)*\([^/ ]*\) (\([0-9.]* [MG]B\)).*|  downloading \2, \3|p' \
+	-e 's|^ *Using cached \(pyspark[^ ]*\).*|  taking \1 from the cache|p' \
+	-e 's|^ *Building wheel for \([^ ]*\) .*started$$|  building \1|p' \
+	-e 's|^Installing collected.*|  installing|p'
+
 # A stamp is newer than pyproject.toml once what that file asks for is installed. Running needs
 # less than developing, so the demonstration does not wait for tools that it never calls.
 $(VENV)/run.stamp: EXTRAS = pipeline
@@ -185,9 +192,18 @@ $(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml $(CONSTRAINTS)
 		echo 'Python cannot make a virtual environment here. On Debian or Ubuntu:' \
 		     'apt-get install python3-venv' >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@echo 'Setting up $(VENV) (once; Spark alone is some 400 MB) ...'
-	@$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)$(NO_JAVA)]' \
-		$(addprefix --constraint ,$(CONSTRAINTS))
+	@if $(BIN)/python -c 'import pyspark' 2>/dev/null; then \
+		echo 'Bringing $(VENV) up to date with pyproject.toml ...'; \
+	else \
+		echo 'Setting up $(VENV), once: some 650 MB, of which Spark is 450, are downloaded' \
+		     'unless pip has kept them ...'; \
+	fi
+	@began=$$(date +%s); log=$(VENV)/install.log; failed=$(VENV)/install.failed; rm -f $$failed; \
+	{ $(BIN)/python -u -m pip install --progress-bar off --editable '.[$(EXTRAS)$(NO_JAVA)]' \
+		$(addprefix --constraint ,$(CONSTRAINTS)) 2>&1 || touch $$failed; } \
+		| tee $$log | sed -n $(INSTALL_STEPS); \
+	if [ -e $$failed ]; then tail -n 30 $$log >&2; exit 1; fi; \
+	echo "  ready after $$(($$(date +%s) - began)) s"
 	@touch $@
 
 # Spark needs Java 17. Where there is none, a wheel brings one; `,java` is that extra.

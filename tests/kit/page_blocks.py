@@ -1,10 +1,8 @@
 """The blocks of a page whose commands a test runs, on machines that are folders of this one.
 
-In a `console` block a line that starts with `$ ` is a command for the shell, continued by a
-trailing backslash; what follows it is its standard output, in which `...` stands for anything
-within a line and, alone in a line, for any number of lines. A `properties` block is the
-server.properties of a machine. Behind the language of the fence stands where: a machine's name, or
-`each` of the first three; and `no-run` for what is not to be run here. Other words select blocks.
+A `console` block is run as `console_blocks` says; a `properties` block is the server.properties of
+a machine. Behind the language of the fence stands where: a machine's name, or `each` of the first
+three; and `no-run` for what is not to be run here. Other words select blocks.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.kit.console_blocks import commands, pattern, run
 from tests.kit.foreign import CHECKOUT
 from tests.kit.processes.broker_process import free_port
 
@@ -25,7 +23,6 @@ MACHINES = ("one", "two", "three", "four")
 CONFIG = "/etc/barnabas"
 DATA = "/var/lib/barnabas"
 ENSEMBLE = "zk1:2181,zk2:2181,zk3:2181"
-TIMEOUT_SECONDS = 300
 
 _FENCE = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
@@ -118,38 +115,7 @@ class Machines:
             "BARNABAS_BOOTSTRAP_SERVER": self.address(name),
             "COLUMNS": "100",
         }
-        # A daemon keeps the standard error that it was given: a pipe would end only with it.
-        with (self._directory / "errors.txt").open("w+b") as errors:
-            done = subprocess.run(
-                command,
-                cwd=self._work,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                timeout=TIMEOUT_SECONDS,
-            )
-            errors.seek(0)
-            problems = errors.read().decode(errors="replace")
-        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{problems}"
-        return done.stdout
-
-
-def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Each command of a console block with the output that stands below it."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, expected = re.sub(r"\\\n\s*", "", part).partition("\n")
-        yield command, expected
-
-
-def pattern(expected: str) -> str:
-    """The output as a regular expression."""
-    lines = (
-        r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
-        for line in expected.splitlines()
-    )
-    return "".join(lines)
+        return run(command, self._work, environment)
 
 
 def _programs() -> Path:

@@ -1,10 +1,8 @@
 """The README's examples: its blocks, by the door that they are in, and how one is run.
 
 A door is a chapter with a block fenced as `console install`, which makes the environment for the
-others of its chapter; the block of that kind before the first chapter is for all doors. In a
-`console` block a line that starts with `$ ` is a command for the shell, continued by a trailing
-backslash; what follows it is its standard output, in which `...` stands for anything within a line
-and, alone in a line, for any number of lines. A `python` block with tests is run by pytest. A fence
+others of its chapter; the block of that kind before the first chapter is for all doors. A `console`
+block is run as `console_blocks` says, a `python` block with tests by pytest. A fence
 `console no-run` shows what is not to be run here; blocks of other kinds are for reading.
 """
 
@@ -13,18 +11,17 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.kit.console_blocks import commands, pattern, run
 from tests.kit.foreign import CHECKOUT
 from tests.kit.processes.broker_process import free_port
 
 README = CHECKOUT / "README.md"
 DEFAULT_ADDRESS = "localhost:9092"
 
-_TIMEOUT_S = 600
 _CHAPTER = re.compile(r"^## ", re.MULTILINE)
 _FENCE = re.compile(r"^```(\S+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -119,48 +116,12 @@ def _run_block(block: Block, directory: Path, environment: Mapping[str, str]) ->
         for command, expected in commands(block.text):
             printed = run(["bash", "-euo", "pipefail", "-c", command], directory, environment)
             shown = f"README.md, block in line {block.line}: $ {command}\n{printed}"
-            assert re.fullmatch(_pattern(expected), printed), shown
+            assert re.fullmatch(pattern(expected), printed), shown
     elif "def test_" in block.text:
         (directory / "test_example.py").write_text(block.text, encoding="utf-8")
         run(["pytest", "-q", "test_example.py"], directory, environment)
     else:
         run(["python3", "-c", block.text], directory, environment)
-
-
-def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Each command of a console block with the output that stands below it."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, expected = re.sub(r"\\\n\s*", "", part).partition("\n")
-        yield command, expected
-
-
-def run(command: list[str], directory: Path, environment: Mapping[str, str]) -> str:
-    """Run a command that has to succeed; its standard output."""
-    # A daemon keeps the standard error that it was given: a pipe would end only with the broker.
-    with (directory / "errors.txt").open("w+b") as errors:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            env={**environment, "PWD": str(directory)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            timeout=_TIMEOUT_S,
-        )
-        errors.seek(0)
-        problems = errors.read().decode(errors="replace")
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{problems}"
-    return done.stdout
-
-
-def _pattern(expected: str) -> str:
-    """The output as a regular expression."""
-    lines = (
-        r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
-        for line in expected.splitlines()
-    )
-    return "".join(lines)
 
 
 def with_programs(programs: Path) -> dict[str, str]:

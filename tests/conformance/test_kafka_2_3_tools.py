@@ -6,7 +6,6 @@ compared to the byte with what ours prints; a warning goes to standard error.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,6 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
-from barnabas.cluster.store import Delete
-from barnabas.cluster.zookeeper import ZooKeeperStore
-from barnabas.cluster.zookeeper_settings import Settings
 from tests.kit.clients.kafka_2_3_tools import OldTools
 from tests.kit.clients.kafka_tools import Tools
 from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
@@ -238,18 +234,40 @@ def test_ux_5_reassignments_by_zookeeper_print_what_kafka_2_3_1_prints(
     execute = ("--execute", "--reassignment-json-file", str(plan), "--throttle", "1000000")
     for words in (generate, verify, execute):
         assert ours(capfd, tool, *at, *words) == theirs.call(tool, *at, *words)[:2], words
-    delete(cluster.zookeeper.connect, "/admin/reassign_partitions")  # our controller does not
-    removed = theirs.call(tool, *at, *verify)[:2]
-    assert "Throttle was removed." in removed[1]
+    said: list[str] = []
+
+    def is_over() -> bool:
+        said.append(theirs.run(tool, *at, *verify))
+        return "in progress" not in said[-1]
+
+    wait_until(is_over)
+    assert said[-1].endswith("Throttle was removed.\n")
     ours(capfd, tool, *at, *execute)
-    assert ours(capfd, tool, *at, *verify) == removed
+    assert ours(capfd, tool, *at, *verify) == (0, said[-1])
     assert "Throttle" not in ours(capfd, tool, *at, *verify)[1]
 
 
-def delete(connect: str, path: str) -> None:
-    async def delete_node() -> None:
-        store = await ZooKeeperStore.open(Settings(connect, 60_000))
-        await store.commit([Delete(path)])
-        await store.close()
+def test_re_13_what_the_tools_of_kafka_2_3_1_leave_in_zookeeper_is_carried_out(
+    theirs: OldTools, tmp_path: Path
+) -> None:
+    """A partition is moved to another broker, and led by the first of its replicas again."""
+    topic = ("--topic", "t")
+    with cluster_process(tmp_path, 2) as cluster:
+        at = ("--zookeeper", cluster.zookeeper.connect)
 
-    asyncio.run(delete_node())
+        def has(text: str) -> bool:
+            return text in theirs.run("kafka-topics", *at, "--describe", *topic)
+
+        theirs.run("kafka-topics", *at, "--create", *topic, "--replica-assignment", "1")
+        wait_until(lambda: has("Leader: 1\tReplicas: 1\t"))
+        plan = tmp_path / "plan.json"
+        move = {"topic": "t", "partition": 0, "replicas": [2, 1]}
+        plan.write_text(json.dumps({"version": 1, "partitions": [move]}))
+        tool = ("kafka-reassign-partitions", *at, "--reassignment-json-file", str(plan))
+        assert "Successfully started" in theirs.run(*tool, "--execute")
+        wait_until(lambda: "completed successfully" in theirs.run(*tool, "--verify"))
+        assert has("Replicas: 2,1\tIsr: ")
+        elect = ("kafka-preferred-replica-election", *at)
+        assert "Successfully started" in theirs.run(*elect)
+        wait_until(lambda: has("Leader: 2\tReplicas: 2,1\t"))
+        wait_until(lambda: theirs.call(*elect).code == 0)

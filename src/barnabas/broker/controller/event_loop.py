@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.controller import tool_requests
 from barnabas.broker.controller.broker_channels import BrokerChannels, Deliver
 from barnabas.broker.controller.channel_answers import Codes
 from barnabas.broker.controller.event_queue import EventQueue, Request
@@ -30,6 +31,7 @@ from barnabas.broker.controller.state_change_log import (
     log_election,
     log_reassignments,
 )
+from barnabas.broker.controller.tool_requests import ToolRequests
 from barnabas.broker.controller.topic_deletion import TopicDeletions
 from barnabas.broker.controller.topic_nodes import TopicNodes
 from barnabas.broker.inter_broker import isr_change_notifications as isr_notifications
@@ -69,6 +71,8 @@ _WATCHED = (
     layout.DELETE_TOPICS,
     layout.ISR_CHANGES,
     log_dir_notifications.PATH,
+    tool_requests.ELECTION,
+    tool_requests.MOVES,
 )
 
 _MAX_ATTEMPTS = 5
@@ -129,6 +133,7 @@ class ControllerTerm:
         "_on_change",
         "_settings",
         "_timer",
+        "_tool_requests",
         "_topics",
         "elected",
         "events",
@@ -157,6 +162,7 @@ class ControllerTerm:
             elected.version,
             self.events.topic_changed,
         )
+        self._tool_requests = ToolRequests(context.store, elected.version, self._carry_out)
         self._on_change = {path: partial(self.events.path_changed, path) for path in _WATCHED}
         self._timer = self._next_rebalance()
 
@@ -221,6 +227,8 @@ class ControllerTerm:
         self.events.path_changed(layout.DELETE_TOPICS)
         self.events.path_changed(log_dir_notifications.PATH)
         self.events.path_changed(layout.ISR_CHANGES)
+        self.events.path_changed(tool_requests.ELECTION)
+        self.events.path_changed(tool_requests.MOVES)
         await self._round()
 
     def _removed_topics(self) -> list[Send]:
@@ -341,6 +349,7 @@ class ControllerTerm:
         await self._process_deleted_logs()
         await self._process_log_ends()
         await self._process_requests()
+        await self._tool_requests.process(changed, lambda: self.image)
         if events.rebalance_is_due:
             events.rebalance_is_due = False
             percent = self._settings.max_imbalance_percent

@@ -1,0 +1,140 @@
+"""Requests that tools leave for the controller in nodes, as those of Kafka before 2.4 do.
+
+    /admin/preferred_replica_election  {"version":1,"partitions":[{"topic":"t","partition":0}]}
+    /admin/reassign_partitions         the same, with "replicas":[1,2] for each
+
+The controller removes a request that is carried out: an election at once, a partition's move when
+it is over. A tool that finds the node says that others are under way. What cannot be carried out
+is logged and removed, lest it be in the way of all later ones.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from barnabas.cluster.image import ClusterImage, PartitionImage
+from barnabas.cluster.layout import CONTROLLER_EPOCH
+from barnabas.cluster.store import Check, Delete, MetadataStore, NoNode, Operation, Set
+from barnabas.controller.controller import Controller, Decision
+from barnabas.errors import ElectionNotNeeded, KafkaError
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+ELECTION: Final = "/admin/preferred_replica_election"
+MOVES: Final = "/admin/reassign_partitions"
+
+CarryOut = Callable[[Callable[[Controller], Decision]], Awaitable[None]]
+_Outcomes = dict[TopicPartition, KafkaError | None]
+
+
+class ToolRequests:
+    """Those of one term; `carry_out` decides, commits and sends."""
+
+    __slots__ = ("_carry_out", "_epoch_version", "_moves", "_store")
+
+    def __init__(self, store: MetadataStore, epoch_version: int, carry_out: CarryOut) -> None:
+        self._store = store
+        self._epoch_version = epoch_version
+        self._carry_out = carry_out
+        self._moves: dict[TopicPartition, tuple[int, ...]] = {}
+        """Those in the node; empty most of the time."""
+
+    async def process(self, changed: Container[str], image: Callable[[], ClusterImage]) -> None:
+        """Carry out what is new, and remove what is over. `image`: the cluster by now."""
+        if ELECTION in changed:
+            names = await self._read(ELECTION)
+            if names is not None:
+                await self._elect(names)
+        if MOVES in changed:
+            self._moves = await self._read(MOVES) or {}
+            await self._start(image())
+        over = [name for name in self._moves if not _is_moving(image(), name)]
+        if over:
+            for name in over:
+                del self._moves[name]
+            await self._write(MOVES, self._moves)
+
+    async def _elect(self, names: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        outcomes: _Outcomes = {}
+
+        def decide(machine: Controller) -> Decision:
+            decision, found = machine.elect_leaders(list(names), unclean=False)
+            outcomes.update(found)
+            return decision
+
+        await self._carry_out(decide)
+        for name, error in outcomes.items():
+            if error is not None and not isinstance(error, ElectionNotNeeded):
+                _log.warning("%s: no preferred leader for %s: %s", ELECTION, name, error)
+        await self._write(ELECTION, {})
+
+    async def _start(self, image: ClusterImage) -> None:
+        wanted = {
+            name: replicas
+            for name, replicas in self._moves.items()
+            if not _is_moving(image, name) and not _is_there(image, name, replicas)
+        }
+        if not wanted:
+            return
+        outcomes: _Outcomes = {}
+
+        def decide(machine: Controller) -> Decision:
+            decision, found = machine.reassign(wanted)
+            outcomes.update(found)
+            return decision
+
+        await self._carry_out(decide)
+        for name, error in outcomes.items():
+            if error is not None:
+                _log.warning("%s: %s stays where it is: %s", MOVES, name, error)
+
+    async def _read(self, path: str) -> dict[TopicPartition, tuple[int, ...]] | None:
+        """The partitions of a request; None if there is none, or none that can be understood."""
+        node = await self._store.read(path)
+        if node is None:
+            return None
+        try:
+            entries: list[Any] = json.loads(node.data or b"")["partitions"]
+            return {
+                TopicPartition(str(each["topic"]), int(each["partition"])): tuple(
+                    map(int, each.get("replicas", ()))
+                )
+                for each in entries
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.error("%s is not understood (%r) and is removed: %r", path, error, node.data)
+            await self._write(path, {})
+            return None
+
+    async def _write(self, path: str, left: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        """Keep what is left of a request; a deposed controller changes nothing."""
+        change: Operation = Delete(path)
+        if left:
+            entries = [
+                {"topic": name.topic, "partition": name.partition, "replicas": list(replicas)}
+                for name, replicas in left.items()
+            ]
+            data = json.dumps({"version": 1, "partitions": entries}, separators=(",", ":"))
+            change = Set(path, data.encode())
+        with suppress(NoNode):
+            await self._store.commit([Check(CONTROLLER_EPOCH, self._epoch_version), change])
+
+
+def _is_moving(image: ClusterImage, name: TopicPartition) -> bool:
+    partition = _partition(image, name)
+    return partition is not None and bool(partition.adding or partition.removing)
+
+
+def _is_there(image: ClusterImage, name: TopicPartition, replicas: tuple[int, ...]) -> bool:
+    partition = _partition(image, name)
+    return partition is not None and partition.replicas == replicas
+
+
+def _partition(image: ClusterImage, name: TopicPartition) -> PartitionImage | None:
+    topic = image.topics.get(name.topic)
+    return None if topic is None else topic.partitions.get(name.partition)

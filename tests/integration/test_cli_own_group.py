@@ -105,6 +105,16 @@ def test_ux_2_partitions_that_are_added_are_read_and_no_record_is_printed_twice(
         assert admin.list_group_offsets(group) == {}
 
 
+@pytest.mark.parametrize("line", [OURS, KAFKAS])
+def test_ux_2_a_property_says_where_an_own_group_begins(line: str, broker: Broker) -> None:
+    with SyncProducer(broker.bootstrap_servers) as producer:
+        producer.send("reset", b"old").result(60)
+    line = f"{line} --consumer-property auto.offset.reset=earliest --max-messages 1"
+    with running(broker, line, "reset") as consumer:
+        assert lines(consumer, 1) == ["old"]
+        assert consumer.wait(TIMEOUT_S) == 0
+
+
 @pytest.mark.parametrize("options", ["", "--group readers", "--partition 0"])
 def test_ux_2_the_first_record_of_a_topic_that_it_waits_for_is_printed(
     options: str, broker: Broker

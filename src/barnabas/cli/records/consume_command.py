@@ -24,7 +24,7 @@ from barnabas.cli.records.layout import (
 )
 from barnabas.cli.records.place import Place, Plan, planned
 from barnabas.cli.records.silence import JOIN_MS, Silence
-from barnabas.cli.records.start_position import give_back, go_to
+from barnabas.cli.records.start_position import Subscribed, give_back, go_to
 from barnabas.cli.terminal import printable_bytes
 from barnabas.cli.waiting import Waiting
 from barnabas.client.consumer.consumer import Consumer
@@ -140,6 +140,8 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     own = client_properties(properties, "--consumer-property")
     plan = planned(Place(**{"group": own.get("group_id"), **_given(place)}))
     options = {**_options(plan, isolation_level), **own}
+    if isinstance(plan.start, Subscribed) and options["auto_offset_reset"] != "latest":
+        plan = plan._replace(start=plan.start._replace(from_now=False))  # a property says so
     if plan.group is not None:
         options["group_id"] = plan.group
     try:

@@ -208,7 +208,9 @@ class ControllerTerm:
         # Watch first, then read: a change in between makes another round.
         for path, callback in self._on_change.items():
             store.watch(path, callback)
-        topics = await self._topics.unknown(())
+        known = self._context.view.image.topics
+        ids = {name: topic.topic_id for name, topic in known.items()}
+        topics = await self._topics.unknown((), ids)
         image = ClusterImage(
             cluster_id,
             self._context.view.broker_id,

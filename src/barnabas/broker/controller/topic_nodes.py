@@ -60,13 +60,18 @@ class TopicNodes:
         versions, self._versions = self._versions, {}
         return versions
 
-    async def unknown(self, known: Container[str]) -> dict[str, TopicImage]:
-        """Every topic but the known ones; watched from now on."""
+    async def unknown(
+        self, known: Container[str], ids: Mapping[str, bytes] | None = None
+    ) -> dict[str, TopicImage]:
+        """Every topic but the known ones; watched from now on.
+
+        `ids`: those that an earlier controller has told of.
+        """
         names = [name for name in await children(self._store, layout.TOPICS) if name not in known]
         if not names:
             return {}
         self._watch(names)
-        nodes = await self._nodes(dict.fromkeys(names))
+        nodes = await self._nodes({name: (ids or {}).get(name) for name in names})
         topics = {name: node.topic for name, node in nodes.items()}
         return await images_of(self._store, topics, self._latest_epoch_of)
 
@@ -137,7 +142,9 @@ class TopicNodes:
                 continue
             topic, version = layout.decode_topic(name, node.data), node.version
             if topic.topic_id is None:
-                topic = topic._replace(topic_id=known or self._random.uuid())
+                has_been_led = bool(node.children)  # else it is another topic of that name
+                topic_id = known if known and has_been_led else self._random.uuid()
+                topic = topic._replace(topic_id=topic_id)
                 data = layout.encode_topic_node(topic)
                 operations.append(Set(layout.topic_path(name), data, version))
                 version += 1

@@ -108,6 +108,23 @@ def test_a_topic_that_a_tool_without_ids_enlarges_keeps_its_id() -> None:
     asyncio.run(scenario())
 
 
+def test_an_id_that_was_lost_while_no_controller_looked_is_given_back() -> None:
+    """KIP-516: the next controller knows it as a broker; a topic that was never led is another."""
+
+    async def scenario() -> None:
+        store = await _store()
+        rewritten = b'{"version":1,"partitions":{"0":[2,3],"1":[2,3]}}'
+        await store.commit([Set("/brokers/topics/t", rewritten)])
+        await store.commit([Create("/brokers/topics/new", b'{"version":1,"partitions":{"0":[1]}}')])
+        topics = await _nodes(store, []).unknown((), {"t": ID, "new": b"\2" * 16})
+        assert topics["t"].topic_id == ID
+        assert topics["new"].topic_id not in (ID, b"\2" * 16)
+        assert (await load_topics(store))["t"].topic_id == ID
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
     """KIP-516, ZK-3"""
 

@@ -22,24 +22,37 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
         yield command, expected
 
 
-def run(command: list[str], directory: Path, environment: Mapping[str, str]) -> str:
-    """Run a command that has to succeed; its standard output."""
-    # A daemon keeps the standard error that it was given: a pipe would end only with the broker.
-    with (directory / "errors.txt").open("w+b") as errors:
+def run(
+    command: list[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    *,
+    shows_errors: bool = False,
+) -> str:
+    """Run a command that has to succeed; its standard output.
+
+    `shows_errors`: with its standard error among it, as on a terminal.
+    """
+    # A daemon keeps the outputs that it was given: a pipe would end only with the broker.
+    with (
+        (directory / "printed.txt").open("w+b") as printed,
+        (directory / "errors.txt").open("w+b") as errors,
+    ):
         done = subprocess.run(
             command,
             cwd=directory,
             env={**environment, "PWD": str(directory)},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
+            stdout=printed,
+            stderr=printed if shows_errors else errors,
             timeout=_TIMEOUT_S,
         )
-        errors.seek(0)
-        problems = errors.read().decode(errors="replace")
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{problems}"
-    return done.stdout
+        texts = []
+        for file in (printed, errors):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    assert done.returncode == 0, f"{' '.join(command)}\n{''.join(texts)}"
+    return texts[0]
 
 
 def pattern(expected: str) -> str:

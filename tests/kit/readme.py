@@ -114,7 +114,8 @@ def _listens(port: int) -> bool:
 def _run_block(block: Block, directory: Path, environment: Mapping[str, str]) -> None:
     if block.language == "console":
         for command, expected in commands(block.text):
-            printed = run(["bash", "-euo", "pipefail", "-c", command], directory, environment)
+            words = ["bash", "-euo", "pipefail", "-c", command]
+            printed = run(words, directory, environment, shows_errors=True)
             shown = f"README.md, block in line {block.line}: $ {command}\n{printed}"
             assert re.fullmatch(pattern(expected), printed), shown
     elif "def test_" in block.text:

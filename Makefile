@@ -191,13 +191,13 @@ $(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo 'Python cannot make a virtual environment here. On Debian or Ubuntu:' \
 		     'apt-get install python3-venv' >&2; exit 1; }
-	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@if $(BIN)/python -c 'import pyspark' 2>/dev/null; then \
 		echo 'Bringing $(VENV) up to date with pyproject.toml ...'; \
 	else \
 		echo 'Setting up $(VENV), once: some 650 MB, of which Spark is 450, are downloaded' \
 		     'unless pip has kept them ...'; \
 	fi
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@began=$$(date +%s); log=$(VENV)/install.log; failed=$(VENV)/install.failed; rm -f $$failed; \
 	{ $(BIN)/python -u -m pip install --progress-bar off --editable '.[$(EXTRAS)$(NO_JAVA)]' \
 		$(addprefix --constraint ,$(CONSTRAINTS)) 2>&1 || touch $$failed; } \

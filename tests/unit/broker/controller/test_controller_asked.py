@@ -130,7 +130,7 @@ def test_a_replica_that_begins_again_is_in_reach_again() -> None:
         them[3].codes[T0] = KafkaStorageError.code
         await made(them, assigned(2, 3))
         runner = them[1].runner
-        await until(lambda: runner.image.topics["t"].partitions[0].offline_replicas == (3,))
+        await until(lambda: them[2].image.topics["t"].partitions[0].offline_replicas == (3,))
         del them[3].codes[T0]
         await them[3].runner.replicas_offline([])  # whatever makes the controller ask again
         await until(lambda: them[2].image.topics["t"].partitions[0].offline_replicas == ())

@@ -106,6 +106,32 @@ def run_door(door: Door, programs: Path, directory: Path) -> None:
             run(["barnabas", "server", "stop", "--port", str(port)], directory, environment)
 
 
+def as_script(door: Door, port: int) -> tuple[str, str]:
+    """Its install lines and blocks for one shell, and the pattern of all that this prints.
+
+    Run in a clone; what is no install line runs in a new directory beside it. A broker of the door
+    listens on the port.
+    """
+    servers = f"127.0.0.1:{port}"
+    lines = ["set -e", *(command for each in door.installs for command, _ in commands(each.text))]
+    lines += [
+        f"export BARNABAS_BOOTSTRAP_SERVER={servers} KAFKA_LISTENERS=PLAINTEXT://{servers}",
+        'cd "$(mktemp -d ../own.XXXXXX)"',
+    ]
+    printed = pattern("...")
+    for block in door.blocks:
+        text = block.text.replace(DEFAULT_ADDRESS, servers)
+        if block.language == "console":
+            lines += [command for command, _ in commands(text)]
+            printed += "".join(pattern(expected) for _, expected in commands(text))
+        else:
+            program = "pytest -q" if "def test_" in text else "python3"
+            lines += [f"cat > test_example.py <<'EXAMPLE'\n{text}EXAMPLE"]
+            lines += [f"{program} test_example.py"]
+            printed += pattern("...")
+    return "\n".join(lines), printed
+
+
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -50,7 +50,7 @@ def provide_java(environment: MutableMapping[str, str]) -> Path:
 
 
 def missing_java(environment: Mapping[str, str]) -> str | None:
-    """What a session would fail with as JAVA_GATEWAY_EXITED, and the line that helps; None: Spark
+    """Say why a session would fail with JAVA_GATEWAY_EXITED, and the line that helps; None: Spark
     finds a Java by itself."""
     installed, refused = _usable(environment)
     if installed is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.kafka.zookeeper_process import described
+from barnabas.cli.kafka.zookeeper_process import server_of
 from tests.kit import foreign
 from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.command_line import COMMAND
@@ -57,7 +57,7 @@ def test_ux_5_zk_server_starts_restarts_and_stops_it(config: Path) -> None:
 
 
 def test_ux_5_kafkas_scripts_run_it_in_front_and_in_the_background(config: Path) -> None:
-    server = described(config)
+    server = server_of(config)
     words = [COMMAND, "zookeeper-server-start.sh", str(config)]
     in_front = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -146,7 +146,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _problem(error: click.UsageError) -> str:
-    """What is wrong with the command line, without click's own hint."""
+    """Say what is wrong with the command line, without click's own hint."""
     if isinstance(error, click.NoSuchOption):
         return f"no such option: {error.option_name}"
     return error.format_message().rstrip(".")

@@ -55,5 +55,5 @@ class CommandGroup(click.Group):
 
 
 def command_group(**attributes: Any) -> Callable[[Callable[..., Any]], CommandGroup]:
-    """As `click.group`."""
+    """Decorate a function as `click.group` does."""
     return click.group(cls=CommandGroup, **attributes)

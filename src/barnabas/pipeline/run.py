@@ -88,7 +88,7 @@ class Run:
             self._create_topics(servers)
             with self._collecting(servers, path) as collecting:
                 if path is not None:
-                    with self._steps.timed("collected", "sending the lines") as results:
+                    with self._steps.step("collected", "sending the lines") as results:
                         results.append(collecting.collect())
                 self._process(servers, collecting, path)
                 sent_lines = collecting.sent_lines()
@@ -143,14 +143,14 @@ class Run:
             return given
         lines, seed = self._options.lines, self._options.seed
         path = self._workspace.generated(self._application.generated.format(lines=lines, seed=seed))
-        with self._steps.timed("input", "generating") as results:
+        with self._steps.step("input", "generating") as results:
             if not path.exists():
                 self._application.generate(path, lines, seed)
             results.append(f"{path}, generated: {counted(lines, 'line')}, seed {seed}")
         return path
 
     def _process(self, servers: str, collecting: Collecting, path: Path | None) -> None:
-        with self._stop.patiently(), self._steps.timed("spark", "starting") as results:
+        with self._stop.patiently(), self._steps.step("spark", "starting") as results:
             spark = self._session()
             results.append(f"{spark.version} on {spark.sparkContext.master}")
         try:
@@ -188,7 +188,7 @@ class Run:
         if self._options.is_service:
             self._serve(job.start(spark, every_seconds=_TRIGGER_S), collecting, path)
         else:
-            with self._steps.timed("processed", "filling the tables") as results:
+            with self._steps.step("processed", "filling the tables") as results:
                 results.append(self._drain(job.start(spark)))
 
     def _drain(self, query: StreamingQuery) -> str:

@@ -31,7 +31,7 @@ class Steps:
         self._output.flush()
 
     @contextmanager
-    def timed(self, label: str, doing: str) -> Iterator[list[str]]:
+    def step(self, label: str, doing: str) -> Iterator[list[str]]:
         """Time a step; append its texts to the list that this yields.
 
         `doing`: what it does, for the meantime.

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 def test_ux_1_a_terminal_shows_what_a_step_does_until_its_line_takes_the_place() -> None:
     terminal = Terminal()
     steps = Steps(terminal)
-    with steps.timed("spark", "starting") as results:
+    with steps.step("spark", "starting") as results:
         while "starting ... 0 s" not in terminal.getvalue():
             pass
         results.append("4.3.0 on local[*]")
@@ -28,7 +28,7 @@ def test_ux_1_a_terminal_shows_what_a_step_does_until_its_line_takes_the_place()
 
 def test_ux_1_a_step_that_fails_leaves_an_empty_line() -> None:
     terminal = Terminal()
-    with pytest.raises(OSError, match="full"), Steps(terminal).timed("spark", "starting"):
+    with pytest.raises(OSError, match="full"), Steps(terminal).step("spark", "starting"):
         raise OSError("full")
     assert terminal.getvalue().endswith("\r\x1b[K")
 
@@ -36,7 +36,7 @@ def test_ux_1_a_step_that_fails_leaves_an_empty_line() -> None:
 def test_a_pipe_gets_each_line_once() -> None:
     pipe = io.StringIO()
     steps = Steps(pipe)
-    with steps.timed("input", "generating") as results, steps.meanwhile("report", "rendering"):
+    with steps.step("input", "generating") as results, steps.meanwhile("report", "rendering"):
         results.append("access.log")
     assert (
         pipe.getvalue().startswith("input       access.log  (") and pipe.getvalue().count("\n") == 1

@@ -33,7 +33,7 @@ _Outcomes = dict[TopicPartition, KafkaError | None]
 
 
 class ToolRequests:
-    """Those of one term; `carry_out` decides, commits and sends."""
+    """Carries them out during one controller term; `carry_out` decides, commits and sends."""
 
     __slots__ = ("_carry_out", "_epoch_version", "_moves", "_store")
 
@@ -42,7 +42,7 @@ class ToolRequests:
         self._epoch_version = epoch_version
         self._carry_out = carry_out
         self._moves: dict[TopicPartition, tuple[int, ...]] = {}
-        """Those in the node; empty most of the time."""
+        """The moves in the node; empty most of the time."""
 
     async def process(self, changed: Container[str], image: Callable[[], ClusterImage]) -> None:
         """Carry out what is new, and remove what is over. `image`: the cluster by now."""

@@ -65,7 +65,7 @@ class TopicNodes:
     ) -> dict[str, TopicImage]:
         """Every topic but the known ones; watched from now on.
 
-        `ids`: those that an earlier controller has told of.
+        `ids`: of topics that an earlier controller announced.
         """
         names = [name for name in await children(self._store, layout.TOPICS) if name not in known]
         if not names:

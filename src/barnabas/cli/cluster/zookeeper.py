@@ -77,7 +77,7 @@ def is_serving(plan: Plan) -> bool:
 
 
 def mode(address: tuple[str, int]) -> str:
-    """What the ZooKeeper at this address says that it is: standalone; empty without an answer."""
+    """Ask the ZooKeeper at this address for its mode, such as standalone; empty: no answer."""
     answer = b""
     with (
         contextlib.suppress(OSError),

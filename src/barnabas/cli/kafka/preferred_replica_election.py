@@ -84,7 +84,7 @@ Outcomes = dict[TopicPartition, KafkaError | None]
 async def _elect(
     given: Given, wanted: list[TopicPartition] | None
 ) -> tuple[Outcomes, dict[TopicPartition, KafkaError]]:
-    """What came of each partition that exists, and the errors of those that do not.
+    """Return the outcome for each partition that exists, and the errors of those that do not.
 
     As for the controller of Kafka 2.3, it is no error if the preferred replica leads already.
     """

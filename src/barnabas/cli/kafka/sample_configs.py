@@ -82,7 +82,7 @@ _ZOOKEEPER = """\
 dataDir={data}/zookeeper
 
 # The port for brokers, and the address: only this machine reaches it. Remove the address, or name
-# another one, for brokers on other machines; whoever reaches it may change the cluster.
+# another one, for brokers on other machines; anyone who reaches it may change the cluster.
 clientPort=2181
 clientPortAddress=127.0.0.1
 

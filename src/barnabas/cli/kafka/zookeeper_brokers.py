@@ -73,7 +73,7 @@ def at_brokers(given: Given, config_option: str = "command-config") -> Given:
 
 
 def cluster_of(given: Given) -> Found:
-    """What the ZooKeeper of the line has; never without a broker. Raises ConfigError."""
+    """Read the brokers of the line's ZooKeeper, one at least. Raises ConfigError."""
     return run_client(_read(zookeeper_settings(given)))
 
 
@@ -107,14 +107,14 @@ def _endpoints(brokers: Iterable[BrokerImage], protocol: str) -> Iterable[Endpoi
 
 
 async def _read(settings: Settings) -> Found:
-    async with opened(settings) as store:
+    async with open_store(settings) as store:
         brokers = await _brokers(store, settings.connect)
         deletions = await store.read(layout.DELETE_TOPICS)
     return Found(brokers, frozenset() if deletions is None else frozenset(deletions.children))
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[MetadataStore]:
+async def open_store(settings: Settings) -> AsyncIterator[MetadataStore]:
     """The tree, for a short while. Raises ConfigError if ZooKeeper does not answer in that time."""
     store = await open_zookeeper(settings)
     try:
@@ -147,7 +147,7 @@ async def check_chroot(store: MetadataStore, connect: str) -> None:
 
 
 async def _brokers(store: MetadataStore, connect: str) -> tuple[BrokerImage, ...]:
-    """Those that are registered, by id. Raises ConfigError if there is none."""
+    """Read the registered brokers, by id. Raises ConfigError if there is none."""
     await check_chroot(store, connect)
     parent = await store.read(layout.BROKER_IDS)
     if parent is None:

@@ -23,7 +23,7 @@ from barnabas.cli.kafka.tool import admin_of
 from barnabas.cli.kafka.zookeeper_brokers import (
     at_brokers,
     check_chroot,
-    opened,
+    open_store,
     warn_of_zookeeper,
     zookeeper_settings,
 )
@@ -63,7 +63,7 @@ Edit = Callable[[dict[str, str]], dict[str, str]]
 
 
 class Entity(NamedTuple):
-    """Whose configs: a kind with the name of its node, and the same of clients of a user.
+    """Names the owner of configs: a kind with the name of its node, and clients of a user likewise.
 
     A name of None stands for all there are.
     """
@@ -163,7 +163,7 @@ def _bad_kind(kind: str) -> BadCommandLine:
 
 
 async def _describe(settings: Settings, entity: Entity) -> None:
-    async with opened(settings) as store:
+    async with open_store(settings) as store:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             if entity.name is None:
@@ -223,7 +223,7 @@ async def _refuse_running(store: MetadataStore, entity: Entity, verb: str) -> No
 
 async def _write(settings: Settings, entity: Entity, edit: Edit) -> None:
     """Change the node, and notify the brokers, in one commit."""
-    async with opened(settings) as store:
+    async with open_store(settings) as store:
         await check_chroot(store, settings.connect)
         if entity.kind == BROKERS:
             await _refuse_running(store, entity, "update")

@@ -45,15 +45,15 @@ class ZooKeeper(NamedTuple):
 
     @property
     def log(self) -> Path:
-        """Where its output goes when it runs in the background."""
+        """Its output goes to this file when it runs in the background."""
         return log_file_of(self.data)
 
     def mode(self) -> str:
-        """What it says that it is; empty if it does not answer."""
+        """Ask it for its mode; empty if it does not answer."""
         return mode((self.host, self.port))
 
 
-def described(config: Path) -> ZooKeeper:
+def server_of(config: Path) -> ZooKeeper:
     """The server of a configuration file. Raises ConfigError, CannotRun."""
     values = load_properties(config)
     data = values.get("dataDir", "").strip()

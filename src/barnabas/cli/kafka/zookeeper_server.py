@@ -32,7 +32,7 @@ def _run_start(given: Given) -> int:
             "USAGE: zookeeper-server-start.sh [-daemon] zookeeper.properties (`barnabas "
             "install-scripts DIR` writes such a file)"
         )
-    server = zookeeper.described(Path(given.others[0]))
+    server = zookeeper.server_of(Path(given.others[0]))
     if "daemon" not in given:
         return zookeeper.run(server)
     pid = zookeeper.start(server)
@@ -43,7 +43,7 @@ def _run_start(given: Given) -> int:
 def _run_stop(given: Given) -> int:
     """Stop the one of the properties file, or the only one."""
     if given.others:
-        has_stopped = zookeeper.stop(zookeeper.described(Path(given.others[0])))
+        has_stopped = zookeeper.stop(zookeeper.server_of(Path(given.others[0])))
     else:
         found = list(zookeeper.processes())
         if len(found) > 1:
@@ -67,7 +67,7 @@ def _run_zk_server(given: Given) -> int:
         )
     config = _config(given, files)
     click.echo(f"Using config: {config}", err=True)
-    server = zookeeper.described(config)
+    server = zookeeper.server_of(config)
     if command == "status":
         return _show_status(server)
     if command == "start-foreground":

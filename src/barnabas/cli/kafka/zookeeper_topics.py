@@ -62,7 +62,7 @@ _WITHOUT_RACKS: Final = "disable-rack-aware"
 
 
 class Refused(BarnabasError):
-    """What the tool refuses by itself, in its words."""
+    """Refuse what the tool refuses by itself, in its words."""
 
 
 def check(given: Given, action: str) -> None:
@@ -232,7 +232,7 @@ async def _existing(admin: Admin, given: Given) -> list[str]:
 
 
 def _chosen(given: Given, names: Sequence[str]) -> list[str]:
-    """Those that --topic and --exclude-internal leave."""
+    """Keep the topics that --topic and --exclude-internal select."""
     topic = given.text("topic")
     wanted = None if topic is None else patterns(topic, "topic")
     return [

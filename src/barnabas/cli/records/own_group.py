@@ -1,4 +1,4 @@
-"""Where the members of a console consumer's group begin.
+"""Decides where the members of a console consumer's group begin.
 
 A console consumer's own group commits nothing, so its positions are remembered here.
 

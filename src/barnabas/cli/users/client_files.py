@@ -36,7 +36,7 @@ class ClientFiles(NamedTuple):
 
     path: Path
     settings: Mapping[str, str]
-    """What the administrator's settings have for any user, in Kafka's names."""
+    """The administrator's settings that suit any user, in Kafka's names."""
     authority: bytes | None
     """The certificates to trust, if they are in PEM."""
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.cluster.zookeeper import missing_part
-from barnabas.cli.kafka.zookeeper_process import CannotRun, described, stop
+from barnabas.cli.kafka.zookeeper_process import CannotRun, server_of, stop
 from barnabas.cli.main import main
 
 
 def test_ux_5_a_server_is_where_its_file_says(tmp_path: Path) -> None:
     config = tmp_path / "zoo.cfg"
     config.write_text(f"dataDir={tmp_path}/tree\n")
-    server = described(config)
+    server = server_of(config)
     assert (server.address, server.log) == ("localhost:2181", tmp_path / "tree.log")
     config.write_text("dataDir=/tree\nclientPort=5\nclientPortAddress=127.0.0.9\n")
-    assert described(config).address == "127.0.0.9:5"
+    assert server_of(config).address == "127.0.0.9:5"
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_ux_4_what_a_file_lacks_is_said(text: str, reason: str, tmp_path: Path) 
     config = tmp_path / "zoo.cfg"
     config.write_text(text)
     with pytest.raises(CannotRun, match=reason):
-        described(config)
+        server_of(config)
 
 
 def test_one_that_never_ran_is_not_stopped(tmp_path: Path) -> None:
     config = tmp_path / "zoo.cfg"
     config.write_text(f"dataDir={tmp_path}\n")
-    assert not stop(described(config))
+    assert not stop(server_of(config))
 
 
 def test_ux_5_how_to_get_what_is_missing_is_said(tmp_path: Path) -> None:

@@ -61,6 +61,9 @@ async def go_to(consumer: Consumer, start: Start | Subscribed) -> None:
 
 
 async def _subscribe(consumer: Consumer, start: Subscribed) -> None:
+    if not isinstance(start.topics, re.Pattern):
+        for topic in start.topics:
+            await consumer.partitions_for(topic)  # raises where a name is mistyped
     listener: RebalanceListener | None = None
     if start.later_topics and not start.is_own_group:
         listener = LaterTopic(consumer)

@@ -165,10 +165,15 @@ def test_ux_2_the_last_n_of_a_compacted_log(barnabas: InProcess, broker: Broker)
         topic.send(f"c{number}", key="c")
     topic.send("d1", key="d")
     wait_until(lambda: len(topic.records()) < 6)  # a1, b1, the last c and d, and perhaps one more
-    kept = [value.decode() for value in topic.values() if value is not None]
+
+    def kept() -> list[str]:
+        return [value.decode() for value in topic.values() if value is not None]
+
     for count in (1, 3, 4):
+        before = kept()
         output, errors = barnabas(f"consume cleaned --offset -{count} --exit-at-end")
-        assert output.split() == kept[-count:], errors
+        # The cleaner may have removed one more meanwhile.
+        assert output.split() in (before[-count:], kept()[-count:]), errors
 
 
 def test_a_group_reads_up_to_the_end_and_commits_that(barnabas: InProcess) -> None:

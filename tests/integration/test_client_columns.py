@@ -115,7 +115,7 @@ def test_columns_wait_for_room(servers: str) -> None:
     ("arguments", "error", "problem"),
     [
         ({"values": [b"a", 5]}, TypeError, "values: row 1 is int"),
-        ({"values": [b"a"], "keys": [b"a", b"b"]}, ValueError, "keys: 2 rows, but 1 values"),
+        ({"values": [b"a"], "keys": [b"a", b"b"]}, ValueError, "keys: 2 rows, but 1 value"),
         ({"values": [b"a"], "partition": [0, 1]}, ValueError, "partition: 2 rows, but 1"),
         ({"values": [b"a"], "partition": 7}, UnknownPartition, "partitions 0 to 2, not 7"),
         ({"values": [b"a"], "partition": -1}, ValueError, "partition: -1 is not in"),

@@ -28,7 +28,7 @@ from barnabas.cli.kafka.zookeeper_brokers import (
     at_brokers,
     is_by_zookeeper,
 )
-from barnabas.cli.kafka.zookeeper_topics import COLLISION, Refused
+from barnabas.cli.kafka.zookeeper_topics import COLLISION, Refused, create_topic
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values, run_client
 from barnabas.cli.topics.describe import (
@@ -43,7 +43,6 @@ from barnabas.client.admin.admin import (
     Admin,
     ConfigEntry,
     ConfigResource,
-    NewTopic,
     TopicDescription,
 )
 from barnabas.client.errors import Unreachable
@@ -51,7 +50,6 @@ from barnabas.errors import (
     BarnabasError,
     ClusterAuthorizationFailed,
     ConfigError,
-    TopicAlreadyExists,
     UnsupportedVersion,
 )
 from barnabas.types import uuid_text
@@ -186,22 +184,7 @@ async def _create(given: Given) -> None:
         raise Refused("The partitions must be greater than 0")
     if factor is not None and not 1 <= factor <= _INT16_MAX:
         raise Refused(f"The replication factor must be between 1 and {_INT16_MAX} inclusive")
-    assignment = assignment_of(given)
-    topic = NewTopic(
-        name,
-        -1 if partitions is None else partitions,
-        -1 if factor is None else factor,
-        key_values(given.texts("config"), "--config"),
-        assignment,
-    )
-    async with admin_of(given) as admin:
-        try:
-            await admin.create_topics([topic])
-        except TopicAlreadyExists:
-            if "if-not-exists" not in given:
-                raise
-        else:
-            click.echo(f"Created topic {name}.")
+    await create_topic(given, name, key_values(given.texts("config"), "--config"))
 
 
 async def _list(given: Given) -> None:

@@ -8,7 +8,7 @@ The brokers in ZooKeeper are asked, so their rules hold for such a line as for a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
@@ -102,11 +102,17 @@ async def _create(given: Given, found: Found) -> None:
         raise Refused(
             f"Replication factor: {factor} larger than available brokers: {len(found.brokers)}."
         )
+    await create_topic(given, name, _configs(given))
+
+
+async def create_topic(given: Given, name: str, configs: Mapping[str, str]) -> None:
+    """Create a topic as the line says, once its numbers are checked. Raises Refused."""
+    partitions, factor = given.number("partitions"), given.number("replication-factor")
     topic = NewTopic(
         name,
         -1 if partitions is None else partitions,
         -1 if factor is None else factor,
-        _configs(given),
+        dict(configs),
         assignment_of(given),
     )
     async with admin_of(given) as admin:

@@ -60,7 +60,7 @@ help:
 	@echo 'make clean  removes what was made here, except $(VENV)'
 
 run: $(VENV)/run.stamp
-	@$(BIN)/python -m barnabas.pipeline run --out '$(OUT)' \
+	@$(BIN)/python -m barnabas_pipeline run --out '$(OUT)' \
 		--pipeline '$(PIPELINE)' $(if $(FORMATS),--formats '$(FORMATS)') \
 		$(if $(filter none,$(INPUT)),--no-input,$(if $(INPUT),--input '$(INPUT)')) $(if $(MASTER),--master '$(MASTER)') \
 		$(if $(filter-out 0,$(SERVICE)),--service) \

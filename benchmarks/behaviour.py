@@ -17,10 +17,10 @@ import duckdb
 import polars as pl
 
 import barnabas
-from barnabas.collector.registry import Registry
-from barnabas.pipeline.behaviour.definition import Behaviour
-from barnabas.pipeline.behaviour.generator import write_log
-from barnabas.pipeline.collector import Collector
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.behaviour.definition import Behaviour
+from barnabas_pipeline.behaviour.generator import write_log
+from barnabas_pipeline.collector import Collector
 from benchmarks.pipeline_jobs import (
     LARGE,
     SMALL,

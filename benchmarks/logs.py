@@ -19,13 +19,13 @@ from drain3.drain import Drain
 from drain3.template_miner_config import MaskingInstruction, TemplateMinerConfig
 
 import barnabas
-from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.record_reader import INDENTED, record_start
-from barnabas.collector.shipment import Shipment
-from barnabas.collector.shipper import ship
-from barnabas.pipeline.logs.definition import SystemLogs
-from barnabas.pipeline.logs.formats import known_formats
-from barnabas.pipeline.logs.generator import write_logs
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.record_reader import INDENTED, record_start
+from barnabas_collector.shipment import Shipment
+from barnabas_collector.shipper import ship
+from barnabas_pipeline.logs.definition import SystemLogs
+from barnabas_pipeline.logs.formats import known_formats
+from barnabas_pipeline.logs.generator import write_logs
 from benchmarks.pipeline_jobs import (
     LARGE,
     SMALL,

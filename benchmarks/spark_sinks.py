@@ -22,9 +22,9 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 import barnabas
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin
+from barnabas.testing.embedded.broker import Broker
 from benchmarks.spark_source import TOPIC, Cost, fill, measured, options, session
 
 TARGET_PARTITIONS = 4

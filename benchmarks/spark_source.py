@@ -27,10 +27,10 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 
 import barnabas
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
+from barnabas.testing.embedded.broker import Broker
 
 TOPIC = "measured"
 PARTITIONS = 2

@@ -28,7 +28,7 @@ from tests.kit.effort import IS_SOAK, examples  # noqa: E402
 from tests.kit.raw_client import NO_TIDYING  # noqa: E402
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 
 LONG_S = 10

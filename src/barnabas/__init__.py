@@ -6,29 +6,35 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from barnabas._version import __version__
 
 if TYPE_CHECKING:
     from barnabas import client, testing
-    from barnabas.broker.embedded.broker import Broker
-    from barnabas.broker.embedded.cluster import Cluster
+    from barnabas.testing.embedded.broker import Broker
+    from barnabas.testing.embedded.cluster import Cluster
 
 __all__ = ["Broker", "Cluster", "__version__", "client", "testing"]
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     # Lazy, so that a client or the command line does not pay for the broker at import.
     if name == "Broker":
-        from barnabas.broker.embedded.broker import Broker
+        from barnabas.testing.embedded.broker import Broker
 
         return Broker
     if name == "Cluster":
-        from barnabas.broker.embedded.cluster import Cluster
+        from barnabas.testing.embedded.cluster import Cluster
 
         return Cluster
-    if name in ("client", "testing"):  # documented as barnabas.testing.RemoteBroker, for one
-        return import_module(f"{__name__}.{name}")
+    # Documented as barnabas.testing.RemoteBroker, for one, after `import barnabas` alone.
+    if name == "client":
+        import barnabas.client
+
+        return barnabas.client
+    if name == "testing":
+        import barnabas.testing
+
+        return barnabas.testing
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

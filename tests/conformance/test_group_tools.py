@@ -19,7 +19,7 @@ from tests.kit.processes.command_line import InProcess
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 WAIT_S = 120.0
 LONG_MS = 600_000  # a transaction is open for longer than six starts of Java

@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka import Producer
 
 import barnabas
-from barnabas.broker.embedded.broker import Broker
+from barnabas.testing.embedded.broker import Broker
 from tests.kit import foreign
 from tests.kit.clients import confluent_client
 from tests.kit.clients.clients import (

@@ -23,7 +23,7 @@ from tests.kit.clients.clients import Refused
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 INVALID_PRODUCER_EPOCH, PRODUCER_FENCED = 47, 90
 UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION = 25, 22

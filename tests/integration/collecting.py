@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from barnabas.collector.registry import Registry
-from barnabas.pipeline.collector import Collector
-from barnabas.pipeline.follower import Follower
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.collector import Collector
+from barnabas_pipeline.follower import Follower
 
 _PAUSE_S = 0.002
 

@@ -22,7 +22,7 @@ from tests.kit.processes.command_line import InProcess, Shell
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.kit.clients.kafka_tools import Tools
 from tests.kit.processes.command_line import InProcess
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 pytestmark = pytest.mark.foreign
 

@@ -16,7 +16,7 @@ from tests.kit.clients.kafka_tools import Tools
 from tests.kit.processes.command_line import InProcess
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 BEGAN_MS = 1_760_000_000_000
 

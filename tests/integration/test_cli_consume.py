@@ -17,7 +17,7 @@ from tests.kit.processes.command_line import InProcess, Shell
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 BEGAN_MS = 1_760_000_000_000  # 2025-10-09T08:53:20Z
 SECOND = "2025-10-09T08:53:{:02}Z"

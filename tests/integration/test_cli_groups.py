@@ -21,7 +21,7 @@ from tests.kit.processes.command_line import InProcess, Shell
 from tests.kit.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 POLLS = 1200
 HEADING = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"

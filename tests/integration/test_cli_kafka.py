@@ -20,7 +20,7 @@ from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.command_line import COMMAND, InProcess
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 TIMEOUT_S = 60
 

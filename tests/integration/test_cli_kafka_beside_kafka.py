@@ -22,7 +22,7 @@ from tests.kit.clients.kafka_tools import Tools
 from tests.kit.processes.zookeeper_process import zookeeper_process
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 

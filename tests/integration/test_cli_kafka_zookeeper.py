@@ -22,7 +22,7 @@ from tests.kit.processes.broker_process import broker_process, free_port
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 Capture = pytest.CaptureFixture[str]
 WARNING = (

@@ -20,7 +20,7 @@ from tests.kit.processes.command_line import InProcess, Shell
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 OURS = "consume {topic}"
 KAFKAS = "kafka-console-consumer.sh --topic {topic} --bootstrap-server {at}"

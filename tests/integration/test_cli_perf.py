@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.client.sync.producer import SyncAdmin
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 COMMAND = str(Path(sys.executable).parent / "barnabas")
 SUMMARY = re.compile(

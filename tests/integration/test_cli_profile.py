@@ -19,7 +19,7 @@ from tests.kit.processes.broker_process import free_port
 from tests.kit.processes.command_line import COMMAND
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 Run = Callable[..., tuple[str, str]]
 

@@ -15,7 +15,7 @@ from barnabas.client import SyncConsumer, SyncProducer
 from tests.kit.processes.command_line import InProcess, Shell
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 COLUMNS = 100
 

@@ -18,7 +18,7 @@ from tests.kit.processes.command_line import InProcess
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 TIMEOUT_S = 120
 

@@ -15,7 +15,7 @@ from barnabas.client.sync.producer import SyncAdmin
 from tests.kit.processes.command_line import Shell
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.cli.main import main
 from barnabas.cluster.store import Create
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
+from barnabas.testing.embedded.broker import Broker
 from tests.kit.processes.broker_process import broker_process
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process

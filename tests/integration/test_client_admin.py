@@ -36,7 +36,7 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 
 SET, DELETE, APPEND, SUBTRACT = ConfigOperationType

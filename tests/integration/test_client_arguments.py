@@ -17,7 +17,7 @@ from tests.kit.pipeline.topics import read_all
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 
 def pairs() -> Iterator[tuple[str, bytes]]:

@@ -15,8 +15,8 @@ from barnabas.records.batch import iterate_batches
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
     from barnabas.client.consumer.fetched import ConsumerRecord
+    from barnabas.testing.embedded.broker import Broker
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 RECORDS = [(b"key %d" % n, b"value %d" % n, (("h", b"%d" % n),), 1_000 + n) for n in range(100)]

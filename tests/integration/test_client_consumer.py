@@ -20,7 +20,7 @@ from barnabas.types import TopicPartition
 from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 
 def fill(broker: Broker, topic: str, count: int, *, partitions: int = 1, batch_size: int = 1_000,

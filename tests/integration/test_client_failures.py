@@ -31,7 +31,7 @@ from barnabas.types import TopicPartition
 from tests.kit.processes.broker_process import broker_process, free_port
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -21,7 +21,7 @@ from barnabas.client import (
 from barnabas.client.errors import ClientClosed, ConcurrentUse
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 
 class NotProcessed(Exception):

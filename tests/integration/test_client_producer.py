@@ -20,7 +20,7 @@ from barnabas.errors import InvalidTopic, MessageTooLarge, UnknownTopicOrPartiti
 from tests.kit.pipeline.topics import read_all
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 

@@ -22,7 +22,7 @@ from barnabas.client.errors import ClientClosed, RecordDeserializationError
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 PATIENCE_MS = 60_000
 

@@ -22,8 +22,8 @@ from barnabas.net.connection import Connection
 from tests.kit.waiting import until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
     from barnabas.client.security.tls import ClientTls
+    from barnabas.testing.embedded.broker import Broker
 
 T = TypeVar("T")
 

@@ -30,9 +30,9 @@ WITHOUT_POWERS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 WITH_SHORT_TRANSACTIONS = """\
 import asyncio, sys
-from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.shipment import Shipment
-from barnabas.collector.shipper import ship
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.shipment import Shipment
+from barnabas_collector.shipper import ship
 shipment = Shipment(sys.argv[1], "lines", "test", "here", transaction_timeout_ms=1_000)
 asyncio.run(ship(shipment, LogPaths(sys.argv[2:]), asyncio.Event()))
 """

@@ -14,7 +14,7 @@ import pytest
 
 import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
-from barnabas.collector.headers import FILE_ID, POSITION
+from barnabas_collector.headers import FILE_ID, POSITION
 from tests.integration.rotations import KINDS, Rotations
 from tests.kit.pipeline.topics import create
 from tests.kit.web_server import WebServer

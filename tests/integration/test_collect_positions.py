@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
-from barnabas.collector.positions import POSITIONS_TOPIC
+from barnabas_collector.positions import POSITIONS_TOPIC
 from tests.integration.collect_processes import Collecting, collecting_in
 from tests.kit.processes.command_line import COMMAND
 from tests.kit.waiting import wait_until

@@ -13,9 +13,9 @@ import pytest
 
 import barnabas
 from barnabas.client.sync.producer import SyncAdmin
-from barnabas.collector.registry import Registry
-from barnabas.pipeline.collector import Collected, Collector
-from barnabas.pipeline.follower import Follower
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.collector import Collected, Collector
+from barnabas_pipeline.follower import Follower
 from tests.kit.pipeline.topics import create, delete, records_of
 
 _TOPICS = itertools.count()

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from barnabas.collector.headers import FILE_ID, POSITION
-from barnabas.collector.registry import Registry
-from barnabas.pipeline.collector import Collector
-from barnabas.pipeline.follower import Follower
+from barnabas_collector.headers import FILE_ID, POSITION
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.collector import Collector
+from barnabas_pipeline.follower import Follower
 from tests.integration.rotations import KINDS, Rotations
 from tests.kit.pipeline.topics import create, records_of
 from tests.kit.web_server import WebServer

@@ -11,8 +11,8 @@ from barnabas.errors import CorruptMessage
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
     from barnabas.client.consumer.fetched import ConsumerRecord
+    from barnabas.testing.embedded.broker import Broker
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ NEEDS = (
 TESTS = (
     "tests/unit/net",
     "tests/unit/client",
-    "tests/unit/broker/embedded",
+    "tests/unit/testing/embedded",
     "tests/unit/broker/network",
     "tests/unit/broker/replication",
     "tests/integration/test_client_commits.py",

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from barnabas import Broker, Cluster
-from barnabas.broker.embedded.data_directory import DataDirectory
 from barnabas.errors import ConfigError
+from barnabas.testing.embedded.data_directory import DataDirectory
 from tests.kit.raw_client import PATIENCE_S
 from tests.kit.waiting import wait_until
 

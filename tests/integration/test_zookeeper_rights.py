@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
-from barnabas.broker.embedded.quiet import LOGGERS
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.importing import import_tree
 from barnabas.cluster.store import (
@@ -24,6 +23,7 @@ from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
 from barnabas.security.tls_settings import TlsSettings
+from barnabas.testing.embedded.quiet import LOGGERS
 from tests.kit import foreign
 from tests.kit.metadata_stores import SESSION_MS, data_of, opened
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process

@@ -45,7 +45,7 @@ class Copy:
                 shutil.copy(source, self._directory / name)
 
     def source(self, mutation: Mutation) -> Path:
-        return self._directory / "src" / "barnabas" / mutation.file
+        return self._directory / "src" / mutation.file
 
     def write(self, path: Path, text: str) -> None:
         """In a second of its own: compiled code is known by its source's time in seconds."""

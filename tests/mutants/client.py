@@ -7,23 +7,23 @@ from functools import partial
 from tests.mutants.mutation import Mutation
 
 _FETCHED = partial(
-    Mutation, "client/consumer/fetched.py", tests=("unit/client/consumer/test_fetched.py",)
+    Mutation, "barnabas/client/consumer/fetched.py", tests=("unit/client/consumer/test_fetched.py",)
 )
-_VIEW = partial(Mutation, "client/view.py", tests=("unit/client/test_view.py",))
+_VIEW = partial(Mutation, "barnabas/client/view.py", tests=("unit/client/test_view.py",))
 _ASSIGNORS = partial(
     Mutation,
-    "client/consumer/assignors.py",
+    "barnabas/client/consumer/assignors.py",
     tests=("unit/client/consumer/test_assignors.py", "property/test_assignors.py"),
 )
 _MURMUR2 = partial(
     Mutation,
-    "client/producer/murmur2.py",
+    "barnabas/client/producer/murmur2.py",
     tests=("unit/client/producer/test_murmur2.py", "unit/client/producer/test_partitioner.py"),
 )
 _QUEUE_TESTS = ("unit/client/producer/test_accumulator.py", "property/test_accumulator.py")
-_ACCUMULATOR = partial(Mutation, "client/producer/accumulator.py", tests=_QUEUE_TESTS)
-_QUEUE = partial(Mutation, "client/producer/partition_queue.py", tests=_QUEUE_TESTS)
-_TROUBLE = partial(Mutation, "client/trouble.py", tests=("unit/client/test_trouble.py",))
+_ACCUMULATOR = partial(Mutation, "barnabas/client/producer/accumulator.py", tests=_QUEUE_TESTS)
+_QUEUE = partial(Mutation, "barnabas/client/producer/partition_queue.py", tests=_QUEUE_TESTS)
+_TROUBLE = partial(Mutation, "barnabas/client/trouble.py", tests=("unit/client/test_trouble.py",))
 
 MUTATIONS = (
     _FETCHED("if record.offset >= self.offset:", "if True:"),

@@ -14,48 +14,50 @@ _GROUP_TESTS = (
     "unit/broker/handlers/test_join_group.py",
 )
 
-_JOINING = partial(Mutation, "coordinator/joining.py", tests=_GROUP_TESTS)
-_MEMBERSHIP = partial(Mutation, "coordinator/membership.py", tests=_GROUP_TESTS)
+_JOINING = partial(Mutation, "barnabas/coordinator/joining.py", tests=_GROUP_TESTS)
+_MEMBERSHIP = partial(Mutation, "barnabas/coordinator/membership.py", tests=_GROUP_TESTS)
 _COMMITS = partial(
     Mutation,
-    "coordinator/commits.py",
+    "barnabas/coordinator/commits.py",
     tests=("unit/coordinator/test_commits.py", "property/test_offsets_machine.py"),
 )
 _TRANSACTION = partial(
     Mutation,
-    "coordinator/transaction.py",
+    "barnabas/coordinator/transaction.py",
     tests=("unit/coordinator/test_transactions.py", "property/test_transaction_machine.py"),
 )
 _TIMEOUTS = partial(
     Mutation,
-    "coordinator/transaction_timeouts.py",
+    "barnabas/coordinator/transaction_timeouts.py",
     tests=("unit/coordinator/test_transaction_timeouts.py",),
 )
 _UNREPLICATED = partial(
     Mutation,
-    "coordinator/unreplicated.py",
+    "barnabas/coordinator/unreplicated.py",
     tests=("unit/coordinator/test_unreplicated.py",),
 )
 _ANSWERS = ("unit/broker/coordination/test_unreplicated_answers.py",)
 _MARKERS = partial(
-    Mutation, "broker/coordination/markers.py", tests=("unit/broker/coordination/test_markers.py",)
+    Mutation,
+    "barnabas/broker/coordination/markers.py",
+    tests=("unit/broker/coordination/test_markers.py",),
 )
 _VERIFIER = partial(
     Mutation,
-    "broker/coordination/verifier.py",
+    "barnabas/broker/coordination/verifier.py",
     tests=("unit/broker/coordination/test_verifier.py",),
 )
 
 MUTATIONS = (
-    Mutation("coordinator/membership.py", ", group.known_after)", ", AT_ONCE)", _ANSWERS),
+    Mutation("barnabas/coordinator/membership.py", ", group.known_after)", ", AT_ONCE)", _ANSWERS),
     Mutation(
-        "coordinator/offsets.py",
+        "barnabas/coordinator/offsets.py",
         "                after = max(after, stored[LOG_OFFSET] + 1)\n",
         "",
         _ANSWERS,
     ),
     Mutation(
-        "broker/coordination/shard.py",
+        "barnabas/broker/coordination/shard.py",
         "self._visible_from if after is None else after",
         "self._visible_from",
         _ANSWERS,

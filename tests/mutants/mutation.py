@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Mutation(NamedTuple):
     """One mistake: a fragment of a source file that stands there once, and what takes its place."""
 
-    file: str  # from src/barnabas on
+    file: str  # from src on
     fragment: str
     replacement: str
     tests: tuple[str, ...]  # below tests, the nearest ones

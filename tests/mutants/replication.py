@@ -8,22 +8,22 @@ from tests.mutants.mutation import Mutation
 
 _PARTITION = partial(
     Mutation,
-    "replication/partition.py",
+    "barnabas/replication/partition.py",
     tests=("unit/replication/test_partition.py", "property/test_partition.py"),
 )
 _FOLLOWER = partial(
     Mutation,
-    "replication/follower.py",
+    "barnabas/replication/follower.py",
     tests=("unit/replication/test_follower.py", "property/test_follower.py"),
 )
 _REMOTE = partial(
     Mutation,
-    "replication/follower_state.py",
+    "barnabas/replication/follower_state.py",
     tests=("unit/replication/test_follower_state.py", "unit/replication/test_partition.py"),
 )
 _ELECTION = partial(
     Mutation,
-    "controller/leader_election.py",
+    "barnabas/controller/leader_election.py",
     tests=(
         "unit/controller/test_leader_election.py",
         "unit/controller/test_failure.py",
@@ -32,18 +32,18 @@ _ELECTION = partial(
 )
 _GUARD = partial(
     Mutation,
-    "controller/guard.py",
+    "barnabas/controller/guard.py",
     tests=("unit/controller/test_guard.py", "unit/controller/test_controller.py"),
 )
-_ISR = partial(Mutation, "controller/isr.py", tests=("unit/controller/test_isr.py",))
+_ISR = partial(Mutation, "barnabas/controller/isr.py", tests=("unit/controller/test_isr.py",))
 _FAILURE = partial(
     Mutation,
-    "controller/failure.py",
+    "barnabas/controller/failure.py",
     tests=("unit/controller/test_failure.py", "unit/controller/test_controller.py"),
 )
 _ROLE_CHANGES = partial(
     Mutation,
-    "broker/partitions/role_changes.py",
+    "barnabas/broker/partitions/role_changes.py",
     tests=("unit/broker/partitions/test_replicas.py",),
 )
 

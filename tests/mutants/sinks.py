@@ -11,21 +11,26 @@ _FAULTS = "unit/pyspark_barnabas/delta/test_faults.py"
 
 _TOKEN = partial(
     Mutation,
-    "../pyspark_barnabas/token.py",
+    "pyspark_barnabas/token.py",
     tests=("unit/pyspark_barnabas/test_token.py",),
 )
-_PROGRESS = partial(Mutation, "../pyspark_barnabas/delta/progress.py", tests=(_TABLES, _FAULTS))
-_TABLE = partial(Mutation, "../pyspark_barnabas/delta/table.py", tests=(_TABLES, _FAULTS))
-_COMPACTION = partial(Mutation, "../pyspark_barnabas/delta/compaction.py", tests=(_FAULTS,))
+_PROGRESS = partial(Mutation, "pyspark_barnabas/delta/progress.py", tests=(_TABLES, _FAULTS))
+_TABLE = partial(Mutation, "pyspark_barnabas/delta/table.py", tests=(_TABLES, _FAULTS))
+_COMPACTION = partial(Mutation, "pyspark_barnabas/delta/compaction.py", tests=(_FAULTS,))
 _PIPELINE_TESTS = ("pipeline/test_tables.py",)
-_LETTERS = partial(Mutation, "pipeline/dead_letter_topic.py", tests=_PIPELINE_TESTS)
-_PIPELINE = partial(Mutation, "pipeline/tables.py", tests=_PIPELINE_TESTS)
-_VACUUM = partial(Mutation, "pipeline/tables.py", tests=("pipeline/test_tables_vacuum.py",))
-_STEP = partial(Mutation, "pipeline/step.py", tests=_PIPELINE_TESTS)
+_LETTERS = partial(Mutation, "barnabas_pipeline/dead_letter_topic.py", tests=_PIPELINE_TESTS)
+_PIPELINE = partial(Mutation, "barnabas_pipeline/tables.py", tests=_PIPELINE_TESTS)
+_VACUUM = partial(
+    Mutation, "barnabas_pipeline/tables.py", tests=("pipeline/test_tables_vacuum.py",)
+)
+_STEP = partial(Mutation, "barnabas_pipeline/step.py", tests=_PIPELINE_TESTS)
 _FINGERPRINT = partial(
     Mutation,
-    "collector/fingerprint.py",
-    tests=("unit/collector/test_recognition.py", "unit/collector/test_registry.py"),
+    "barnabas_collector/fingerprint.py",
+    tests=(
+        "unit/barnabas_collector/test_recognition.py",
+        "unit/barnabas_collector/test_registry.py",
+    ),
 )
 
 MUTATIONS = (

@@ -8,7 +8,7 @@ from tests.mutants.mutation import Mutation
 
 _PRODUCERS = partial(
     Mutation,
-    "storage/producers.py",
+    "barnabas/storage/producers.py",
     tests=(
         "unit/storage/test_producers.py",
         "unit/storage/test_log.py",
@@ -19,7 +19,7 @@ _PRODUCERS = partial(
 )
 _TRANSACTIONS = partial(
     Mutation,
-    "storage/transaction_index.py",
+    "barnabas/storage/transaction_index.py",
     tests=(
         "unit/storage/test_transaction_index.py",
         "unit/storage/test_log.py",
@@ -31,7 +31,7 @@ _TRANSACTIONS = partial(
 )
 _DURABILITY = partial(
     Mutation,
-    "storage/durability.py",
+    "barnabas/storage/durability.py",
     tests=(
         "unit/storage/test_durability.py",
         "unit/storage/test_durable_cut.py",
@@ -42,10 +42,10 @@ _DURABILITY = partial(
         "property/test_power_cuts.py",
     ),
 )
-_INDEX = partial(Mutation, "storage/index.py", tests=("unit/storage/test_index.py",))
+_INDEX = partial(Mutation, "barnabas/storage/index.py", tests=("unit/storage/test_index.py",))
 _SNAPSHOT = partial(
     Mutation,
-    "storage/snapshot.py",
+    "barnabas/storage/snapshot.py",
     tests=(
         "unit/storage/test_snapshot.py",
         "unit/storage/test_recovery.py",
@@ -53,11 +53,11 @@ _SNAPSHOT = partial(
         "property/test_log.py",
     ),
 )
-_LOADED = partial(Mutation, "storage/producers.py", tests=_SNAPSHOT.keywords["tests"])
+_LOADED = partial(Mutation, "barnabas/storage/producers.py", tests=_SNAPSHOT.keywords["tests"])
 
 MUTATIONS = (
     Mutation(
-        "storage/log.py",
+        "barnabas/storage/log.py",
         "        self.first_dirty_offset = min(self.first_dirty_offset, offset)\n",
         "",
         ("unit/storage/test_cleaner.py",),

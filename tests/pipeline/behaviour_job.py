@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from barnabas.pipeline.behaviour.definition import Behaviour
-from barnabas.pipeline.job import Job
+from barnabas_pipeline.behaviour.definition import Behaviour
+from barnabas_pipeline.job import Job
 from tests.pipeline.cluster_job import session_on
 
 RECORDS_PER_BATCH = 2_000

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.pipeline.session import SHORT_LIVED, start_session
+from barnabas_pipeline.session import SHORT_LIVED, start_session
 from tests.kit.pipeline.streams import records_of
 
 Passing = Callable[[Iterator[Any]], Iterator[Any]]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two cores, one zone, no UI, two shuffle partitions; made as the pipeline makes its own."""
     foreign.require_java()
-    from barnabas.pipeline.session import SHORT_LIVED, start_session
+    from barnabas_pipeline.session import SHORT_LIVED, start_session
 
     directory: Path = tmp_path_factory.mktemp("spark")
     session = start_session(

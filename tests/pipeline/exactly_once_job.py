@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from barnabas.pipeline.session import SHORT_LIVED, start_session
+from barnabas_pipeline.session import SHORT_LIVED, start_session
 from tests.kit.pipeline.streams import records_of
 
 TRANSACTIONAL_ID = "killed"

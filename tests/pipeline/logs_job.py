@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from barnabas.pipeline.job import Job
+from barnabas_pipeline.job import Job
 from tests.kit.pipeline.log_records import KNOWN
 from tests.pipeline.cluster_job import session_on
 

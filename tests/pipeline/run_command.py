@@ -1,4 +1,4 @@
-"""`python -m barnabas.pipeline run` in a process of its own."""
+"""`python -m barnabas_pipeline run` in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
-from barnabas.pipeline.behaviour.figures import read_figures
+from barnabas_pipeline.behaviour.figures import read_figures
 from tests.kit import foreign
 from tests.pipeline.independent import Found
 
@@ -32,7 +32,7 @@ class Command:
         if "--no-input" not in options:
             given += ["--input", str(self.log)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "barnabas.pipeline", "run", *given, *options],
+            [sys.executable, "-m", "barnabas_pipeline", "run", *given, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

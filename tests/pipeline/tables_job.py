@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from barnabas.pipeline import tables
-from barnabas.pipeline.behaviour.definition import BEHAVIOUR
-from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
-from barnabas.pipeline.one_pass import OnePass, Outcome
-from barnabas.pipeline.tables import Tables
+from barnabas_pipeline import tables
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
+from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
+from barnabas_pipeline.one_pass import OnePass, Outcome
+from barnabas_pipeline.tables import Tables
 from pyspark_barnabas.delta.compaction import Compacted, compact
 from pyspark_barnabas.delta.options import DeltaOptions
 from tests.kit.pipeline.table_batches import ALL, in_tasks, taken

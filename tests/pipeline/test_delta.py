@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from barnabas.broker.embedded.broker import Broker
+from barnabas.testing.embedded.broker import Broker
 from pyspark_barnabas_delta import once
 from tests.kit.pipeline.streams import records_of
 from tests.kit.pipeline.topics import create, numbered, send
@@ -207,7 +207,7 @@ from pathlib import Path
 
 from pyspark import TaskContext
 
-from barnabas.pipeline.session import SHORT_LIVED, start_session
+from barnabas_pipeline.session import SHORT_LIVED, start_session
 
 spark = start_session("retries", master="local[2,3]", settings=SHORT_LIVED)
 

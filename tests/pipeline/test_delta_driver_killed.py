@@ -14,8 +14,8 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client.producer.batch import ProducerRecord
+from barnabas.testing.embedded.broker import Broker
 from tests.kit import foreign
 from tests.kit.pipeline.topics import create, numbered, send_records
 from tests.kit.waiting import wait_until

@@ -13,8 +13,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client.producer.batch import ProducerRecord
+from barnabas.testing.embedded.broker import Broker
 from pyspark_barnabas.delta.table import Table
 from tests.kit.foreign import CHECKOUT
 from tests.kit.pipeline.delta_tables import files, of_batch, options_of

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.embedded.broker import Broker
-from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.shipment import Shipment
-from barnabas.collector.shipper import ship
-from barnabas.pipeline.logs.definition import LOGS
-from barnabas.pipeline.logs.generator import write_logs
-from barnabas.pipeline.snapshot import Snapshot
-from barnabas.pipeline.tables import Tables
+from barnabas.testing.embedded.broker import Broker
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.shipment import Shipment
+from barnabas_collector.shipper import ship
+from barnabas_pipeline.logs.definition import LOGS
+from barnabas_pipeline.logs.generator import write_logs
+from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.tables import Tables
 from tests.kit import foreign
 from tests.kit.pipeline.topics import create
 from tests.kit.processes.cluster_load import committed_values

@@ -1,4 +1,4 @@
-"""`python -m barnabas.pipeline run --pipeline logs` as its users run it (SP-2, SP-4)."""
+"""`python -m barnabas_pipeline run --pipeline logs` as its users run it (SP-2, SP-4)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 import barnabas
 from barnabas.cli.main import main
 from barnabas.client import SyncProducer
-from barnabas.pipeline.accounts import Accounts, read_accounts
-from barnabas.pipeline.logs.definition import LOGS
-from barnabas.pipeline.logs.generator import write_logs
-from barnabas.pipeline.snapshot import Snapshot
+from barnabas_pipeline.accounts import Accounts, read_accounts
+from barnabas_pipeline.logs.definition import LOGS
+from barnabas_pipeline.logs.generator import write_logs
+from barnabas_pipeline.snapshot import Snapshot
 from tests.pipeline.run_command import PATIENCE_S, Command, running_command
 
 pytestmark = pytest.mark.slow

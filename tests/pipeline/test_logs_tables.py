@@ -11,12 +11,12 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from barnabas.pipeline.logs.definition import LOGS
-from barnabas.pipeline.logs.figures import read_figures
-from barnabas.pipeline.logs.generator import generate
-from barnabas.pipeline.one_pass import OnePass, outcome
-from barnabas.pipeline.snapshot import Snapshot
-from barnabas.pipeline.tables import Tables
+from barnabas_pipeline.logs.definition import LOGS
+from barnabas_pipeline.logs.figures import read_figures
+from barnabas_pipeline.logs.generator import generate
+from barnabas_pipeline.one_pass import OnePass, outcome
+from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.tables import Tables
 from tests.kit.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, send, write
 
 LINES = 4_000

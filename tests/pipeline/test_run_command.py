@@ -1,4 +1,4 @@
-"""`python -m barnabas.pipeline` as its users run it: killed and run again, and as a service."""
+"""`python -m barnabas_pipeline` as its users run it: killed and run again, and as a service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.behaviour.generator import write_log
+from barnabas_pipeline.behaviour.generator import write_log
 from tests.kit.pipeline.table_batches import ALL, accounts_in, tables_in
 from tests.pipeline.independent import compute
 from tests.pipeline.run_command import PATIENCE_S, Command, running_command

@@ -12,8 +12,8 @@ import pytest
 
 from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.offsets import LATEST
-from barnabas.pipeline.behaviour.generator import generate
-from barnabas.pipeline.session import SHORT_LIVED
+from barnabas_pipeline.behaviour.generator import generate
+from barnabas_pipeline.session import SHORT_LIVED
 from tests.kit.pipeline.table_batches import accounts_in
 from tests.kit.processes.cluster_load import leader_of
 from tests.kit.processes.local_cluster import LocalCluster, local_cluster

@@ -12,13 +12,13 @@ import pytest
 
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
-from barnabas.collector.registry import Registry
-from barnabas.pipeline.behaviour.definition import Behaviour
-from barnabas.pipeline.behaviour.figures import read_figures
-from barnabas.pipeline.behaviour.sessions import described as with_derived
-from barnabas.pipeline.collector import Collected, Collector
-from barnabas.pipeline.job import Job
-from barnabas.pipeline.snapshot import Snapshot
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.behaviour.definition import Behaviour
+from barnabas_pipeline.behaviour.figures import read_figures
+from barnabas_pipeline.behaviour.sessions import described as with_derived
+from barnabas_pipeline.collector import Collected, Collector
+from barnabas_pipeline.job import Job
+from barnabas_pipeline.snapshot import Snapshot
 from tests.kit.pipeline.table_batches import ALL, snapshot_of
 from tests.pipeline.independent import Found, Session, compute
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import barnabas
-from barnabas.broker.embedded.broker import Broker
+from barnabas.testing.embedded.broker import Broker
 
 
 @pytest.fixture(scope="module")

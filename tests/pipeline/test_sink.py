@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.broker.embedded.broker import Broker
+from barnabas.testing.embedded.broker import Broker
 from tests.kit.pipeline.topics import create, numbered, records_of, send
 
 ROWS = (

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client.producer.batch import ProducerRecord
+from barnabas.testing.embedded.broker import Broker
 from pyspark_barnabas.schema import arrow_schema, read_schema
 from tests.kit.pipeline.topics import NOW_MS, create, numbered, send, send_records
 

@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 
 import barnabas
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client import Consumer
 from barnabas.errors import ConfigError
 from barnabas.records.batch import iterate_batches
+from barnabas.testing.embedded.broker import Broker
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import consumers_of_process
 from pyspark_barnabas.loss import DataLoss

@@ -13,10 +13,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.sync.producer import SyncAdmin
+from barnabas.testing.embedded.broker import Broker
 from tests.kit.pipeline.topics import create, delete, numbered, send, send_records
 
 Batches = dict[int, list[str]]

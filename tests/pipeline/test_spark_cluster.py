@@ -11,16 +11,16 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.offsets import LATEST
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.sync.producer import SyncProducer
-from barnabas.collector.registry import Registry
-from barnabas.pipeline.behaviour.figures import read_figures
-from barnabas.pipeline.behaviour.generator import write_log
-from barnabas.pipeline.collector import Collector
+from barnabas.testing.embedded.broker import Broker
 from barnabas.types import TopicPartition
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.behaviour.figures import read_figures
+from barnabas_pipeline.behaviour.generator import write_log
+from barnabas_pipeline.collector import Collector
 from tests.kit import foreign
 from tests.kit.pipeline.table_batches import tables_in
 from tests.kit.pipeline.topics import create, numbered

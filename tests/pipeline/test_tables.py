@@ -16,16 +16,16 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer, TopicPartition
 from barnabas.errors import ConfigError
-from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
-from barnabas.pipeline.behaviour.lines import classified
-from barnabas.pipeline.behaviour.sessions import described
-from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
-from barnabas.pipeline.one_pass import OnePass, outcome
-from barnabas.pipeline.places import dead_letters
-from barnabas.pipeline.tables import Tables
+from barnabas.testing.embedded.broker import Broker
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
+from barnabas_pipeline.behaviour.lines import classified
+from barnabas_pipeline.behaviour.sessions import described
+from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
+from barnabas_pipeline.one_pass import OnePass, outcome
+from barnabas_pipeline.places import dead_letters
+from barnabas_pipeline.tables import Tables
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.token import NotExactlyOnce
 from tests.kit.pipeline.delta_tables import age

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.embedded.broker import Broker
+from barnabas.testing.embedded.broker import Broker
 from tests.kit.pipeline.table_batches import contents, letters_in, tables_in, write
 from tests.kit.pipeline.topics import create
 from tests.pipeline.tables_job import MERGED_EVERY, PARTITIONS, STEPS, TOPIC

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline import tables as pipeline_tables
-from barnabas.pipeline.behaviour.definition import BEHAVIOUR
+from barnabas_pipeline import tables as pipeline_tables
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
 from tests.kit.pipeline.delta_tables import LONG_AGO_S, data_files, outlive_retention
 from tests.kit.pipeline.table_batches import (
     ALL,

@@ -12,9 +12,9 @@ from typing import BinaryIO
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.positions import Positions
-from barnabas.collector.watched_logs import WatchedLogs
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.positions import Positions
+from barnabas_collector.watched_logs import WatchedLogs
 from tests.kit.effort import examples
 
 BANNERS = (

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.collector.registry import Registry
-from barnabas.collector.rotated_log import Portion, RotatedLog
+from barnabas_collector.registry import Registry
+from barnabas_collector.rotated_log import Portion, RotatedLog
 from tests.kit.web_server import WebServer
 
 HEADERS = (b"", b"\n", b"#Fields: date time\n")

@@ -185,9 +185,9 @@ PAGES = (
         "Broker",
         "A broker inside this process.",
         (
-            Item("broker/embedded/broker.py", "Broker"),
-            Item("broker/embedded/life.py", "EmbeddedLife", "Broker", "Start and stop"),
-            Item("broker/embedded/handle.py", "BrokerHandle", "Broker", "Read, write and wait"),
+            Item("testing/embedded/broker.py", "Broker"),
+            Item("testing/embedded/life.py", "EmbeddedLife", "Broker", "Start and stop"),
+            Item("testing/embedded/handle.py", "BrokerHandle", "Broker", "Read, write and wait"),
         ),
     ),
     Page(
@@ -195,9 +195,9 @@ PAGES = (
         "Cluster",
         "Several brokers inside this process.",
         (
-            Item("broker/embedded/cluster.py", "Cluster"),
-            Item("broker/embedded/life.py", "EmbeddedLife", "Cluster", "Start and stop"),
-            Item("broker/embedded/handle.py", "BrokerHandle", "Cluster", "Read, write and wait"),
+            Item("testing/embedded/cluster.py", "Cluster"),
+            Item("testing/embedded/life.py", "EmbeddedLife", "Cluster", "Start and stop"),
+            Item("testing/embedded/handle.py", "BrokerHandle", "Cluster", "Read, write and wait"),
         ),
     ),
     Page(
@@ -205,10 +205,10 @@ PAGES = (
         "Testing",
         "Topics, groups, snapshots and faults in the hands of a test.",
         (
-            Item("broker/embedded/topic.py", "Topic"),
-            Item("broker/embedded/group.py", "Group"),
-            Item("broker/embedded/snapshot.py", "Snapshot"),
-            Item("broker/embedded/waiting.py", "WaitTimeout"),
+            Item("testing/embedded/topic.py", "Topic"),
+            Item("testing/embedded/group.py", "Group"),
+            Item("testing/embedded/snapshot.py", "Snapshot"),
+            Item("testing/embedded/waiting.py", "WaitTimeout"),
             Item("testing/remote_broker.py", "RemoteBroker"),
             Item("testing/faults/injected.py", "Faults"),
             Item("testing/faults/cluster_faults.py", "ClusterFaults"),

@@ -13,10 +13,10 @@ from tests.tidy.source import Source, sources
 # From the top of the layers to the bottom.
 PACKAGES = (
     "src/barnabas/cli",
-    "src/barnabas/pipeline",
+    "src/barnabas_pipeline",
     "src/barnabas/testing",
     "src/barnabas/broker",
-    "src/barnabas/collector",
+    "src/barnabas_collector",
     "src/barnabas/client",
     "src/barnabas/controller",
     "src/barnabas/coordinator",

@@ -16,7 +16,7 @@ from tests.tidy.source import sources
 
 LINK = re.compile(r"\]\((?:([a-z_]+\.md))?#([a-z0-9_.-]+)\)")
 WORD = re.compile(r"\b[A-Z]\w+\b")
-EMBEDDED = "src/barnabas/broker/embedded"
+EMBEDDED = "src/barnabas/testing/embedded"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 

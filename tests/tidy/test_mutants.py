@@ -12,7 +12,7 @@ _FEWEST = 60
 
 def test_each_fragment_stands_once_in_its_file() -> None:
     sources = {
-        each.file: (Path(CHECKOUT) / "src" / "barnabas" / each.file).read_text(encoding="utf-8")
+        each.file: (Path(CHECKOUT) / "src" / each.file).read_text(encoding="utf-8")
         for each in MUTATIONS
     }
     assert [

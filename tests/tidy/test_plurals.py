@@ -30,7 +30,7 @@ _OTHERWISE: Final = (
     "src/barnabas/cli/perf/latency.py",
     "src/barnabas/cli/records/consume_command.py",
     # The lines of others, made up.
-    "src/barnabas/pipeline/logs/generator.py",
+    "src/barnabas_pipeline/logs/generator.py",
 )
 
 

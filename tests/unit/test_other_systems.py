@@ -17,8 +17,8 @@ from barnabas.broker.runtime.descriptors import allow_many, of_this_process
 from barnabas.broker.seams import system_seams
 from barnabas.cli.server.pid_file import UNKNOWN_START, process_began_ticks
 from barnabas.cli.server.processes import find_servers
-from barnabas.collector import log_file
 from barnabas.storage.files import OsFiles
+from barnabas_collector import log_file
 
 
 @pytest.fixture

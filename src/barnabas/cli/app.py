@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from barnabas import __version__
+from barnabas._version import __version__
 from barnabas.cli.complaint import complain
 from barnabas.cli.group import CommandGroup, UnknownCommand
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, drop_output

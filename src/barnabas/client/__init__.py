@@ -289,7 +289,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "ResourceType": "barnabas.security.acl",
         # Of the test kit, so that every error of the reference is found here.
         "RuleNotHit": "barnabas.testing.faults.rule",
-        "WaitTimeout": "barnabas.broker.embedded.waiting",
+        "WaitTimeout": "barnabas.testing.embedded.waiting",
     }
 )
 

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas import __version__
+from barnabas._version import __version__
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionLost, CorruptAnswer, NoAnswer
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom

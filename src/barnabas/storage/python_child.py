@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import barnabas
-
 if TYPE_CHECKING:
     from subprocess import Popen
 
@@ -18,7 +16,7 @@ def start_child(module: str, **variables: str) -> Popen[bytes]:
     from subprocess import PIPE, Popen  # few brokers need it
 
     # The child must find the package wherever this process has it from.
-    path = [str(Path(barnabas.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    path = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **variables}
     # No descriptor of ours is inheritable; without closing them all, no fork of this process's
     # memory is needed either.

@@ -17,13 +17,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
-    from barnabas.broker.embedded.cluster import Cluster
-    from barnabas.broker.embedded.group import Group
-    from barnabas.broker.embedded.handle import BrokerHandle
-    from barnabas.broker.embedded.snapshot import Snapshot
-    from barnabas.broker.embedded.topic import Topic
-    from barnabas.broker.embedded.waiting import WaitTimeout
+    from barnabas.testing.embedded.broker import Broker
+    from barnabas.testing.embedded.cluster import Cluster
+    from barnabas.testing.embedded.group import Group
+    from barnabas.testing.embedded.handle import BrokerHandle
+    from barnabas.testing.embedded.snapshot import Snapshot
+    from barnabas.testing.embedded.topic import Topic
+    from barnabas.testing.embedded.waiting import WaitTimeout
     from barnabas.testing.faults.rule import RuleNotHit
     from barnabas.testing.remote_broker import RemoteBroker
 
@@ -41,15 +41,15 @@ __all__ = [
 
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "Broker": "barnabas.broker.embedded.broker",
-        "BrokerHandle": "barnabas.broker.embedded.handle",
-        "Cluster": "barnabas.broker.embedded.cluster",
-        "Group": "barnabas.broker.embedded.group",
+        "Broker": "barnabas.testing.embedded.broker",
+        "BrokerHandle": "barnabas.testing.embedded.handle",
+        "Cluster": "barnabas.testing.embedded.cluster",
+        "Group": "barnabas.testing.embedded.group",
         "RemoteBroker": "barnabas.testing.remote_broker",
         "RuleNotHit": "barnabas.testing.faults.rule",
-        "Snapshot": "barnabas.broker.embedded.snapshot",
-        "Topic": "barnabas.broker.embedded.topic",
-        "WaitTimeout": "barnabas.broker.embedded.waiting",
+        "Snapshot": "barnabas.testing.embedded.snapshot",
+        "Topic": "barnabas.testing.embedded.topic",
+        "WaitTimeout": "barnabas.testing.embedded.waiting",
     }
 )
 

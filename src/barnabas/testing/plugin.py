@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
-    from barnabas.broker.embedded.cluster import Cluster
-    from barnabas.broker.embedded.topic import Topic
     from barnabas.client.sync.producer import SyncConsumer, SyncProducer
+    from barnabas.testing.embedded.broker import Broker
+    from barnabas.testing.embedded.cluster import Cluster
+    from barnabas.testing.embedded.topic import Topic
 
 Scope: TypeAlias = Literal["function", "class", "module", "package", "session"]
 
@@ -144,14 +144,14 @@ def _topic_name(test: str, existing: Iterable[str]) -> str:
 
 
 def _broker(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Iterator[Broker]:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
     with Broker(**_arguments(request, config)) as broker:
         yield broker
 
 
 def _cluster(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Iterator[Cluster]:
-    from barnabas.broker.embedded.cluster import Cluster
+    from barnabas.testing.embedded.cluster import Cluster
 
     with Cluster(**_arguments(request, config)) as cluster:
         yield cluster

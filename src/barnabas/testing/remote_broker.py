@@ -9,8 +9,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from barnabas.broker.embedded.handle import BrokerHandle
 from barnabas.client.config import parse_servers
+from barnabas.testing.embedded.handle import BrokerHandle
 
 
 class RemoteBroker(BrokerHandle):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from barnabas.collector.headers import FILE, FILE_ID, HOST, LINE, POSITION
-from barnabas.pipeline.logs.definition import LOGS, SystemLogs
-from barnabas.pipeline.logs.formats import known_formats
-from barnabas.pipeline.one_pass import OnePass
-from barnabas.pipeline.snapshot import Snapshot
-from barnabas.pipeline.step import Query, Send
-from barnabas.pipeline.tables import Tables
+from barnabas_collector.headers import FILE, FILE_ID, HOST, LINE, POSITION
+from barnabas_pipeline.logs.definition import LOGS, SystemLogs
+from barnabas_pipeline.logs.formats import known_formats
+from barnabas_pipeline.one_pass import OnePass
+from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.step import Query, Send
+from barnabas_pipeline.tables import Tables
 from tests.kit.pipeline.web_records import SCHEMA
 
 QUERY = "a-query"

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.client import SyncConsumer, TopicPartition
-from barnabas.pipeline.accounts import Accounts, read_accounts
-from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
-from barnabas.pipeline.one_pass import OnePass
-from barnabas.pipeline.snapshot import Snapshot
-from barnabas.pipeline.step import Query, Send, Tasks
-from barnabas.pipeline.tables import Tables
+from barnabas_pipeline.accounts import Accounts, read_accounts
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR, Behaviour
+from barnabas_pipeline.one_pass import OnePass
+from barnabas_pipeline.snapshot import Snapshot
+from barnabas_pipeline.step import Query, Send, Tasks
+from barnabas_pipeline.tables import Tables
 from tests.kit.pipeline.web_records import mixed
 
 ALL = BEHAVIOUR.all

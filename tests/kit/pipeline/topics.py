@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.records.record import Record, iterate_records
+from barnabas.testing.embedded.broker import Broker
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
     from barnabas.client.consumer.fetched import ConsumerRecord
+    from barnabas.testing.embedded.broker import Broker
 
 NOW_MS = 1_700_000_000_000
 

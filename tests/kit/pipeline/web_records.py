@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
+from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from pyspark_barnabas.schema import arrow_schema
 
 SCHEMA = arrow_schema(include_headers=True)

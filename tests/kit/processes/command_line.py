@@ -16,7 +16,7 @@ from barnabas.cli.main import main
 from tests.kit.secured.suite import IS_SECURED, java_file
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.broker import Broker
+    from barnabas.testing.embedded.broker import Broker
 
 # Those that connect to brokers.
 _CONNECTING = re.compile(

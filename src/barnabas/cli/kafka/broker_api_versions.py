@@ -7,7 +7,7 @@ from typing import Final, cast
 
 import click
 
-from barnabas import __version__
+from barnabas._version import __version__
 from barnabas.cli.kafka.options import Given, values
 from barnabas.cli.kafka.tool import (
     BROKER_LIST,

@@ -15,7 +15,7 @@ from importlib import import_module
 
 import click
 
-from barnabas import __version__
+from barnabas._version import __version__
 from barnabas.cli.complaint import complain, explain
 from barnabas.cli.kafka.names import (
     CLASSES,

@@ -17,19 +17,19 @@ from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
-from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.receiving import Source, receive
-from barnabas.collector.record_joiner import IsStart
-from barnabas.collector.record_reader import INDENTED, record_start
-from barnabas.collector.shipment import Shipment, Shipped
-from barnabas.collector.shipper import ship
-from barnabas.collector.standard_input import StandardInput
-from barnabas.collector.syslog_address import SyslogAddress
-from barnabas.collector.syslog_tcp import SyslogTcp
-from barnabas.collector.syslog_udp import SyslogUdp
-from barnabas.collector.together import together
 from barnabas.counted import counted
 from barnabas.records.compression import CODEC_NAMES
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.receiving import Source, receive
+from barnabas_collector.record_joiner import IsStart
+from barnabas_collector.record_reader import INDENTED, record_start
+from barnabas_collector.shipment import Shipment, Shipped
+from barnabas_collector.shipper import ship
+from barnabas_collector.standard_input import StandardInput
+from barnabas_collector.syslog_address import SyslogAddress
+from barnabas_collector.syslog_tcp import SyslogTcp
+from barnabas_collector.syslog_udp import SyslogUdp
+from barnabas_collector.together import together
 
 _RULES = {"indented": INDENTED}
 _STANDARD_INPUT = "-"

@@ -13,10 +13,10 @@ from barnabas.cli.group import command_group
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.collector.dead_letter_headers import REASON
-from barnabas.collector.replay import replay as replayed
-from barnabas.collector.topic_end import assign_all, records_until
 from barnabas.counted import counted
+from barnabas_collector.dead_letter_headers import REASON
+from barnabas_collector.replay import replay as replayed
+from barnabas_collector.topic_end import assign_all, records_until
 
 _NO_REASON: Final = "(not a dead letter: it has no reason)"
 

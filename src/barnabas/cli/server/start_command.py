@@ -9,7 +9,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -183,9 +182,9 @@ def _companion(port: int | None) -> Companion | None:
     """What takes faults over HTTP, if that is wanted; only then is anything loaded for it."""
     if port is None:
         return None
-    control = import_module("barnabas.testing.faults.control")
-    companion: Companion = control.FaultControl(port)
-    return companion
+    from barnabas.testing.faults.control import FaultControl
+
+    return FaultControl(port)
 
 
 def _start_daemon(words: Sequence[str], log_file: str | None, first_directory: Path) -> int:

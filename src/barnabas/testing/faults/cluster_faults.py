@@ -13,8 +13,8 @@ from barnabas.testing.faults.isolation import Isolation, sender_of
 from barnabas.testing.faults.temporary import Temporary
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.cluster import Cluster
     from barnabas.broker.server import Server
+    from barnabas.testing.embedded.cluster import Cluster
 
 
 class ClusterFaults(Faults):

@@ -13,7 +13,7 @@ from barnabas.testing.faults.request_rules import RequestRules
 from barnabas.testing.faults.rule import Rule
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded.cluster import Cluster
+    from barnabas.testing.embedded.cluster import Cluster
 
 
 class DistantRule(Rule):

@@ -9,13 +9,13 @@ from contextlib import ExitStack, suppress
 import psutil
 import pytest
 
-from barnabas.broker.embedded.broker import Broker
 from barnabas.broker.network.request_memory import LEAST_BYTES, limit_bytes
 from barnabas.client.sync.producer import SyncProducer
 from barnabas.config import BrokerConfig
 from barnabas.protocol.api import CREATE_TOPICS, FETCH, PRODUCE
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.testing.embedded.broker import Broker
 from tests.kit.raw_client import RawClient
 
 MIB = 1 << 20

@@ -1,0 +1,205 @@
+"""A broker inside this process, or beside it: for tests, notebooks, programs without a server.
+
+    with barnabas.Broker() as broker:
+        orders = broker.topic("orders")
+        orders.send(b"one")
+        assert orders.values() == [b"one"]
+
+`async with` works, too. The broker has a thread and an event loop of its own, or with
+`process=True` a process; several brokers may run side by side. Nothing at module level is shared
+and no signal handler is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from barnabas.broker.server import Server
+from barnabas.errors import ConfigError
+from barnabas.testing.embedded.first_listener import address, with_port
+from barnabas.testing.embedded.life import EmbeddedLife, LifeOptions
+from barnabas.testing.embedded.pause import Paused, ProcessPause, ThreadPause
+from barnabas.testing.embedded.secured import listener
+from barnabas.testing.embedded.settings import Setting, defaults_for_tests, texts
+
+if TYPE_CHECKING:
+    from barnabas.testing.embedded.snapshot import SnapshotKind
+    from barnabas.testing.faults.injected import Faults
+
+
+class Broker(EmbeddedLife):
+    """A one-node broker on 127.0.0.1.
+
+    `data_dir`: the log directory; None makes a temporary one that is removed at `close` and at the
+    end of the `with` block, unless `config` has `log.dirs`.
+    `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names, as texts, numbers
+    or booleans.
+    `production_defaults`: Kafka's defaults and the whole log. Without it the defaults suit tests:
+    no wait before a group's first rebalance, one partition for each internal topic, no log below
+    WARNING.
+    `process`: in a process of its own, for tests that keep a core busy, and for `kill`; it ends
+    with this process, however that ends.
+    `snapshot`: begin with a copy of this state (see `snapshot`).
+
+    `start` raises ConfigError or OSError with one line that says what to do. A stopped broker may
+    be started again, on the same port and the same data; after `close` a temporary directory is
+    gone, and the next start begins empty. A broker that cannot go on stops by itself, and `stop`
+    raises OSError with the reason.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | Path | None = None,
+        port: int = 0,
+        config: Mapping[str, Setting] | None = None,
+        **options: Unpack[LifeOptions],
+    ) -> None:
+        self._config = texts(config)
+        self._log_dirs = self._config.get("log.dirs", "")
+        if data_dir is not None and self._log_dirs:
+            raise ConfigError(
+                f"data_dir={data_dir} and log.dirs={self._log_dirs}: give one of the two"
+            )
+        given = data_dir or self._log_dirs.split(",")[0].strip()
+        super().__init__("broker", Path(given) if given else None, **options)
+        self._port = port
+        self._server: Server | None = None
+        self._stopping: asyncio.Event | None = None
+        self._ended: asyncio.Task[None] | None = None
+        self._faults: Faults | None = None
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong in this broker, by rule: see `barnabas.testing.faults`."""
+        if self._faults is None:
+            # Most brokers are never asked for faults, so these modules are loaded with the first.
+            if self._is_process:
+                from barnabas.testing.faults.distant_faults import DistantBrokerFaults
+
+                self._faults = self._distant = DistantBrokerFaults(self._control_port)
+                return self._faults
+            from barnabas.testing.faults.injected import Faults
+
+            self._faults = Faults(self._call)
+            if self._server is not None:
+                self._faults.attach(self._server)
+        return self._faults
+
+    def pause(self) -> Paused:
+        """Let it stand still as SIGSTOP does, until `resume`, the end of a `with` block, or `stop`.
+
+            with broker.pause():
+                assert application.place_order("tea") == "try again later"
+
+        Connections stay and new ones are accepted by the kernel, nothing is answered, no timer
+        runs; what was sent meanwhile is handled afterwards. After ten minutes it goes on by itself,
+        unless it is a process of its own. Raises ConfigError if it is paused or does not run.
+        """
+        with self._life:
+            if self._pause is not None:
+                raise ConfigError("pause: the broker is paused already: resume() lets it go on")
+            child = self._child
+            self._pause = ThreadPause(self.thread) if child is None else ProcessPause(child)
+        return Paused(self.resume)
+
+    def resume(self) -> None:
+        """Let it go on after `pause`; do nothing if it is not paused."""
+        with self._life:
+            self._go_on()
+
+    def __repr__(self) -> str:
+        where = self.bootstrap_servers if self.is_running else "not running"
+        return f"<Broker {where}>"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`127.0.0.1:PORT`, or the address of the first of `listeners`, for any Kafka client."""
+        return address(self._config, self.port)
+
+    @property
+    def port(self) -> int:
+        if not self.is_running or not self._port:
+            raise self._is_not_running()
+        return self._port
+
+    @property
+    def server(self) -> Server:
+        """What runs; to be touched on the broker's loop only."""
+        if self._server is None:
+            raise self._is_not_running()
+        return self._server
+
+    # ---- its parts ----
+
+    def _call(self, work: Callable[[], None]) -> None:
+        """Call it on the loop, or beside a loop that stands still."""
+        with self._life:
+            if self._pause is not None:
+                work()
+                return
+        self.thread.call(work)
+
+    @property
+    def _kind(self) -> SnapshotKind:
+        from barnabas.testing.embedded.snapshot import SnapshotKind
+
+        return SnapshotKind("broker", 1)
+
+    def _one_directory(self, what: str) -> Path:
+        if "," in self._log_dirs:
+            raise ConfigError(f"{what}: the data is in several directories: {self._log_dirs}")
+        return self.data_dir
+
+    def _arguments(self) -> dict[str, Any]:
+        directory = None if self._log_dirs else str(self.data_dir)
+        return {"data_dir": directory, "port": self._port, "config": self._config}
+
+    def _ports_taken(self) -> int:
+        return self._port
+
+    def _take_ports(self, ports: int) -> None:
+        self._port = ports
+
+    # ---- on its loop ----
+
+    async def _start(self) -> None:
+        properties = {
+            "broker.id": "0",
+            **listener(self._secured, self._port),
+            "log.dirs": str(self.data_dir),
+            **({} if self._production_defaults else defaults_for_tests(1)),
+            **self._config,
+        }
+        users = None if self._secured is None else self._secured.setup.passwords
+        config = self._config_of(with_port(properties, self._port))
+        server = Server(config, self._seams(), first_users=users)
+        await server.start()
+        assert server.failure is not None
+        stopping = self._stopping = asyncio.Event()
+        server.failure.add_done_callback(lambda _: stopping.set())
+        self._server = server
+        self._port = server.port
+        self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
+        if self._faults is not None:
+            self._faults.attach(server)
+
+    async def _stop(self) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return  # its start failed, and it holds nothing
+        if self._faults is not None:
+            self._faults.detach(server.broker_id)
+        assert self._stopping is not None and self._ended is not None
+        self._stopping.set()
+        await self._ended
+        if server.failure is not None and server.failure.done():
+            raise OSError(server.failure.result())
+
+
+async def _end(server: Server, stopping: asyncio.Event) -> None:
+    """Stop the server on request, or when it cannot go on."""
+    await stopping.wait()
+    await server.stop()

@@ -1,0 +1,100 @@
+"""The process of `Broker(process=True)`: makes a broker, and does what its parent asks.
+
+    stdin:  ["make", "Broker", {...}, parent's process id], then ["start"], ["stop"], ...
+            ["control"]: take faults over HTTP, on the port that is answered
+            ["faults.heal", 2]: a method of `faults`
+    stdout: {"value": ...} or {"error": text, "kind": class}, a line for a line
+
+It ends when the input does, or the parent is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any, Final
+
+from barnabas.client.loop_thread import LoopThread
+from barnabas.errors import BarnabasError
+from barnabas.testing.embedded.broker import Broker
+from barnabas.testing.embedded.cluster import Cluster
+
+_LOOKS_PER_S: Final = 2
+_KINDS: Final = {"Broker": Broker, "Cluster": Cluster}
+
+
+class _Calls:
+    """The broker or cluster of this process, and what is called of it."""
+
+    def __init__(self) -> None:
+        self.made: Broker | Cluster | None = None
+        self._control_port: int | None = None
+
+    def answer(self, call: list[Any]) -> dict[str, Any]:
+        try:
+            return {"value": self._called(*call)}
+        except (BarnabasError, OSError) as error:
+            return {"error": str(error), "kind": type(error).__name__}
+
+    def _called(self, method: str, *arguments: Any) -> Any:
+        if method == "make":
+            self._make(*arguments)
+            return None
+        assert self.made is not None
+        if method == "control":
+            return self._control(self.made)
+        if method.startswith("faults."):
+            getattr(self.made.faults, method.removeprefix("faults."))(*arguments)
+            return None
+        return self.made.answer(method, *arguments)
+
+    def _make(self, kind: str, options: dict[str, Any], parent: int) -> None:
+        watch = threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True)
+        watch.start()
+        if own := options.get("broker_config"):
+            options["broker_config"] = {int(broker_id): own[broker_id] for broker_id in own}
+        self.made = _KINDS[kind](**options)
+
+    def _control(self, made: Broker | Cluster) -> int:
+        """The port of the faults' control, which begins at the first question, on a loop of its
+        own: so it answers while a broker stands still."""
+        if self._control_port is None:
+            # Most processes are never asked for faults, so this is loaded with the first question.
+            from barnabas.testing.faults.control import FaultControl
+
+            control = FaultControl(0)
+            thread = LoopThread("barnabas-control")
+            self._control_port = thread.run(control.serve(made.faults))
+        return self._control_port
+
+
+def main() -> int:
+    answers, sys.stdout = sys.stdout, sys.stderr  # so that nothing gets between the answers
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends this
+    signal.signal(signal.SIGTERM, _leave)
+    calls = _Calls()
+    try:
+        for line in sys.stdin:
+            answers.write(json.dumps(calls.answer(json.loads(line))) + "\n")
+            answers.flush()
+    finally:
+        if calls.made is not None:
+            calls.made.close()
+    return 0
+
+
+def _watch(parent: int) -> None:
+    """Leave when the parent is gone: another of its children may hold the pipe open."""
+    while os.getppid() == parent:
+        threading.Event().wait(1 / _LOOKS_PER_S)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(0)

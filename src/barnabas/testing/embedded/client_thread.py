@@ -1,0 +1,153 @@
+"""The clients behind a handle: a thread with an admin, and with a producer once one is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from barnabas.client import arguments
+from barnabas.client.admin.admin import Admin
+from barnabas.client.loop_thread import LoopThread
+from barnabas.client.producer.producer import Producer
+from barnabas.errors import UnknownTopicOrPartition
+from barnabas.testing.embedded.waiting import Sight, WaitTimeout, is_wait_timeout, wait_until
+
+__tracebackhide__ = is_wait_timeout
+
+T = TypeVar("T")
+
+_CLIENT_ID: Final = "barnabas-testing"
+_GRACE_S: Final = 1.0
+_ATTEMPT_MS: Final = 500
+_REQUEST_MS: Final = 1000
+"""For a request to one broker, which may be paused: then another one is asked."""
+
+
+class ClientThread:
+    """Opens at the first use, and again at the first one after `close`.
+
+    `bootstrap_servers` and `options` (of every client) are asked whenever a client is made: a
+    cluster's list changes.
+    """
+
+    def __init__(
+        self, bootstrap_servers: Callable[[], str], options: Callable[[], dict[str, Any]]
+    ) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.options = options
+        self._lock = threading.Lock()
+        self._thread: LoopThread | None = None
+        self._admin: Admin | None = None
+        self._producer: Producer | None = None
+        self._starting = asyncio.Lock()
+
+    def run(self, work: Callable[[], Awaitable[T]], what: str, timeout_s: float) -> T:
+        """The result of `work`, which is repeated after transient errors, or WaitTimeout.
+
+        A topic that is unknown is an error at once: call `wait_for_topic` first if one is expected.
+        """
+
+        async def look() -> Sight[T | UnknownTopicOrPartition]:
+            try:
+                return Sight(await work(), True, "")
+            except UnknownTopicOrPartition as error:
+                return Sight(error, True, "")
+
+        result = self.wait(look, what, timeout_s)
+        if isinstance(result, UnknownTopicOrPartition):
+            raise result
+        return result
+
+    def run_once(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
+        """The result of `work`, which must not be repeated, or TimeoutError."""
+        return self._opened().run(_in_time(work, what, timeout_s))
+
+    def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
+        """As `wait_until`; there is always a deadline."""
+        arguments.duration(timeout_s, "timeout_s")
+        try:
+            return self._opened().run(wait_until(look, wanted, timeout_s))
+        except WaitTimeout as late:
+            # Without the frames of the loop's thread, which say nothing about the test.
+            raise late.with_traceback(None) from None
+
+    def close(self) -> None:
+        with self._lock:
+            thread, self._thread = self._thread, None
+            if thread is None or not thread.is_own:
+                return
+            try:
+                thread.run(self._close())
+            finally:
+                thread.stop()
+
+    def _opened(self) -> LoopThread:
+        with self._lock:
+            if self._thread is None or not self._thread.is_own:
+                self._thread = LoopThread(_CLIENT_ID)
+                self._admin = self._producer = None
+                self._starting = asyncio.Lock()
+            return self._thread
+
+    # ---- on the loop ----
+
+    async def admin(self) -> Admin:
+        """Raises NoBrokersAvailable; then the next call tries again."""
+        async with self._starting:
+            if self._admin is None:
+                admin = Admin(
+                    self.bootstrap_servers(),
+                    **self.options(),
+                    client_id=_CLIENT_ID,
+                    # Who waits tries again, and can then say what went wrong.
+                    default_api_timeout_ms=_ATTEMPT_MS,
+                    request_timeout_ms=_REQUEST_MS,
+                )
+                await admin.start()
+                self._admin = admin
+            return self._admin
+
+    async def producer(self) -> Producer:
+        """As `admin`."""
+        async with self._starting:
+            if self._producer is None:
+                producer = Producer(
+                    self.bootstrap_servers(),
+                    **self.options(),
+                    client_id=_CLIENT_ID,
+                    request_timeout_ms=_REQUEST_MS,
+                    # A test that deletes a topic does not want it back.
+                    allow_auto_create_topics=False,
+                )
+                await producer.start()
+                self._producer = producer
+            return self._producer
+
+    async def look_at(self, topic: str) -> None:
+        """Have the producer know a topic as it is now: one that was deleted and created again may
+        have fewer partitions, and what is sent to the others would wait for them."""
+        if self._producer is not None:
+            await self._producer.partitions_for(topic)
+
+    async def _close(self) -> None:
+        if self._producer is not None:
+            # Everything that was sent was awaited; only what timed out may be left.
+            try:
+                async with asyncio.timeout(_GRACE_S):
+                    await self._producer.close()
+            except TimeoutError:
+                pass
+        if self._admin is not None:
+            await self._admin.close()
+
+
+async def _in_time(work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeoutError(f"{what} was not done within {timeout_s:g} s") from None

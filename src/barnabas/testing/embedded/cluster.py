@@ -1,0 +1,371 @@
+"""Several brokers in this process, for tests and notebooks: they replicate, elect and move.
+
+    with barnabas.Cluster(brokers=3) as cluster:
+        admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
+
+All run on one loop in one thread, or with `own_threads=True` on a loop each, and share one metadata
+tree, each in a session of its own; among each other they use sockets, as brokers on several
+machines do. So it shows what a cluster does, and not how fast: for that, and for `kill -9`, start
+processes (`barnabas cluster start`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from barnabas.broker.server import Server
+from barnabas.cluster.distant_session import DistantSession
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.journal import Journal
+from barnabas.cluster.node_bytes import tree_to_bytes
+from barnabas.cluster.store import MetadataStore
+from barnabas.config.metrics_ports import metrics_port
+from barnabas.errors import ConfigError
+from barnabas.testing.embedded.first_listener import address, with_port
+from barnabas.testing.embedded.life import EmbeddedLife, LifeOptions
+from barnabas.testing.embedded.own_threads import OwnThreads
+from barnabas.testing.embedded.pause import Paused
+from barnabas.testing.embedded.secured import listener
+from barnabas.testing.embedded.settings import Setting, defaults_for_tests, texts
+
+if TYPE_CHECKING:
+    from barnabas.cluster.embedded_session import EmbeddedSession
+    from barnabas.testing.embedded.snapshot import SnapshotKind
+    from barnabas.testing.faults.cluster_faults import ClusterFaults
+
+_METADATA = "metadata"
+
+
+class Cluster(EmbeddedLife):
+    """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
+
+    `data_dir`: has a directory for each broker and one for the metadata; None makes a temporary one
+    that is removed at `close` and at the end of the `with` block. `config`: Kafka's broker configs
+    by their names, for all brokers, as texts, numbers or booleans;
+    `broker_config`: for single brokers, by broker id, on top (`{1: {"broker.rack": "east"}}`).
+    With `barnabas.metrics.port` in `config` broker 1 takes that port, the others the next ones.
+    `own_threads`: a thread for each broker, so that one of them can be paused.
+    `production_defaults`, `process` (one for all brokers) and `snapshot` as for a `Broker`; an
+    internal topic has a partition for each broker unless `production_defaults` is true.
+
+    `start` raises ConfigError or OSError with one line that says what to do. A stopped cluster may
+    be started again, on the same ports and the same data, until `close`.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        data_dir: str | Path | None = None,
+        config: Mapping[str, Setting] | None = None,
+        broker_config: Mapping[int, Mapping[str, Setting]] | None = None,
+        own_threads: bool = False,
+        **options: Unpack[LifeOptions],
+    ) -> None:
+        if brokers < 1:
+            raise ConfigError(f"brokers={brokers}: at least one is needed")
+        self.broker_ids = range(1, brokers + 1)
+        self._config = texts(config)
+        self._broker_config = {
+            broker_id: texts(own) for broker_id, own in (broker_config or {}).items()
+        }
+        strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
+        if strangers:
+            raise ConfigError(
+                f"broker_config names broker {strangers[0]}: the cluster has 1 to {brokers}"
+            )
+        super().__init__("cluster", None if data_dir is None else Path(data_dir), **options)
+        self._store: EmbeddedStore | None = None
+        self._unwritten: Path | None = None  # where the metadata goes, which is in memory alone
+        self._servers: dict[int, Server] = {}
+        self._ports: dict[int, int] = {}
+        self._running: list[int] = []  # broker ids
+        self._sessions: dict[int, EmbeddedSession] = {}
+        self._threads = OwnThreads() if own_threads else None
+        self._faults: ClusterFaults | None = None
+
+    def __repr__(self) -> str:
+        where = self.bootstrap_servers if self.is_running else "not running"
+        return f"<Cluster {where}>"
+
+    # ---- life ----
+
+    def stop_broker(self, broker_id: int) -> None:
+        """Stop one broker cleanly: it hands over its leaderships first (RE-13)."""
+        self._change("stop_broker", broker_id)
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start a stopped broker, on its old port and its old data."""
+        self._change("start_broker", broker_id)
+
+    def _change(self, method: str, broker_id: int) -> None:
+        """In the thread without the lock: what stops may wait for another one's stop."""
+        if not self._is_process:
+            works = {
+                "start_broker": self._start_stopped_broker,
+                "stop_broker": self._stop_broker,
+                "kill_broker": self._kill_broker,
+            }
+            self.thread.run(works[method](broker_id))
+            return
+        with self._life:
+            child = self._child
+            if child is None:
+                raise self._is_not_running()
+            self._take_ports(child.call(method, broker_id))
+
+    def kill_broker(self, broker_id: int) -> None:
+        """Stop one broker as `kill -9` does: nothing is handed over, its next start recovers."""
+        self._change("kill_broker", broker_id)
+
+    def pause(self, broker_id: int) -> Paused:
+        """Let one broker stand still as SIGSTOP does, until `resume`, the end of a `with` block, or
+        its stop; `Broker.pause` says what that means.
+
+        Its session with the metadata ends after its `zookeeper.session.timeout.ms`, and it begins
+        another one when it goes on. Raises ConfigError unless it runs, in a thread of its own.
+        """
+        if self._own_threads(broker_id) is None:
+            self._change("pause", broker_id)
+        else:
+            self._pause_here(broker_id)
+        return Paused(partial(self.resume, broker_id))
+
+    def resume(self, broker_id: int) -> None:
+        """Let a broker go on after `pause`; do nothing if it is not paused."""
+        threads = self._own_threads(broker_id)
+        if threads is None:
+            self._change("resume", broker_id)
+        else:
+            self.thread.call(partial(threads.go_on, broker_id))
+
+    # ---- while it runs ----
+
+    @property
+    def faults(self) -> ClusterFaults:
+        """What is to go wrong in this cluster, by rule: see `barnabas.testing.faults`."""
+        if self._faults is None:
+            # Most clusters are never asked for faults, so these modules are loaded with the first.
+            if self._is_process:
+                from barnabas.testing.faults.distant_faults import DistantClusterFaults
+
+                distant = DistantClusterFaults(self, self._control_port)
+                self._faults = self._distant = distant
+                return distant
+            from barnabas.testing.faults.cluster_faults import ClusterFaults
+
+            self._faults = ClusterFaults(self)
+            for server in self._servers.values():
+                self._faults.attach(server)
+        return self._faults
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`127.0.0.1:PORT,...` of the running brokers, or the addresses of their first listeners,
+        for any Kafka client."""
+        if not self.is_running:
+            raise self._is_not_running()
+        return ",".join(
+            address({**self._config, **self._broker_config.get(number, {})}, self._ports[number])
+            for number in self._running
+        )
+
+    @property
+    def running_broker_ids(self) -> list[int]:
+        """The brokers that run, in the order of their starts."""
+        return list(self._running)
+
+    @property
+    def store(self) -> EmbeddedStore:
+        """The metadata of all brokers; to be touched on the cluster's loop only."""
+        if self._store is None:
+            raise self._is_not_running()
+        return self._store
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The brokers that run; each to be touched on its loop only, as `server` has it."""
+        return tuple(self._servers.values())
+
+    def server(self, broker_id: int) -> Server:
+        """A running broker; to be used on its loop only, which is the cluster's or its own."""
+        server = self._servers.get(broker_id)
+        if server is None:
+            raise ConfigError(f"broker {broker_id} is not running")
+        return server
+
+    def session(self, broker_id: int) -> EmbeddedSession:
+        """A running broker's session with the metadata; to be used on the cluster's loop only."""
+        self.server(broker_id)
+        return self._sessions[broker_id]
+
+    def call_soon(self, broker_id: int, callback: Callable[[], None]) -> None:
+        """Call it on a broker's loop. On the cluster's loop only."""
+        if self._threads is None:
+            callback()
+        else:
+            self._threads.call_soon(broker_id, callback)
+
+    # ---- its parts ----
+
+    def _own_threads(self, broker_id: int) -> OwnThreads | None:
+        """Those of brokers that can be paused; None: they are in the child process."""
+        if self._threads is None:
+            raise ConfigError(
+                f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
+                "thread. Make the cluster with own_threads=True; or cut the broker off while it "
+                f"goes on, by faults.isolate({broker_id})"
+            )
+        return None if self._is_process else self._threads
+
+    def _pause_here(self, broker_id: int) -> None:
+        assert self._threads is not None
+        server, session = self.server(broker_id), self.session(broker_id)
+        pause = self._threads.stop(broker_id)
+        timeout_ms = server.config.int("zookeeper.session.timeout.ms")
+        self.thread.call(partial(self._threads.stands, broker_id, pause, session, timeout_ms))
+
+    @property
+    def _kind(self) -> SnapshotKind:
+        from barnabas.testing.embedded.snapshot import SnapshotKind
+
+        return SnapshotKind("cluster", len(self.broker_ids))
+
+    def _arguments(self) -> dict[str, Any]:
+        listeners = {key: self._config[key] for key in ("listeners",) if key in self._config}
+        own = dict(self._broker_config)
+        for number, port in self._ports.items():
+            given = {**listeners, **own.get(number, {})}
+            own[number] = with_port({**listener(self._secured, port), **given}, port)
+        return {
+            "brokers": len(self.broker_ids),
+            "data_dir": str(self.data_dir),
+            "config": self._config,
+            "broker_config": own,
+            "own_threads": self._threads is not None,
+        }
+
+    def _ports_taken(self) -> list[tuple[int, int]]:
+        """Of the brokers that run, by broker id, in the order of their starts."""
+        return [(broker_id, self._ports[broker_id]) for broker_id in self._running]
+
+    def _take_ports(self, ports: Sequence[tuple[int, int]]) -> None:
+        self._running = [broker_id for broker_id, _ in ports]
+        self._ports.update(dict(ports))
+
+    # ---- on its loop ----
+
+    async def _start(self) -> None:
+        """Return when every broker serves, and knows all the others."""
+        directory = self.data_dir / _METADATA
+        directory.mkdir(parents=True, exist_ok=True)
+        self._running = []
+        # Temporary metadata need not survive this process: it is written when it is stopped.
+        is_new = self._directory.is_temporary and not any(directory.iterdir())
+        self._unwritten = directory if is_new else None
+        self._store = EmbeddedStore() if is_new else EmbeddedStore.open(directory)
+        for broker_id in self.broker_ids:
+            await self._start_broker(broker_id)
+        for broker_id, server in self._servers.items():
+            await self._on_loop(broker_id, server.knows_brokers(self.broker_ids))
+
+    async def _start_broker(self, broker_id: int) -> None:
+        assert self._store is not None
+        config = self._config_of(self._properties(broker_id))
+        session = self._store.session()
+        store: MetadataStore = session
+        if self._threads is not None:
+            store = DistantSession(session, self._threads.begin(broker_id))
+        users = None if self._secured is None else self._secured.setup.passwords
+        server = Server(config, self._seams(), store, first_users=users)
+        try:
+            await self._on_loop(broker_id, server.start())
+        except BaseException:
+            await self._end_thread(broker_id)
+            raise
+        self._sessions[broker_id] = session
+        self._servers[broker_id] = server
+        if self._faults is not None:
+            self._faults.attach(server)
+        self._ports[broker_id] = server.port
+        self._running.append(broker_id)
+
+    async def _start_stopped_broker(self, broker_id: int) -> None:
+        if broker_id in self._running or broker_id not in self.broker_ids:
+            raise ConfigError(f"broker {broker_id} is running, or does not belong to this cluster")
+        await self._start_broker(broker_id)
+
+    async def _stop_broker(self, broker_id: int) -> None:
+        await self._end_server(broker_id, self._taken_out(broker_id).stop())
+
+    async def _kill_broker(self, broker_id: int) -> None:
+        await self._end_server(broker_id, self._taken_out(broker_id).abandon())
+
+    def _taken_out(self, broker_id: int) -> Server:
+        """A broker that is to stop. Raises ConfigError if it is not running."""
+        if broker_id not in self._running:
+            raise ConfigError(f"broker {broker_id} is not running")
+        self._running.remove(broker_id)
+        if self._threads is not None:
+            self._threads.go_on(broker_id)
+        if self._faults is not None:
+            self._faults.detach(broker_id)
+        return self._servers.pop(broker_id)
+
+    async def _on_loop(self, broker_id: int, work: Coroutine[Any, Any, None]) -> None:
+        if self._threads is None:
+            await work
+        else:
+            await self._threads.run(broker_id, work)
+
+    async def _end_server(self, broker_id: int, stop: Coroutine[Any, Any, None]) -> None:
+        try:
+            await self._on_loop(broker_id, stop)
+        finally:
+            await self._end_thread(broker_id)
+
+    async def _end_thread(self, broker_id: int) -> None:
+        if self._threads is not None:
+            await self._threads.end(broker_id)
+
+    def _properties(self, broker_id: int) -> dict[str, str]:
+        size = len(self.broker_ids)
+        port = self._ports.get(broker_id, 0)
+        properties = {
+            "broker.id": str(broker_id),
+            **listener(self._secured, port),
+            "log.dirs": str(self.data_dir / f"broker-{broker_id}"),
+            "offsets.topic.replication.factor": str(min(3, size)),
+            "transaction.state.log.replication.factor": str(min(3, size)),
+            "transaction.state.log.min.isr": str(min(2, size)),
+            **({} if self._production_defaults else defaults_for_tests(size)),
+            **self._config,
+            **metrics_port(self._config, broker_id),
+            **self._broker_config.get(broker_id, {}),
+        }
+        return with_port(properties, port)
+
+    async def _stop(self) -> None:
+        for broker_id, server in self._servers.items():
+            if self._threads is not None:
+                self._threads.go_on(broker_id)
+            await self._on_loop(broker_id, server.ends_with_all())
+        for broker_id in reversed(self.broker_ids):
+            if broker_id in self._servers:
+                stop = self._taken_out(broker_id).stop(gives_away=False)  # all of them stop
+                await self._end_server(broker_id, stop)
+        if self._store is not None:
+            await self._store.close()
+            if self._unwritten is not None and not self._is_closing:
+                _write(self._store, self._unwritten)
+            self._store = None
+
+
+def _write(store: EmbeddedStore, directory: Path) -> None:
+    journal = Journal(directory)
+    try:
+        journal.replace(tree_to_bytes(store.tree))
+    finally:
+        journal.close()

@@ -1,0 +1,264 @@
+"""What a test does with a broker, wherever that runs: topics, groups, clients and waits.
+
+topic = broker.topic("orders", partitions=3)
+with broker.producer() as producer, broker.consumer("orders", group_id="g") as consumer:
+    ...
+broker.wait_for(group="g", state="Stable")
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from barnabas.errors import BarnabasError
+from barnabas.testing.embedded.settings import TIMEOUT_S
+from barnabas.testing.embedded.waiting import is_wait_timeout
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin_arguments import ConfigText
+    from barnabas.client.admin.group_admin import GroupDescription
+    from barnabas.client.config import ClientOptions, ConsumerOptions, ProducerOptions
+    from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
+    from barnabas.testing.embedded.client_thread import ClientThread
+    from barnabas.testing.embedded.group import Group
+    from barnabas.testing.embedded.topic import Topic
+
+    C = TypeVar("C", SyncProducer, SyncConsumer, SyncAdmin)
+
+__tracebackhide__ = is_wait_timeout
+
+_log = logging.getLogger(__name__)
+
+_CLOSING_S = 5.0
+_HEARTBEAT_MS = 250
+
+
+class BrokerHandle(ABC):
+    """Reads, writes and waits with clients of its own; they are loaded when first used."""
+
+    def __init__(self) -> None:
+        self._client_thread: ClientThread | None = None
+        self._clients_lock = threading.Lock()
+        self._handed_out: weakref.WeakKeyDictionary[SyncProducer | SyncConsumer | SyncAdmin, str]
+        self._handed_out = weakref.WeakKeyDictionary()  # with the line that has made it
+
+    @property
+    @abstractmethod
+    def bootstrap_servers(self) -> str:
+        """`HOST:PORT,...` for any Kafka client."""
+
+    def _client_options(self) -> dict[str, Any]:
+        """What every client needs beside the addresses."""
+        return {}
+
+    # ---- in a line ----
+
+    def topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        config: Mapping[str, ConfigText] | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Topic:
+        """The topic of this name, which is created unless it exists.
+
+        `partitions` and `replication_factor` are the broker's defaults unless given; a topic that
+        exists with other numbers is a ValueError. `config`: of a new topic, by Kafka's names. For
+        thousands of partitions there is as much more time as a slow disk needs for their logs.
+        Raises InvalidTopicName, InvalidReplicationFactor, InvalidConfig, WaitTimeout.
+        """
+        from barnabas.testing.embedded.topic_creation import WantedTopic, open_topic
+
+        wanted = WantedTopic(name, partitions, replication_factor, config or {})
+        return open_topic(wanted, self._clients(), timeout_s)
+
+    def topics(self, *, timeout_s: float = TIMEOUT_S) -> list[str]:
+        """The names of all topics but the internal ones, sorted."""
+        clients = self._clients()
+
+        async def list_topics() -> list[str]:
+            return await (await clients.admin()).list_topics(include_internal=False)
+
+        return clients.run(list_topics, "the list of topics", timeout_s)
+
+    def group(self, name: str) -> Group:
+        """The consumer group of this name; nothing is created."""
+        from barnabas.testing.embedded.group import Group
+
+        return Group(name, self._clients())
+
+    # ---- clients ----
+
+    def producer(self, **options: Unpack[ProducerOptions]) -> SyncProducer:
+        """A producer of this broker; close it, or the broker's `close` does."""
+        from barnabas.client.sync.producer import SyncProducer
+
+        return self._noted(
+            SyncProducer(self.bootstrap_servers, **{**self._client_options(), **options})
+        )
+
+    def consumer(self, *topics: str, **options: Unpack[ConsumerOptions]) -> SyncConsumer:
+        """A consumer of these topics, from their first record unless `auto_offset_reset` is given.
+
+        With `group_id` it subscribes to them; else it is assigned all their partitions of this
+        moment. Unless a session or heartbeat time is given, it notices within a quarter of a second
+        that another member has joined. Close it, or the broker's `close` does.
+        """
+        from barnabas.client.sync.producer import SyncConsumer
+        from barnabas.types import TopicPartition
+
+        given = {name.replace(".", "_") for name in options}
+        if "auto_offset_reset" not in given:
+            options["auto_offset_reset"] = "earliest"
+        if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
+            options["heartbeat_interval_ms"] = _HEARTBEAT_MS
+        consumer = self._noted(
+            SyncConsumer(self.bootstrap_servers, **{**self._client_options(), **options})
+        )
+        if not topics:
+            return consumer
+        try:
+            if options.get("group_id") or options.get("group.id"):
+                consumer.subscribe(topics)
+            else:
+                consumer.assign(
+                    TopicPartition(topic, number)
+                    for topic in topics
+                    for number in consumer.partitions_for(topic)
+                )
+        except BaseException:
+            consumer.close()
+            raise
+        return consumer
+
+    def admin(self, **options: Unpack[ClientOptions]) -> SyncAdmin:
+        """An admin of this broker; close it, or the broker's `close` does."""
+        from barnabas.client.sync.producer import SyncAdmin
+
+        return self._noted(
+            SyncAdmin(self.bootstrap_servers, **{**self._client_options(), **options})
+        )
+
+    # ---- waiting ----
+
+    def wait_for(
+        self,
+        *,
+        group: str,
+        state: str | None = None,
+        members: int | None = None,
+        lag: int | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> GroupDescription:
+        """As `Group.wait_for`, of the group of this name."""
+        return self.group(group).wait_for(
+            state=state, members=members, lag=lag, timeout_s=timeout_s
+        )
+
+    def wait_for_topic(
+        self, name: str, partitions: int | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> Topic:
+        """The topic once it exists and each partition has a leader, or WaitTimeout.
+
+        `partitions`: how many it has to have. Nothing is created.
+        """
+        from barnabas.testing.embedded.topic_creation import wait_for_topic
+
+        return wait_for_topic(name, partitions, self._clients(), timeout_s)
+
+    def wait_for_records(self, topic: str, count: int, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Return once the topic has at least `count` records, or raise WaitTimeout."""
+        self._topic(topic).wait_for_records(count, timeout_s=timeout_s)
+
+    def wait_for_isr(
+        self, topic: str, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """As `Topic.wait_for_isr`."""
+        self._topic(topic).wait_for_isr(partition, isr, timeout_s=timeout_s)
+
+    def wait_for_leader(
+        self,
+        topic: str,
+        partition: int = 0,
+        leader: int | None = None,
+        *,
+        other_than: int | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> int:
+        """As `Topic.wait_for_leader`."""
+        return self._topic(topic).wait_for_leader(
+            partition, leader, other_than=other_than, timeout_s=timeout_s
+        )
+
+    # ---- its clients ----
+
+    def _topic(self, name: str) -> Topic:
+        from barnabas.testing.embedded.topic import Topic
+
+        return Topic(name, self._clients())
+
+    def _clients(self) -> ClientThread:
+        with self._clients_lock:
+            if self._client_thread is None:
+                from barnabas.testing.embedded.client_thread import ClientThread
+
+                self._client_thread = ClientThread(
+                    lambda: self.bootstrap_servers, self._client_options
+                )
+            return self._client_thread
+
+    def _hang_up(self) -> None:
+        """Close the clients behind topics and groups; the next use of one opens them again."""
+        with self._clients_lock:
+            if self._client_thread is not None:
+                self._client_thread.close()
+
+    def _close_handed_out(self) -> None:
+        """Close the clients that were handed out and are open still; a few seconds at most.
+
+        Records that no broker takes keep a producer open until `delivery.timeout.ms`, and a
+        listener of a rebalance that does not return keeps its consumer.
+        """
+        closing = []
+        handed_out = list(self._handed_out.items())
+        self._handed_out.clear()
+        for client, place in handed_out:
+            name = f"{client!r}, made at {place},"
+            close = partial(_close, client, name)
+            thread = threading.Thread(target=close, name="barnabas-close", daemon=True)
+            thread.start()
+            closing.append((thread, name))
+        for thread, name in closing:
+            thread.join(_CLOSING_S)
+            if thread.is_alive():
+                _log.warning(
+                    "a client outlives its broker: %s is in use, or has records to send", name
+                )
+
+    def _noted(self, client: C) -> C:
+        self._handed_out[client] = _place_of_caller()
+        return client
+
+
+def _close(client: SyncProducer | SyncConsumer | SyncAdmin, name: str) -> None:
+    try:
+        client.close()
+    except BarnabasError as error:
+        _log.warning("a client outlives its broker: %s: %s", name, error)
+
+
+def _place_of_caller() -> str:
+    """FILE:LINE of the program that has called into this package; a test's own, for a fixture."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("barnabas."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

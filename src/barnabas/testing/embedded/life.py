@@ -1,0 +1,437 @@
+"""The life cycle of the embedded `Broker` and `Cluster`: a directory, a loop in a thread or a
+process, start and stop.
+
+    start -> stop -> start -> ... -> close
+
+Port and data survive `stop`. `close`, which a `with` block calls at its end, also removes a
+temporary directory and closes the clients that were handed out; a later start begins empty.
+
+Invariant: the thread or the process exists from `start` to `stop` and at no other time, even if
+either fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
+
+from barnabas.broker.seams import Seams, interposed_seams
+from barnabas.client.config import of_every_client
+from barnabas.client.loop_thread import LoopThread
+from barnabas.config import BrokerConfig
+from barnabas.errors import ConfigError
+from barnabas.shielded import shielded
+from barnabas.storage.files import OsFiles
+from barnabas.testing.embedded.data_directory import DataDirectory
+from barnabas.testing.embedded.handle import BrokerHandle
+from barnabas.testing.embedded.pause import Pause
+from barnabas.testing.embedded.quiet import QuietLog
+from barnabas.testing.embedded.secured import Secured, client_settings
+from barnabas.testing.embedded.unsynced_files import UnsyncedFiles
+
+if TYPE_CHECKING:
+    from barnabas.testing.embedded.child_process import ChildProcess
+    from barnabas.testing.embedded.snapshot import Snapshot, SnapshotKind
+    from barnabas.testing.faults.distant_faults import DistantFaults
+
+T = TypeVar("T")
+
+_PATIENCE_S: Final = 60.0
+
+
+class LifeOptions(TypedDict, total=False):
+    """Options of every embedded broker and cluster.
+
+    `production_defaults`: Kafka's defaults and the whole log, instead of what suits tests.
+    `process`: in a process of its own, which ends with this one.
+    `snapshot`: begin with a copy of this state, or of the one at a path.
+    `secure`: TLS, log-ins and ACLs; a path is a directory in which certificates and passwords are
+    kept, or made. `client_settings` says how a client connects.
+    """
+
+    production_defaults: bool
+    process: bool
+    snapshot: Snapshot | str | os.PathLike[str] | None
+    secure: bool | str | os.PathLike[str]
+
+
+class EmbeddedLife(BrokerHandle):
+    """Starts and stops what a subclass runs.
+
+    `noun`: its name in messages. `given_dir`: None makes a temporary one. May be started and
+    stopped by any thread.
+    """
+
+    def __init__(self, noun: str, given_dir: Path | None, **options: Unpack[LifeOptions]) -> None:
+        super().__init__()
+        for name in options.keys() - LifeOptions.__annotations__.keys():
+            raise TypeError(f"{name}: {type(self).__name__} has no such argument")
+        self._noun = noun
+        self._directory = DataDirectory(given_dir)
+        self._production_defaults = options.get("production_defaults", False)
+        self._is_process = options.get("process", False)
+        self._first_state = options.get("snapshot")
+        where = options.get("secure", False)
+        self._secured = None if where is False else Secured(where)
+        self._life = threading.RLock()
+        self._quiet = QuietLog()
+        self._is_closing = False  # so what is temporary need not be kept
+        self._thread: LoopThread | None = None
+        self._child: ChildProcess | None = None
+        self._pause: Pause | None = None  # of all that runs here
+        self._distant: DistantFaults | None = None  # those of the child, if they are used
+
+    # ---- life ----
+
+    def start(self) -> Self:
+        """Start, and return when it serves."""
+        with self._life:
+            if self.is_running:
+                raise ConfigError(f"this {self._noun} is already running")
+            is_new = self._directory.path is None
+            try:
+                self._begin_data()
+                if self._is_process:
+                    self._start_process()
+                else:
+                    self._start_thread()
+            except BaseException:
+                self._end()
+                if is_new:
+                    self._directory.remove()
+                raise
+        return self
+
+    def stop(self) -> None:
+        """Stop cleanly; do nothing if it is not running. Port and data stay for the next start.
+
+        Raises OSError if it could not go on, with the reason.
+        """
+        with self._life:
+            if not self.is_running:
+                return
+            self._go_on()
+            try:
+                self._hang_up()
+                if self._distant is not None:
+                    self._distant.end()
+                if self._child is not None:
+                    self._child.call("stop")
+                else:
+                    self.thread.run(self._in_time(self._stop(), "stop"))
+            finally:
+                self._end()
+
+    def close(self) -> None:
+        """Stop, close the clients that were handed out, remove a temporary directory."""
+        with self._life:
+            self._is_closing = True
+            try:
+                if self.is_running:
+                    self._close_handed_out()
+                self.stop()
+            finally:
+                self._is_closing = False
+                self._directory.remove()
+                if self._secured is not None:
+                    self._secured.remove()
+
+    def kill(self) -> None:
+        """End its process as `kill -9` does; a start recovers what was written.
+
+        Raises ConfigError unless it runs in a process of its own.
+        """
+        with self._life:
+            if self._child is None:
+                raise ConfigError(
+                    f"kill: this {self._noun} has no running process of its own: make it with "
+                    "process=True"
+                )
+            self._hang_up()
+            if self._distant is not None and self._pause is None:
+                self._distant.end()
+            child, self._child = self._child, None
+            self._pause = None
+            child.kill()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """As `with`, without blocking the caller's loop."""
+        try:
+            await _in_a_thread(self.start)
+        except asyncio.CancelledError:
+            await _in_a_thread(self.close)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await _in_a_thread(self.close)
+
+    # ---- state ----
+
+    def snapshot(self, path: str | os.PathLike[str] | None = None) -> Snapshot:
+        """Save the whole state: records, offsets, groups, transactions, topics, configs.
+
+        `path`: a new directory to keep it in; None: a temporary one. What runs is stopped for the
+        copy and started again on its port, some 30 ms: clients connect again by themselves. Raises
+        ConfigError, OSError.
+        """
+        from barnabas.testing.embedded.snapshot import Snapshot
+
+        where = None if path is None else Path(path)
+        with self._life:
+            source = self._one_directory("snapshot")
+            return self._while_stopped(lambda: Snapshot.take(source, self._kind, where))
+
+    def restore(self, snapshot: Snapshot | str | os.PathLike[str]) -> None:
+        """Replace the whole state by a snapshot's; what runs is stopped and started again.
+
+        Raises ConfigError for a snapshot of something else; then all is as before.
+        """
+        from barnabas.testing.embedded.snapshot import opened
+
+        with self._life:
+            source = opened(snapshot)
+            target = self._one_directory("restore")
+            self._while_stopped(lambda: source.restore_to(target, self._kind))
+
+    # ---- while it runs ----
+
+    def client_settings(self, library: str = "barnabas") -> dict[str, Any]:
+        """How a client connects, as `admin` where this is secured.
+
+        `library`: whose names the settings have: "barnabas", "java", "confluent-kafka",
+        "kafka-python", "aiokafka".
+
+            confluent_kafka.Producer(broker.client_settings("confluent-kafka"))
+            aiokafka.AIOKafkaProducer(**broker.client_settings("aiokafka"))
+        """
+        return dict(client_settings(self._secured, self.bootstrap_servers, library))
+
+    def _client_options(self) -> dict[str, Any]:
+        if self._secured is None:
+            return {}
+        return of_every_client(self._secured.setup.client_settings())
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None or self._child is not None
+
+    @property
+    def data_dir(self) -> Path:
+        """The directory with the data."""
+        directory = self._directory.path
+        if directory is None:
+            raise ConfigError(
+                f"the {self._noun} was not started, and its directory is a temporary one"
+            )
+        return directory
+
+    @property
+    def thread(self) -> LoopThread:
+        """The thread and the loop of everything that runs here; ConfigError if nothing does."""
+        if self._thread is None:
+            raise self._is_not_running()
+        return self._thread
+
+    @property
+    def pid(self) -> int:
+        """The process that it runs in: this one, or with `process=True` another."""
+        if self._child is not None:
+            return self._child.pid
+        if self._thread is None:
+            raise self._is_not_running()
+        return os.getpid()
+
+    def _is_not_running(self) -> ConfigError:
+        if self._child is not None:
+            return ConfigError(
+                f"the {self._noun} runs in process {self._child.pid}: its inside is not here"
+            )
+        return ConfigError(
+            f"the {self._noun} is not running: use it in a with block, or call start()"
+        )
+
+    # ---- its parts ----
+
+    def _go_on(self) -> None:
+        """End a pause of all that runs here; do nothing if there is none."""
+        pause, self._pause = self._pause, None
+        if pause is not None:
+            pause.resume()
+
+    def _begin_data(self) -> None:
+        """The directory, with the snapshot in it that it is to begin with."""
+        if self._first_state is None:
+            self._directory.make()
+            return
+        from barnabas.testing.embedded.snapshot import opened
+
+        is_new = self._directory.path is None
+        directory = self._directory.make()
+        if not is_new and directory.is_dir() and any(directory.iterdir()):
+            if self._directory.is_temporary:
+                return  # a later start goes on with what it has
+            raise ConfigError(
+                f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
+            )
+        opened(self._first_state).restore_to(directory, self._kind)
+        if not self._directory.is_temporary:
+            self._first_state = None
+
+    def _start_thread(self) -> None:
+        if not self._production_defaults:
+            self._quiet.begin()
+        self._thread = LoopThread(f"barnabas-{self._noun}")
+        try:
+            self._thread.run(self._in_time(self._start(), "start"))
+        except BaseException:
+            # What failed says more than what then fails at the stop.
+            with suppress(OSError):
+                self._thread.run(self._in_time(self._stop(), "stop"))
+            raise
+
+    def _start_process(self) -> None:
+        from barnabas.testing.embedded.child_process import ChildProcess
+
+        arguments = {**self._arguments(), "production_defaults": self._production_defaults}
+        if self._secured is not None:
+            arguments["secure"] = str(self._secured.setup.directory)
+        self._child = ChildProcess(type(self).__name__, arguments, _PATIENCE_S)
+        self._take_ports(self._child.call("start"))
+        if self._distant is not None:
+            self._distant.begin()
+
+    def _control_port(self) -> int | None:
+        """Where the child's faults are served; None if there is no child."""
+        with self._life:
+            if self._child is None:
+                return None
+            if self._pause is not None:
+                raise ConfigError(
+                    f"faults: process {self._child.pid} is paused, and takes none: resume() it"
+                )
+            return int(self._child.call("control"))
+
+    def call_child(self, method: str, *arguments: Any) -> Any:
+        """With `process=True`: call a method there. Raises ConfigError if it does not run."""
+        with self._life:
+            if self._child is None:
+                raise self._is_not_running()
+            return self._child.call(method, *arguments)
+
+    def _end(self) -> None:
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+        self._quiet.end()
+
+    def answer(self, method: str, *arguments: Any) -> Any:
+        """For `process=True`: what the parent asks of the broker in this process."""
+        getattr(self, method)(*arguments)
+        return self._ports_taken()
+
+    def _while_stopped(self, work: Callable[[], T]) -> T:
+        was_running = self.is_running
+        self.stop()
+        try:
+            return work()
+        finally:
+            if was_running:
+                self.start()
+
+    def _one_directory(self, what: str) -> Path:
+        """The directory that holds the whole state. Raises ConfigError unless there is one."""
+        return self.data_dir
+
+    async def _in_time(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S) as limit:
+                await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TimeoutError(
+                f"the {self._noun} did not {what} within {_PATIENCE_S:g} s"
+            ) from None
+
+    def _seams(self) -> Seams:
+        """The system's, but for what would keep temporary data after a power cut; `faults` may
+        spoil them."""
+        is_short_lived = self._directory.is_temporary and not self._production_defaults
+        return interposed_seams(UnsyncedFiles() if is_short_lived else OsFiles())
+
+    def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
+        config = BrokerConfig(properties)
+        if self._directory.is_temporary or not self._production_defaults:
+            # The caller chose the directory: no need to warn of a temporary one.
+            config.warnings = [w for w in config.warnings if str(self._directory.path) not in w]
+        return config
+
+    # ---- what a subclass runs ----
+
+    @property
+    @abstractmethod
+    def _kind(self) -> SnapshotKind:
+        """What its snapshots are of."""
+
+    @abstractmethod
+    def _arguments(self) -> dict[str, Any]:
+        """The arguments for the same in another process, on this directory and these ports."""
+
+    @abstractmethod
+    def _ports_taken(self) -> Any:
+        """The ports, as the parent takes them over."""
+
+    @abstractmethod
+    def _take_ports(self, ports: Any) -> None:
+        """Take over the ports of a child process, from `_ports_taken`."""
+
+    @abstractmethod
+    async def _start(self) -> None:
+        """Return when it serves; after a failure `_stop` ends what was begun. On its loop."""
+
+    @abstractmethod
+    async def _stop(self) -> None:
+        """End what `_start` has begun. On its loop."""
+
+
+async def _in_a_thread(call: Callable[[], object]) -> None:
+    """Call it without blocking this loop; who is cancelled meanwhile waits for it all the same."""
+    work = asyncio.ensure_future(asyncio.to_thread(call))
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.gather(shielded(work), return_exceptions=True)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    failure = work.exception()
+    if cancelled is not None:
+        raise cancelled
+    if failure is not None:
+        raise failure

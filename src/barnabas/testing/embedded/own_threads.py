@@ -1,0 +1,81 @@
+"""A thread and a loop for each broker of an embedded cluster, so that one can stand still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from barnabas.client.loop_thread import LoopThread
+from barnabas.cluster.embedded_session import EmbeddedSession
+from barnabas.cluster.store import SessionState
+from barnabas.errors import ConfigError
+from barnabas.testing.embedded.pause import ThreadPause
+
+T = TypeVar("T")
+
+
+class _Standstill:
+    """A paused broker, whose session ends if that takes too long. On the metadata's loop."""
+
+    def __init__(self, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int) -> None:
+        self._pause = pause
+        self._session = session
+        self._has_expired = False
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(timeout_ms / 1000, self._expire)
+
+    def end(self) -> None:
+        """Begin a new session if the old one ended, and only then let the broker go on."""
+        self._expiry.cancel()
+        if self._has_expired and self._session.session_state is SessionState.EXPIRED:
+            self._session.reconnect()
+        self._pause.resume()
+
+    def _expire(self) -> None:
+        if self._session.session_state is not SessionState.EXPIRED:
+            self._has_expired = True
+            self._session.expire()
+
+
+class OwnThreads:
+    """By broker id, each from `begin` to `end`. On the metadata's loop, but for `stop`."""
+
+    def __init__(self) -> None:
+        self._threads: dict[int, LoopThread] = {}
+        self._standstills: dict[int, _Standstill] = {}
+
+    def begin(self, broker_id: int) -> asyncio.AbstractEventLoop:
+        """A thread with the loop that this returns."""
+        thread = self._threads[broker_id] = LoopThread(f"barnabas-broker-{broker_id}")
+        return thread.loop
+
+    async def run(self, broker_id: int, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the broker's loop."""
+        return await asyncio.wrap_future(self._threads[broker_id].submit(work))
+
+    def call_soon(self, broker_id: int, callback: Callable[[], None]) -> None:
+        self._threads[broker_id].call_soon(callback)
+
+    async def end(self, broker_id: int) -> None:
+        thread = self._threads.pop(broker_id)
+        await asyncio.get_running_loop().run_in_executor(None, thread.stop)
+
+    def stop(self, broker_id: int) -> ThreadPause:
+        """Block the broker's loop, from any thread but that one. Raises ConfigError if it is
+        blocked already, TimeoutError if it is too busy."""
+        if broker_id in self._standstills:
+            raise ConfigError(f"broker {broker_id} is paused already: resume({broker_id})")
+        return ThreadPause(self._threads[broker_id])
+
+    def stands(
+        self, broker_id: int, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int
+    ) -> None:
+        """Its loop is blocked: end its session after `timeout_ms`, as a server does."""
+        self._standstills[broker_id] = _Standstill(pause, session, timeout_ms)
+
+    def go_on(self, broker_id: int) -> None:
+        """End a pause; do nothing if there is none."""
+        standstill = self._standstills.pop(broker_id, None)
+        if standstill is not None:
+            standstill.end()

@@ -1,0 +1,82 @@
+"""A broker that stands still, as a process after SIGSTOP: connections open, nothing answered.
+
+What reaches its sockets waits in the kernel's buffers, its timers are late when it goes on, and
+what it waits for in threads, such as a sync, may be done meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from barnabas.client.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from barnabas.testing.embedded.child_process import ChildProcess
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_S: Final = 600.0
+_BEGINS_WITHIN_S: Final = 10.0
+
+
+class Pause(ABC):
+    """From its construction to `resume`."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Let it go on."""
+
+
+class ThreadPause(Pause):
+    """Blocks a loop's thread, for ten minutes at most. Raises TimeoutError if that is too busy."""
+
+    def __init__(self, thread: LoopThread) -> None:
+        self._stands = threading.Event()
+        self._ends = threading.Event()
+        thread.call_soon(self._block)
+        if not self._stands.wait(_BEGINS_WITHIN_S):
+            self._ends.set()
+            raise TimeoutError(f"the broker did not stand still within {_BEGINS_WITHIN_S:g} s")
+
+    def resume(self) -> None:
+        self._ends.set()
+
+    def _block(self) -> None:
+        """On the loop."""
+        self._stands.set()
+        if not self._ends.wait(_LONGEST_S):
+            _log.warning("a broker goes on that was paused %g s ago, and not resumed", _LONGEST_S)
+
+
+class ProcessPause(Pause):
+    """Stops a broker's process."""
+
+    def __init__(self, process: ChildProcess) -> None:
+        self._process = process
+        process.suspend()
+
+    def resume(self) -> None:
+        self._process.go_on()
+
+
+class Paused:
+    """What `pause` gives back: the end of its `with` block resumes."""
+
+    def __init__(self, resume: Callable[[], None]) -> None:
+        self._resume = resume
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resume()

@@ -1,0 +1,72 @@
+"""The certificates, users and settings of an embedded broker or cluster with `secure=True`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.errors import ConfigError
+from barnabas.testing.embedded.data_directory import DataDirectory
+
+if TYPE_CHECKING:
+    from barnabas.broker.security.secure_setup import SecureSetup
+
+_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class Secured:
+    """Those in a directory: `where`, or a temporary one for True."""
+
+    def __init__(self, where: bool | str | os.PathLike[str]) -> None:
+        self._directory = DataDirectory(None if isinstance(where, bool) else Path(where))
+        self._setup: SecureSetup | None = None
+
+    @property
+    def setup(self) -> SecureSetup:
+        """Made at the first use, as far as it is missing. Raises ConfigError, OSError."""
+        if self._setup is None:
+            from barnabas.broker.security.secure_setup import prepare  # few brokers need it
+
+            self._setup = prepare(self._directory.make(), _NAMES)
+        return self._setup
+
+    def remove(self) -> None:
+        """Remove a temporary directory; the next use makes everything again."""
+        if self._directory.is_temporary:
+            self._setup = None
+        self._directory.remove()
+
+
+def listener(secured: Secured | None, port: int) -> dict[str, str]:
+    """The configs of a broker's listener at this port of 127.0.0.1."""
+    if secured is None:
+        return {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    from barnabas.broker.security.secure_setup import PROTOCOL
+
+    return {
+        "listeners": f"{PROTOCOL}://127.0.0.1:{port}",
+        **secured.setup.defaults(),
+        **secured.setup.broker_settings(),
+    }
+
+
+def client_settings(
+    secured: Secured | None, bootstrap_servers: str, library: str
+) -> Mapping[str, Any]:
+    """How a client of `library` connects, in its own names. Raises ConfigError for another."""
+    if library not in _SERVERS:
+        raise ConfigError(f"library={library!r}: not one of {', '.join(_SERVERS)}")
+    servers = {_SERVERS[library]: bootstrap_servers}
+    return servers if secured is None else {**servers, **secured.setup.settings_for(library)}
+
+
+_SERVERS: Final = {
+    "barnabas": "bootstrap.servers",
+    "java": "bootstrap.servers",
+    "confluent-kafka": "bootstrap.servers",
+    "kafka-python": "bootstrap_servers",
+    "aiokafka": "bootstrap_servers",
+}
+"""By library: the name under which it takes the addresses."""

@@ -1,0 +1,323 @@
+"""A topic in the hands of a test: written, read and waited for in a line.
+
+orders = broker.topic("orders", partitions=3)
+orders.send(b"one", key=b"anna")
+assert orders.values() == [b"one"]
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+
+from barnabas.client import arguments
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.counted import counted
+from barnabas.testing.embedded.client_thread import ClientThread
+from barnabas.testing.embedded.settings import TIMEOUT_S
+from barnabas.testing.embedded.waiting import Sight, is_wait_timeout
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.admin import TopicDescription
+    from barnabas.client.consumer.fetched import ConsumerRecord
+    from barnabas.client.producer.batch import RecordOptions
+    from barnabas.client.producer.delivery import RecordMetadata
+    from barnabas.client.view import PartitionView
+
+__tracebackhide__ = is_wait_timeout
+
+READ_COMMITTED: Final = "read_committed"
+READ_UNCOMMITTED: Final = "read_uncommitted"
+
+_MOST_RECORDS: Final = 1_000_000
+_POLL_MS: Final = 100
+_SHOWN_BYTES: Final = 60
+
+Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
+"""The first offset of each partition, and its end."""
+
+
+_Pair = tuple[bytes | None, bytes | None]  # value and key, as in `send`
+
+
+class GivenRecord(TypedDict, total=False):
+    """A record of `Topic.send_many` with a key."""
+
+    value: bytes | str | None
+    key: bytes | str | None
+
+
+class Topic:
+    """A topic of a broker that runs; what `broker.topic(name)` returns.
+
+    Every method blocks, at most `timeout_s` seconds, and may be called by any thread.
+    """
+
+    def __init__(self, name: str, clients: ClientThread) -> None:
+        self.name = name
+        self._clients = clients
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, at {self._clients.bootstrap_servers()})"
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of its partitions. Raises UnknownTopicOrPartition."""
+        return [each.partition for each in self.describe().partitions]
+
+    def describe(self, timeout_s: float = TIMEOUT_S) -> TopicDescription:
+        """Its partitions with leader, replicas and ISR. Raises UnknownTopicOrPartition."""
+        return self._clients.run(self._describe, f"topic {self.name!r}", timeout_s)
+
+    # ---- records ----
+
+    def send(
+        self,
+        value: bytes | str | None,
+        key: bytes | str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        **rest: Unpack[RecordOptions],
+    ) -> RecordMetadata:
+        """Append a record, and return its place once all in-sync replicas have it.
+
+        Text is sent as UTF-8. `partition`, `timestamp_ms` and `headers` as in `SyncProducer.send`.
+        Raises as that, and TimeoutError.
+        """
+        (place,) = self._send_all([_pair(value, key)], rest, timeout_s)
+        return place
+
+    def send_many(
+        self,
+        records: Iterable[bytes | str | GivenRecord | None],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        **rest: Unpack[RecordOptions],
+    ) -> list[RecordMetadata]:
+        """Send many values at once; with a key as `{"value": "one", "key": "anna"}`.
+
+        A pair is refused with TypeError: it does not say which of the two is the key.
+        """
+        pairs = [_given(each) for each in arguments.walked(records, "records")]
+        return self._send_all(pairs, rest, timeout_s)
+
+    def _send_all(
+        self, pairs: Sequence[_Pair], rest: RecordOptions, timeout_s: float
+    ) -> list[RecordMetadata]:
+        what = f"sending {counted(len(pairs), 'record')} to {self.name!r}"
+        return self._clients.run_once(self._send(pairs, rest), what, timeout_s)
+
+    def records(
+        self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
+    ) -> list[ConsumerRecord]:
+        """All records that it has now, by partition and offset.
+
+        `isolation_level`: with "read_committed" only those up to the first open transaction, and
+        none that was aborted. Raises UnknownTopicOrPartition, WaitTimeout, and ValueError for
+        more than a million records: use a consumer for those.
+        """
+        work = partial(self._records, isolation_level)
+        return self._clients.run(work, f"the records of topic {self.name!r}", timeout_s)
+
+    def values(
+        self, *, isolation_level: str = READ_UNCOMMITTED, timeout_s: float = TIMEOUT_S
+    ) -> list[bytes | None]:
+        """The values of `records`."""
+        found = self.records(isolation_level=isolation_level, timeout_s=timeout_s)
+        return [record.value for record in found]
+
+    def wait_for_records(
+        self,
+        count: int,
+        *,
+        isolation_level: str = READ_UNCOMMITTED,
+        timeout_s: float = TIMEOUT_S,
+    ) -> list[ConsumerRecord]:
+        """`records` once there are at least `count` of them, or WaitTimeout."""
+        arguments.whole_number(count, "count")
+        looked: list[Range] = []
+
+        async def look() -> Sight[list[ConsumerRecord]]:
+            between = await self._range(isolation_level)
+            # Read once there may be enough, or nothing more comes: not again and again meanwhile.
+            if _length(between) < count and looked != [between]:
+                looked[:] = [between]
+                return Sight([], False, counted(_length(between), "record"))
+            records = await self._records(isolation_level)
+            return Sight(records, len(records) >= count, _seen(records))
+
+        wanted = f"{counted(count, 'record')} in topic {self.name!r}"
+        return self._clients.wait(look, wanted, timeout_s)
+
+    # ---- replicas ----
+
+    def wait_for_leader(
+        self,
+        partition: int = 0,
+        leader: int | None = None,
+        *,
+        other_than: int | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> int:
+        """The id of the broker that leads the partition, once there is one, or WaitTimeout.
+
+        `leader`: this broker and no other; `other_than`: any but this one, such as the one that was
+        stopped.
+        """
+
+        async def look() -> Sight[int]:
+            view = await self._partition(partition)
+            is_wanted = view.leader == leader if leader is not None else view.leader >= 0
+            return Sight(view.leader, is_wanted and view.leader != other_than, _replicas(view))
+
+        wanted = "a leader" if leader is None else f"broker {leader} as the leader"
+        if other_than is not None:
+            wanted += f" other than broker {other_than}"
+        wanted += f" of partition {partition} of topic {self.name!r}"
+        return self._clients.wait(look, wanted, timeout_s)
+
+    def wait_for_isr(
+        self, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """Return once exactly these brokers are in sync, in any order, or raise WaitTimeout."""
+        members = sorted(arguments.walked(isr, "isr"))
+
+        async def look() -> Sight[None]:
+            view = await self._partition(partition)
+            return Sight(None, sorted(view.isr) == members, _replicas(view))
+
+        wanted = f"ISR {members} in partition {partition} of topic {self.name!r}"
+        self._clients.wait(look, wanted, timeout_s)
+
+    def delete(self, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Delete it with all its records. Raises UnknownTopicOrPartition."""
+
+        async def delete() -> None:
+            admin = await self._clients.admin()
+            await admin.delete_topics([self.name])
+
+        self._clients.run(delete, f"the end of topic {self.name!r}", timeout_s)
+
+    # ---- on the clients' loop ----
+
+    async def _describe(self) -> TopicDescription:
+        admin = await self._clients.admin()
+        (described,) = await admin.describe_topics([self.name])
+        return described
+
+    async def _partition(self, number: int) -> PartitionView:
+        described = await self._describe()
+        for each in described.partitions:
+            if each.partition == number:
+                return each
+        raise ValueError(
+            f"partition: topic {self.name!r} has "
+            f"{counted(len(described.partitions), 'partition')}, and none of the number {number}"
+        )
+
+    async def _send(self, pairs: Sequence[_Pair], rest: RecordOptions) -> list[RecordMetadata]:
+        producer = await self._clients.producer()
+        deliveries = [await producer.send(self.name, value, key, **rest) for value, key in pairs]
+        return [await delivery for delivery in deliveries]
+
+    async def _records(self, isolation_level: str) -> list[ConsumerRecord]:
+        begins, ends = await self._range(isolation_level)
+        unread = {name: end for name, end in ends.items() if end > begins[name]}
+        found: list[ConsumerRecord] = []
+        async with Consumer(
+            self._clients.bootstrap_servers(),
+            **self._clients.options(),
+            isolation_level=isolation_level,
+            allow_auto_create_topics=False,
+        ) as consumer:
+            consumer.assign(unread)
+            for name in unread:
+                consumer.seek(name, begins[name])
+            while unread:
+                for record in await consumer.poll(_POLL_MS):
+                    if record.offset < ends[TopicPartition(record.topic, record.partition)]:
+                        found.append(record)
+                if len(found) > _MOST_RECORDS:
+                    raise ValueError(
+                        f"topic {self.name!r} has more than {_MOST_RECORDS} records: read them "
+                        "with a consumer"
+                    )
+                # By position, since offsets of markers and of compacted records have no record.
+                for name in list(unread):
+                    if await consumer.position(name) >= unread[name]:
+                        del unread[name]
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+    async def _range(self, isolation_level: str) -> Range:
+        """The first offset and the end of each partition."""
+        described = await self._describe()
+        names = [TopicPartition(self.name, each.partition) for each in described.partitions]
+        admin = await self._clients.admin()
+        begins, ends = await asyncio.gather(
+            admin.list_offsets(dict.fromkeys(names, EARLIEST)),
+            admin.list_offsets(
+                dict.fromkeys(names, LATEST), read_committed=isolation_level == READ_COMMITTED
+            ),
+        )
+        return (
+            {name: found.offset for name, found in begins.items()},
+            {name: found.offset for name, found in ends.items()},
+        )
+
+
+def _length(between: Range) -> int:
+    begins, ends = between
+    return sum(ends[name] - begins[name] for name in ends)
+
+
+def _given(record: object) -> _Pair:
+    if isinstance(record, tuple):
+        raise TypeError(
+            "records: a pair does not say which of the two is the key; write each as "
+            '{"value": ..., "key": ...}'
+        )
+    if not isinstance(record, Mapping):
+        return _pair(record, None)
+    if unknown := record.keys() - {"value", "key"}:
+        raise TypeError(f"records: {sorted(map(str, unknown))} are neither value nor key")
+    return _pair(record.get("value"), record.get("key"))
+
+
+def _pair(value: object, key: object) -> _Pair:
+    return _data(value, "value"), _data(key, "key")
+
+
+def _data(value: object, argument: str) -> bytes | None:
+    if isinstance(value, str):
+        return arguments.text(value, argument, arguments.INT32_MAX).encode()
+    return arguments.data(value, argument)
+
+
+def _seen(records: Sequence[ConsumerRecord]) -> str:
+    """How many there are, where, and what the last one is."""
+    if not records:
+        return "no records"
+    counts: dict[int, int] = {}
+    for record in records:
+        counts[record.partition] = counts.get(record.partition, 0) + 1
+    by_partition = ", ".join(f"{count} in partition {number}" for number, count in counts.items())
+    last = records[-1]
+    return (
+        f"{counted(len(records), 'record')} ({by_partition}; the last one: offset {last.offset}, "
+        f"key {_shown(last.key)}, value {_shown(last.value)})"
+    )
+
+
+def _shown(data: bytes | None) -> str:
+    if data is None or len(data) <= _SHOWN_BYTES:
+        return repr(data)
+    return f"{data[:_SHOWN_BYTES]!r}... of {len(data)} bytes"
+
+
+def _replicas(view: PartitionView) -> str:
+    leader = "no leader" if view.leader < 0 else f"leader {view.leader}"
+    return f"{leader}, ISR {sorted(view.isr)}, replicas {list(view.replicas)}"

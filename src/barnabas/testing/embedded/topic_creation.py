@@ -1,0 +1,137 @@
+"""How a test comes to a topic: creates it, or waits for the one that somebody else creates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from barnabas.client import arguments
+from barnabas.client.admin.admin import Admin, NewTopic, TopicDescription
+from barnabas.client.admin.admin_arguments import ConfigText
+from barnabas.client.errors import Unreachable
+from barnabas.counted import counted
+from barnabas.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
+from barnabas.testing.embedded.client_thread import ClientThread
+from barnabas.testing.embedded.topic import Topic
+from barnabas.testing.embedded.waiting import Sight, is_wait_timeout
+
+__tracebackhide__ = is_wait_timeout
+
+_PARTITIONS_IN_TIME = 100  # that the slowest disk makes in the time for anything
+_LOOK_FOR_LOGS_EVERY_S = 1.0  # as the answer is large
+
+
+class WantedTopic(NamedTuple):
+    name: str
+    partitions: int | None  # None: the broker's default, or whatever it has
+    replication_factor: int | None  # as above
+    config: Mapping[str, ConfigText]  # of a new one
+
+
+def open_topic(wanted: WantedTopic, clients: ClientThread, timeout_s: float) -> Topic:
+    """The topic, which is created unless it exists.
+
+    Raises ValueError if it exists otherwise than wanted. A request does not wait for the logs of
+    thousands of partitions: sent again it finds the topic there, though no broker knows it yet.
+    """
+    _check(wanted)
+
+    async def create() -> bool:
+        admin = await clients.admin()
+        try:
+            await admin.create_topics([_new(wanted)])
+        except TopicAlreadyExists:
+            return False
+        return True
+
+    async def describe() -> TopicDescription:
+        (found,) = await (await clients.admin()).describe_topics([wanted.name])
+        return found
+
+    is_new = clients.run(create, f"the creation of topic {wanted.name!r}", timeout_s)
+    # Each log is forced to disk, and seen only when those of its request are all there.
+    patience_s = timeout_s * max(1, (wanted.partitions or 1) / _PARTITIONS_IN_TIME)
+    topic = wait_for_topic(wanted.name, None, clients, patience_s)
+    if not is_new:
+        _compare(wanted, clients.run(describe, f"topic {wanted.name!r}", timeout_s))
+    return topic
+
+
+def wait_for_topic(
+    name: str, partitions: int | None, clients: ClientThread, timeout_s: float
+) -> Topic:
+    """The topic once it exists and each partition has a leader.
+
+    Raises WaitTimeout after `timeout_s` in which no replica and no leader was added to it.
+    """
+    arguments.topic_name(name, "name")
+    looked_at = -_LOOK_FOR_LOGS_EVERY_S
+    made = 0
+
+    async def look() -> Sight[None]:
+        admin = await clients.admin()
+        try:
+            (found,) = await admin.describe_topics([name])
+        except UnknownTopicOrPartition:
+            nonlocal looked_at, made
+            now = asyncio.get_running_loop().time()
+            if now - looked_at >= _LOOK_FOR_LOGS_EVERY_S:
+                looked_at, made = now, await _logs(admin, name)
+            return Sight(None, False, "no such topic", made or None)
+        leaders = [each.leader for each in found.partitions]
+        is_whole = partitions is None or len(leaders) == partitions
+        seen = f"{counted(len(leaders), 'partition')}, with the leaders {leaders}"
+        led = len(leaders) - leaders.count(-1)
+        is_ready = is_whole and -1 not in leaders
+        if is_ready:
+            await clients.look_at(name)
+        return Sight(None, is_ready, seen, ("leaders", led))
+
+    wanted = f"topic {name!r}"
+    if partitions is not None:
+        wanted += f" with {counted(partitions, 'partition')}"
+    clients.wait(look, f"{wanted} and its leaders", timeout_s)
+    return Topic(name, clients)
+
+
+async def _logs(admin: Admin, name: str) -> int:
+    """Count the replicas of a topic that the brokers have made so far, as far as is known."""
+    try:
+        described = await admin.describe_log_dirs()
+    except (KafkaError, Unreachable):
+        return 0
+    directories = chain.from_iterable(described.values())
+    return sum(each.topic == name for directory in directories for each in directory.replicas)
+
+
+def _check(wanted: WantedTopic) -> None:
+    arguments.topic_name(wanted.name, "name")
+    for argument in ("partitions", "replication_factor"):
+        number = getattr(wanted, argument)
+        if number is not None:
+            arguments.whole_number(number, argument, least=1, most=arguments.INT32_MAX)
+
+
+def _new(wanted: WantedTopic) -> NewTopic:
+    return NewTopic(
+        wanted.name,
+        wanted.partitions or -1,
+        wanted.replication_factor or -1,
+        configs=wanted.config,
+    )
+
+
+def _compare(wanted: WantedTopic, found: TopicDescription) -> None:
+    counts = {
+        "partitions": len(found.partitions),
+        "replication_factor": len(found.partitions[0].replicas),
+    }
+    for argument, count in counts.items():
+        number = getattr(wanted, argument)
+        if number is not None and number != count:
+            raise ValueError(
+                f"{argument}: topic {wanted.name!r} exists, and has {count}, not {number}: "
+                "choose another name, or delete it first"
+            )

@@ -1,0 +1,99 @@
+"""The sent part of a file, hashed as far as it was sent. Pure.
+
+The beginning alone identifies no file: a banner of any size is at the top of every file of a log.
+The checksum of everything up to a position and the hash of the last bytes before it distinguish two
+files that differ anywhere before it. The checksum grows with the position, without reading
+anything twice. NULs are left out of it, so that the holes of a sparse file cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from barnabas.records.crc32c import crc32c
+from barnabas_collector.fingerprint import digest
+
+TAIL_BYTES: Final = 4096
+INCOMPLETE: Final = -1
+DAMAGED: Final = -2
+"""Is the `size_bytes` of a compressed file whose end cannot be read."""
+_READ_BYTES: Final = 1 << 20
+
+
+class Bytes(Protocol):
+    """The bytes of a text, in any order."""
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """Less at the end of the text."""
+        ...
+
+    def next_data(self, position: int) -> int:
+        """Return where the data from a position on begin, at the earliest."""
+        ...
+
+
+class Extent(NamedTuple):
+    """The first `size_bytes` of a text."""
+
+    size_bytes: int = 0
+    checksum: int | None = 0  # None: unknown, only the tail counts
+    tail: str = ""
+
+    def is_end_in(self, text: Bytes) -> bool:
+        """Whether the last bytes of this extent are those of the text there."""
+        return tail_of(text, self.size_bytes) == self.tail
+
+    def grown(self, text: Bytes, size_bytes: int) -> Extent:
+        """This extent with the bytes of the text up to a later position."""
+        at, checksum = self.size_bytes, self.checksum
+        while at < size_bytes and checksum is not None:
+            read = text.read_at(at, min(_READ_BYTES, size_bytes - at))
+            if not read:
+                break  # it has been truncated
+            at += len(read)
+            known, checksum = checksum, added(checksum, read)
+            if checksum == known:  # a hole, perhaps a long one
+                at = min(size_bytes, text.next_data(at))
+        return Extent(size_bytes, checksum, tail_of(text, size_bytes))
+
+
+def tail_of(text: Bytes, size_bytes: int) -> str:
+    """The hash of the last bytes before a position; none before the first."""
+    kept = min(size_bytes, TAIL_BYTES)
+    return digest(text.read_at(size_bytes - kept, kept)) if kept else ""
+
+
+class Text(Protocol):
+    """The text of a file that was found, compared with what is known."""
+
+    def ends(self, extent: Extent) -> bool:
+        """Whether the last bytes before the extent's end are those of this text there."""
+        ...
+
+    def holds(self, extent: Extent) -> bool:
+        """Whether this text begins with the whole extent."""
+        ...
+
+    def whole(self) -> Extent:
+        """This text to its present end, with its tail alone."""
+        ...
+
+
+def added(checksum: int, more: bytes) -> int:
+    """The checksum with these bytes, but for NULs."""
+    return crc32c(more.replace(b"\0", b""), checksum)
+
+
+def extent_of(chunks: Callable[[int], bytes], size_bytes: int | None = None) -> Extent:
+    """The extent of a text read in one go, up to a position or its end."""
+    at, checksum, tail = 0, 0, b""
+    while size_bytes is None or at < size_bytes:
+        left = _READ_BYTES if size_bytes is None else min(_READ_BYTES, size_bytes - at)
+        read = chunks(left)
+        if not read:
+            break
+        at += len(read)
+        checksum = added(checksum, read)
+        tail = (tail + read)[-TAIL_BYTES:] if len(read) < TAIL_BYTES else read[-TAIL_BYTES:]
+    return Extent(at, checksum, digest(tail) if at else "")

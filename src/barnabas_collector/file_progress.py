@@ -1,0 +1,100 @@
+"""One file of a log and its position, as kept in the registry. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from barnabas_collector.extent import Bytes, Extent
+from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
+
+_MOST_AT_ONCE = 64 << 20
+"""More is not read again for a file whose sent part an earlier version did not hash."""
+
+
+class FileProgress(NamedTuple):
+    """One file, and how far it was sent: `position` bytes, next `line`.
+
+    Positions are those of the text, even if the file has been compressed since.
+    """
+
+    file_id: str
+    path: str  # of the log: the file's name while the server wrote to it
+    first_line: str
+    device: int
+    inode: int
+    generation: int  # number of earlier files with this path and first line
+    position: int
+    line: int
+    beginning_bytes: int = 0  # of the fingerprint; 0: written by a version without fingerprints
+    beginning: str = ""
+    is_complete: bool = False  # compressed, and sent to its end
+    born_ns: int = 0  # when its inode was created; 0: unknown
+    sent_bytes: int = 0  # of the extent, at most the position; 0: by a version without extents
+    checksum: int | None = 0
+    tail: str = ""
+    gone_s: int = 0  # since when no look has found it; 0: it is there
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(self.beginning_bytes, self.beginning)
+
+    @property
+    def extent(self) -> Extent:
+        """Return what is known of the sent part."""
+        return Extent(self.sent_bytes, self.checksum, self.tail)
+
+    def begins(self, beginning: bytes) -> bool:
+        """Whether a file with this beginning may be this one, grown since."""
+        if self.beginning_bytes:
+            return self.fingerprint.begins(beginning)
+        return self.first_line == first_line_of(beginning)
+
+    def is_distinctive(self, beginning: bytes) -> bool:
+        """Whether this beginning, as far as it was seen, distinguishes the file from others."""
+        seen = self.fingerprint
+        if not self.beginning_bytes:
+            seen = Fingerprint(len(_first_line(beginning)), "")
+        return seen.is_distinctive(beginning)
+
+    def is_timed(self, beginning: bytes) -> bool:
+        """Whether this beginning, as far as it was seen, has a time, so that it occurs once."""
+        return self.fingerprint.is_timed(beginning)
+
+    def found_at(self, device: int, inode: int, beginning: bytes, born_ns: int) -> FileProgress:
+        """This file as it is now."""
+        known = self.with_beginning(Fingerprint.of(beginning))
+        return known._replace(device=device, inode=inode, born_ns=born_ns, gone_s=0)
+
+    def with_beginning(self, seen: Fingerprint) -> FileProgress:
+        """This file, grown."""
+        return self._replace(beginning_bytes=seen.size_bytes, beginning=seen.digest)
+
+    def sent_to(self, position: int, line: int, text: Bytes | None) -> FileProgress:
+        """This file, sent up to a position. `text`: None if its bytes cannot be read again."""
+        if text is None:
+            return self._replace(position=position, line=line)
+        extent = self.extent
+        if self.position - extent.size_bytes > _MOST_AT_ONCE:
+            extent = extent._replace(checksum=None)
+        size_bytes, checksum, tail = extent.grown(text, position)
+        return self._replace(
+            position=position, line=line, sent_bytes=size_bytes, checksum=checksum, tail=tail
+        )
+
+
+def new_file(path: str, beginning: bytes, generation: int) -> FileProgress:
+    """A file of which nothing was sent yet. The same arguments give the same `file_id`."""
+    first_line = first_line_of(beginning)
+    identity = f"{path}\0{first_line}\0{generation}"
+    file_id = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return FileProgress(file_id, path, first_line, 0, 0, generation, 0, 1)
+
+
+def first_line_of(beginning: bytes) -> str:
+    return digest(_first_line(beginning))
+
+
+def _first_line(beginning: bytes) -> bytes:
+    line, feed, _ = beginning[:BEGINNING_BYTES].partition(b"\n")
+    return line + feed

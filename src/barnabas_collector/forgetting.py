@@ -1,0 +1,75 @@
+"""Forgets the positions of files that have been gone for a while.
+
+A file is gone if no look at its log finds it; where its log is not watched any more, if its
+directory has no file of its inode. Each new file has another inode or another time of birth, by
+which its records' `file.id` differs from those of files that were forgotten. So files without a
+time of birth are never forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from barnabas_collector.file_progress import FileProgress
+from barnabas_collector.positions import Positions
+
+EVERY_S = 60.0
+RETENTION_S = 7 * 86_400.0
+
+
+class Forgetting:
+    """Looks at the positions every minute."""
+
+    def __init__(self, positions: Positions, retention_s: float) -> None:
+        self._positions = positions
+        self._retention_s = retention_s
+        self._next_at_s = 0.0
+
+    def is_due(self, now_s: float) -> bool:
+        """`now_s` is a monotonic time."""
+        if now_s < self._next_at_s:
+            return False
+        self._next_at_s = now_s + min(EVERY_S, self._retention_s)
+        return True
+
+    def sweep(self, now_s: int, present: set[str], watched: set[str]) -> None:
+        """Forget what is gone for long. `now_s`: since 1970. `present`: the files that the last
+        looks at the logs `watched` have found."""
+        inodes = _Inodes()
+        for file in self._positions.files:
+            if file.file_id in present or not file.born_ns:
+                continue
+            if file.path not in watched and file.inode in inodes[Path(file.path).parent]:
+                if file.gone_s:
+                    self._positions.save(file._replace(gone_s=0))
+            elif not 0 < file.gone_s <= now_s:
+                self._positions.save(file._replace(gone_s=now_s))
+            elif now_s - file.gone_s >= self._retention_s:
+                self._forget(file, watched)
+
+    def _forget(self, file: FileProgress, watched: set[str]) -> None:
+        self._positions.forget(file.file_id)
+        has_others = bool(self._positions.candidates(file.path, ()))
+        if not has_others and file.path not in watched and not os.path.lexists(file.path):
+            self._positions.forget_log(file.path)
+
+
+class _Inodes(dict[Path, set[int]]):
+    """The inodes of each directory, listed once in a round; all, if it cannot be listed."""
+
+    def __missing__(self, directory: Path) -> set[int]:
+        try:
+            with os.scandir(directory) as entries:
+                found = {entry.inode() for entry in entries}
+        except (FileNotFoundError, NotADirectoryError):
+            found = set()
+        except OSError:  # its files may be there
+            found = _Everything()
+        self[directory] = found
+        return found
+
+
+class _Everything(set[int]):
+    def __contains__(self, _: object) -> bool:
+        return True

@@ -1,0 +1,160 @@
+"""Sends received messages to a topic, in order: at most once until they are received here, and
+once from then on, while this process lives.
+
+Every message waits for its acknowledgement, however long the brokers are unavailable. One that a
+broker refuses for its size is counted and skipped, so that the others do not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.producer.producer import Producer
+from barnabas.counted import counted
+from barnabas.errors import BarnabasError, MessageTooLarge
+from barnabas.types import TopicPartition
+from barnabas_collector.bundle import Bundle
+from barnabas_collector.inbox import Inbox
+from barnabas_collector.packing import encoded, packed
+from barnabas_collector.shipment import Shipment, Shipped
+from barnabas_collector.tally import Tally
+
+_log = logging.getLogger(__name__)
+
+_AGAIN_AFTER_S: Final = 1.0
+_BATCH_BYTES: Final = 131_072
+
+_Sent = tuple[list[Bundle], Delivery | BarnabasError | None]
+
+_partition = lru_cache(4_096)(partition_for_key)
+
+
+class Forwarder:
+    """Forwards an inbox until that has ended. `partitions`: their number in the topic."""
+
+    def __init__(
+        self, producer: Producer, shipment: Shipment, partitions: int, inbox: Inbox
+    ) -> None:
+        self.shipped = Shipped()
+        self.unsent = 0  # messages taken from the inbox, without an acknowledgement
+        self._producer = producer
+        self._topic = shipment.topic
+        self._codec = shipment.codec
+        self._partitions = partitions
+        self._inbox = inbox
+        self._most_bytes = _BATCH_BYTES
+        self._is_proven = False  # brokers have accepted batches of this size
+        self._refused = Tally("messages were refused by the brokers and are lost")
+
+    async def run(self) -> None:
+        while bundles := await self._inbox.take():
+            self.unsent = sum(bundle.count for bundle in bundles)
+            left: Sequence[Bundle] = bundles
+            while left := await self._sent(left):
+                pass
+            self._inbox.released(bundles)
+        self._refused.log_rest()
+
+    async def _sent(self, bundles: Sequence[Bundle]) -> list[Bundle]:
+        """Send them; the bundles that have to be sent again now."""
+        again: list[Bundle] = []
+        why: BarnabasError | None = None
+        for batch, sent in await self._accepted(bundles):
+            if sent is None:
+                again += batch
+                continue
+            error = await _outcome(sent)
+            if error is None:
+                self._store(batch)
+            elif not isinstance(error, MessageTooLarge):
+                again += batch
+                why = error
+            elif _is_one(batch):
+                self._refuse(error)
+            else:  # the batch is too large, and perhaps none of its messages
+                again += batch
+                self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
+                self._is_proven = False
+        if why is not None:
+            _log.warning("retrying %s: %s", counted(self.unsent, "message"), why)
+            await asyncio.sleep(_AGAIN_AFTER_S)
+            await self._look_at_topic()
+        return again
+
+    async def _accepted(self, bundles: Sequence[Bundle]) -> list[_Sent]:
+        """Each batch with its delivery, its error, or None: it must not overtake others."""
+        by_partition: dict[int, list[Bundle]] = {}
+        for bundle in bundles:
+            partition = _partition(bundle.origin.key, self._partitions)
+            by_partition.setdefault(partition, []).append(bundle)
+        found: list[_Sent] = []
+        is_held = False
+        for partition, those in by_partition.items():
+            place = TopicPartition(self._topic, partition)
+            for batch in packed(those, self._most_bytes):
+                sent = None if is_held else await self._accept(place, batch)
+                found.append((batch, sent))
+                is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
+                is_held = is_held or (isinstance(sent, BarnabasError) and not is_lost)
+        return found
+
+    async def _accept(
+        self, place: TopicPartition, batch: Sequence[Bundle]
+    ) -> Delivery | BarnabasError:
+        """Send them one by one until brokers have accepted a batch of this size."""
+        now_ms = int(time.time() * 1_000)
+        try:
+            delivery = await self._producer.send_batch(place, encoded(batch, self._codec, now_ms))
+        except BarnabasError as error:
+            return error
+        if self._is_proven:
+            await asyncio.sleep(0)  # so that it is sent, and sources are read
+        elif (refusal := await _outcome(delivery)) is not None:
+            return refusal
+        else:
+            self._is_proven = _record_bytes(batch) > self._most_bytes // 2
+        return delivery
+
+    async def _look_at_topic(self) -> None:
+        """Look up the topic, whose number of partitions may have changed."""
+        try:
+            self._partitions = len(await self._producer.partitions_for(self._topic))
+        except BarnabasError as error:
+            _log.warning("topic %s: %s", self._topic, error)
+
+    def _store(self, batch: Sequence[Bundle]) -> None:
+        count = sum(bundle.count for bundle in batch)
+        size_bytes = sum(bundle.came_bytes for bundle in batch)
+        cut = sum(bundle.is_cut for bundle in batch)
+        self.unsent -= count
+        self.shipped = self.shipped.plus(Shipped(count, size_bytes, cut))
+
+    def _refuse(self, why: MessageTooLarge) -> None:
+        self.unsent -= 1
+        self.shipped = self.shipped.plus(Shipped(refused=1))
+        self._refused.add(1, str(why))
+
+
+def _is_one(batch: Sequence[Bundle]) -> bool:
+    return sum(bundle.count for bundle in batch) == 1
+
+
+def _record_bytes(batch: Sequence[Bundle]) -> int:
+    return sum(bundle.record_bytes for bundle in batch)
+
+
+async def _outcome(sent: Delivery | BarnabasError) -> BarnabasError | None:
+    if isinstance(sent, BarnabasError):
+        return sent
+    try:
+        await sent
+    except BarnabasError as error:
+        return error
+    return None

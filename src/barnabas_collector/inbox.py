@@ -1,0 +1,89 @@
+"""A bounded queue of messages to send, so that senders wait while brokers do not answer.
+
+Messages that were taken count until they are `released`. A source that can stop its peer (a pipe,
+TCP) checks `is_full` before it reads more, and waits for `room`; one that cannot (UDP) drops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from barnabas_collector.bundle import Bundle
+
+MOST_BYTES: Final = 16 << 20
+_TAKEN_BYTES: Final = 4 << 20
+_WORTH_SENDING_BYTES: Final = 131_072
+_GATHERED_S: Final = 0.005
+"""How long the first message waits for others, so that a program that writes line by line does not
+cause a request per line."""
+
+
+class Inbox:
+    """First in, first out."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.dropped = 0
+        self._most_bytes = most_bytes
+        self._held_bytes = 0
+        self._waiting: deque[Bundle] = deque()
+        self._is_ended = False
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    @property
+    def is_full(self) -> bool:
+        return self._held_bytes >= self._most_bytes
+
+    def add(self, bundles: Iterable[Bundle]) -> None:
+        """Add messages, even beyond the limit: they have been read already."""
+        for bundle in bundles:
+            self._waiting.append(bundle)
+            self._held_bytes += bundle.held_bytes
+        if self._waiting:
+            self._news.set()
+        if self.is_full:
+            self._room.clear()
+
+    async def room(self) -> None:
+        """Return once it is less than half full, or sources should end."""
+        await self._room.wait()
+
+    async def take(self) -> list[Bundle]:
+        """The next messages, at most some megabytes; none once it has ended and is empty."""
+        while not self._waiting and not self._is_ended:
+            self._news.clear()
+            await self._news.wait()
+        if self._held_bytes < _WORTH_SENDING_BYTES and not self._is_ended:
+            await asyncio.sleep(_GATHERED_S)
+        taken: list[Bundle] = []
+        size_bytes = 0
+        while self._waiting and size_bytes < _TAKEN_BYTES:
+            bundle = self._waiting.popleft()
+            size_bytes += bundle.held_bytes
+            taken.append(bundle)
+        return taken
+
+    def released(self, bundles: Iterable[Bundle]) -> None:
+        """Make room: these messages are sent."""
+        for bundle in bundles:
+            self._held_bytes -= bundle.held_bytes
+        if self._held_bytes < self._most_bytes // 2:
+            self._room.set()
+
+    def end(self) -> None:
+        """End it: no more messages come."""
+        self._is_ended = True
+        self._news.set()
+
+    def stop(self) -> None:
+        """Wake the sources that wait for room, so that they end."""
+        self._room.set()
+
+    @property
+    def count(self) -> int:
+        """The size of the messages that were not taken yet."""
+        return sum(bundle.count for bundle in self._waiting)

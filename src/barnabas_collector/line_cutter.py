@@ -1,0 +1,122 @@
+"""Splits a stream of bytes, in pieces of any size, into lines with their positions.
+
+A position counts the bytes before the line. Memory is bounded: of a line longer than the limit only
+the beginning is kept. Runs of NULs that are holes of the file (`holes.py`) belong to no line: those
+before a line are passed, and one within a line ends it. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from barnabas_collector.holes import AT_START_BYTES, START, WITHIN_BYTES
+
+MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
+_NULS: Final = re.compile(rb"\A\0+|\0{%d,}|\0+\Z" % AT_START_BYTES)
+
+
+class Line(NamedTuple):
+    """One line, without its line feed."""
+
+    position: int
+    number: int  # from 1
+    text: bytes
+    size_bytes: int  # of the whole line, without the line feed; more than `text` has if that is cut
+
+    @property
+    def is_cut(self) -> bool:
+        return self.size_bytes > len(self.text)
+
+
+class LineCutter:
+    """Splits bytes into lines; `position` and `number` are those of the next line returned."""
+
+    __slots__ = ("_nuls", "_passed_bytes", "_rest", "number", "position")
+
+    def __init__(self, position: int = 0, number: int = 1) -> None:
+        self._rest = b""  # the beginning of an unfinished line
+        self._passed_bytes = 0  # of that line, received and not kept
+        self._nuls = 0  # at the end of what was received; perhaps a hole
+        self.position = position
+        self.number = number
+
+    def cut(self, more: bytes) -> list[Line]:
+        """The lines that end in the next bytes."""
+        if self._nuls or START in more or more.endswith(b"\0"):
+            return self._cut_with_nuls(more)
+        return self._cut_text(more)
+
+    def _cut_text(self, more: bytes) -> list[Line]:
+        first, *others = more.split(b"\n")
+        self._keep(first)
+        if not others:
+            return []
+        lines = [self._line(self._rest, self._passed_bytes)]
+        self._rest, self._passed_bytes = b"", 0
+        rest = others.pop()
+        lines.extend(self._line(text, 0) for text in others)
+        self._keep(rest)
+        return lines
+
+    def _cut_with_nuls(self, more: bytes) -> list[Line]:
+        lines: list[Line] = []
+        at = 0
+        for nuls in _NULS.finditer(more):
+            if nuls.start() > at:
+                lines += self._after_nuls()
+                lines += self._cut_text(more[at : nuls.start()])
+            self._nuls += nuls.end() - nuls.start()
+            at = nuls.end()
+        if at < len(more):
+            lines += self._after_nuls()
+            lines += self._cut_text(more[at:])
+        return lines
+
+    def pass_hole(self, size_bytes: int) -> None:
+        """NULs that are not read."""
+        self._nuls += size_bytes
+
+    def _after_nuls(self) -> list[Line]:
+        """The line that the NULs end, if they are a hole within it; they are part of it if not."""
+        nuls, self._nuls = self._nuls, 0
+        is_start = not self._rest and not self._passed_bytes
+        if nuls < (AT_START_BYTES if is_start else WITHIN_BYTES):
+            self._keep(b"\0" * nuls)
+            return []
+        lines = [] if is_start else self._last_line()
+        self.position += nuls
+        return lines
+
+    def last(self) -> list[Line]:
+        """The bytes after the last line feed, as a line of its own."""
+        lines = self._after_nuls()
+        return lines + self._last_line() if self._rest else lines
+
+    def _last_line(self) -> list[Line]:
+        line = self._line(self._rest, self._passed_bytes)
+        self.position -= 1  # there was no line feed
+        self._rest, self._passed_bytes = b"", 0
+        return [line]
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """The number of bytes after the last line feed."""
+        return len(self._rest) + self._passed_bytes + self._nuls
+
+    @property
+    def ends_in_hole(self) -> bool:
+        """Whether what was received ends in a hole, which may still be filled."""
+        return self._nuls >= AT_START_BYTES
+
+    def _keep(self, more: bytes) -> None:
+        room = MAX_LINE_BYTES - len(self._rest)
+        self._rest += more[:room]
+        self._passed_bytes += max(0, len(more) - room)
+
+    def _line(self, text: bytes, passed_bytes: int) -> Line:
+        size_bytes = len(text) + passed_bytes
+        line = Line(self.position, self.number, text[:MAX_LINE_BYTES], size_bytes)
+        self.position += size_bytes + 1
+        self.number += 1
+        return line

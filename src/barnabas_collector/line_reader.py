@@ -1,0 +1,51 @@
+"""Reads the lines of a file from a position on; the file may grow meanwhile."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from barnabas_collector.holes import WITHIN_BYTES, next_data
+from barnabas_collector.line_cutter import Line, LineCutter
+
+_READ_BYTES = 1_048_576
+
+
+class LineReader(LineCutter):
+    """Reads an open file from a position on."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: BinaryIO, position: int = 0, number: int = 1) -> None:
+        super().__init__(position, number)
+        self._file = file
+        self._go_to(position)
+
+    def portions(self) -> Iterator[list[Line]]:
+        """Whole lines up to the present end of the file, about a megabyte at a time."""
+        while read := self._file.read(_READ_BYTES):
+            if lines := self.cut(read):
+                yield lines
+            if self._nuls >= WITHIN_BYTES and isinstance(self._file, io.FileIO):
+                self._skip_hole(self._file)
+
+    def _skip_hole(self, file: io.FileIO) -> None:
+        at = file.tell()
+        data_at = next_data(file.fileno(), at)
+        # Of a hole at the end of the file the last byte is read, in case it is data by now.
+        beyond = min(data_at, max(at, os.fstat(file.fileno()).st_size - 1))
+        self.pass_hole(beyond - at)
+        file.seek(beyond)
+
+    def settled(self) -> list[Line]:
+        """Whole records that waited for more lines: none."""
+        return []
+
+    def _go_to(self, position: int) -> None:
+        """Go there; past the line feed of a last line that was taken before it had one."""
+        self._file.seek(max(0, position - 1))
+        if position and self._file.read(1) != b"\n" and self._file.read(1) == b"\n":
+            self.position += 1
+        self._file.seek(self.position)

@@ -1,0 +1,218 @@
+"""The files of one log: at its path, beside it, and held open without a name.
+
+A file stays open until it has been replaced *and* nothing was written to it for `quiet_s`: servers
+write to the old file until they open the new one, and longer. Until then it may be renamed,
+compressed or removed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+from barnabas_collector.file_text import FileText
+from barnabas_collector.listings import Listings
+from barnabas_collector.log_file import LogFile, unreadable
+from barnabas_collector.recognition import Found
+
+_MOST_HELD = 64
+_LOOKS = 10
+_ABANDONED_S = 3600.0
+_log = logging.getLogger(__name__)
+
+Inode = tuple[int, int]
+Stat = tuple[int, int, int, int]
+IsNamed = Callable[[Path], bool]
+"""Whether the user named this file, and not its directory alone."""
+
+
+class LogDirectory:
+    """Finds the files, and holds those open that may still change; `close` it."""
+
+    def __init__(
+        self,
+        path: Path,
+        quiet_s: float,
+        listings: Listings | None = None,
+        is_named: IsNamed | None = None,
+    ) -> None:
+        self._listings = listings or Listings()
+        self._path = path
+        self.live = path.resolve()  # a link may lead elsewhere at the next look
+        self._quiet_s = quiet_s
+        self._held: dict[Inode, LogFile] = {}
+        self._paths: dict[Inode, Path] = {}  # at the last look
+        self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need no second look
+        self._packed: dict[object, FileText] = {}  # compressed ones, by status
+        self._is_named = is_named or (lambda _: False)
+        self._unreadable: set[Path] = set()
+
+    def look(self) -> list[Found]:
+        """The files, oldest first; those without a name before all others, the live one last.
+
+        Raises `ConfigError` if the live one exists and cannot be read.
+        """
+        self.live = self._path.resolve()
+        self._listings.held[self._path] = self._held
+        for _ in range(_LOOKS):
+            before = self._listings.rotated(self.live)
+            found = self._found(list(before))
+            if self._listings.rotated(self.live) == before:
+                break  # else files were renamed meanwhile, and one may have been missed
+        return found
+
+    def open(self, found: Found) -> LogFile | None:
+        """The file of the last look; None if it was removed since."""
+        inode = (found.device, found.inode)
+        if inode not in self._held:
+            try:
+                file = LogFile(self._paths[inode])
+            except ConfigError:
+                return None
+            if (file.device, file.inode) != inode:
+                file.close()
+                return None
+            self._held[inode] = file
+        return self._held[inode]
+
+    def path(self, found: Found) -> Path:
+        """Return where the last look has found it."""
+        return self._paths[found.device, found.inode]
+
+    def is_quiet(self, found: Found) -> bool:
+        """Whether nothing was written to it for `quiet_s`."""
+        file = self._held.get((found.device, found.inode))
+        if file is None:
+            return True
+        file.size_bytes()  # it may have grown since the look
+        return file.quiet_s() >= self._quiet_s
+
+    def is_abandoned(self, found: Found) -> bool:
+        """Whether certainly no process writes to it, or none has for long."""
+        file = self._held.get((found.device, found.inode))
+        return file is None or file.quiet_s() >= _ABANDONED_S or file.has_no_writer()
+
+    def release(self, found: Found) -> None:
+        """Stop holding it open."""
+        if file := self._held.pop((found.device, found.inode), None):
+            file.close()
+
+    @property
+    def holds_rotated(self) -> bool:
+        return any(self._paths.get(inode) != self.live for inode in self._held)
+
+    def close(self) -> None:
+        for file in self._held.values():
+            file.close()
+        self._held.clear()
+        self._listings.held.pop(self._path, None)
+
+    def held_anywhere(self, inode: int) -> LogFile | None:
+        """The file of this inode, if any log of these listings holds it open."""
+        for held in self._listings.held.values():
+            for (_, number), file in held.items():
+                if number == inode:
+                    return file
+        return None
+
+    def _found(self, names: list[str]) -> list[Found]:
+        self._paths.clear()
+        # First the live one: if that was truncated, its copy is complete by now.
+        live = self._find(self.live)
+        paths = [self.live.with_name(name) for name in names]
+        rotated = [self._find(path) for path in paths]
+        self._quiet = {path: self._quiet[path] for path in paths if path in self._quiet}
+        self._unreadable.intersection_update(paths)
+        if len(self._packed) > len(paths) + _MOST_HELD:
+            self._packed.clear()
+        gone = [
+            self._found_as(file.path, file, ())._replace(is_listed=False)
+            for inode, file in self._held.items()
+            if inode not in self._paths
+        ]
+        listed = {(file.device, file.inode): file for file in rotated if file is not None}
+        if live is None:
+            return [*gone, *listed.values()]
+        listed.pop((live.device, live.inode), None)  # renamed while we looked, or a link
+        return [*gone, *listed.values(), live._replace(is_live=True)]
+
+    def _find(self, path: Path) -> Found | None:
+        try:
+            stat = _stat(path)
+            file = self._held.get(stat[:2])
+            if file is None and path in self._quiet and self._quiet[path][0] == stat:
+                found = self._quiet[path][1]
+            else:
+                found = self._shown(path, file or LogFile(path), stat)
+        except (FileNotFoundError, NotADirectoryError):
+            return None  # renamed since it was listed, or not created again yet
+        except OSError as error:  # of a directory on the way to it
+            self._refused(path, unreadable(path, error))
+            return None
+        except ConfigError as error:
+            self._refused(path, error)
+            return None
+        self._paths[found.device, found.inode] = path
+        return found
+
+    def _refused(self, path: Path, error: ConfigError) -> None:
+        """Raise the error for the file at the log's path; log it once for any other."""
+        if path == self.live and not _is_missing(path):
+            raise error
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            _log.warning("%s", error)
+
+    def _shown(self, path: Path, file: LogFile, stat: Stat) -> Found:
+        found = self._found_as(path, file, stat)
+        inode = (file.device, file.inode)
+        if self._held.get(inode, file) is not file:
+            file.close()  # it was renamed to this path since `stat`
+        elif path == self.live or file.quiet_s() < self._quiet_s:
+            self._held[inode] = file
+            if len(self._held) > _MOST_HELD:
+                oldest = next(each for each in self._held if self._paths.get(each) != self.live)
+                self._held.pop(oldest).close()
+        elif inode not in self._held:
+            file.close()
+            if inode == stat[:2]:
+                self._quiet[path] = (stat, found)
+        return found
+
+    def _found_as(self, path: Path, file: LogFile, stat: Stat | tuple[()]) -> Found:
+        size_bytes = file.size_bytes()
+        is_quiet = file.quiet_s() >= self._quiet_s
+        inode = (file.device, file.inode)
+        text = self._packed.get(stat)
+        if text is None:
+            is_fixed = is_quiet or file.is_compressed
+            text = FileText(path, inode, self._held, is_fixed=is_fixed)
+        text.path = path
+        if file.is_compressed and stat:
+            self._packed[stat] = text  # it is asked again, and costs more than a look
+        return Found(
+            *inode,
+            None if file.is_compressed else size_bytes,
+            file.beginning(),
+            born_ns=file.born_ns,
+            is_quiet=is_quiet,
+            is_named=self._is_named(path),
+            text=text,
+        )
+
+
+def _stat(path: Path) -> Stat:
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:  # it may be there
+        return False
+    return False

@@ -1,0 +1,168 @@
+"""A log's file, held open: its bytes, or the text of a compressed file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from barnabas.errors import ConfigError
+from barnabas_collector.birth import born_ns
+from barnabas_collector.extent import DAMAGED, INCOMPLETE, Extent, extent_of
+from barnabas_collector.fingerprint import BEGINNING_BYTES
+from barnabas_collector.holes import START, data_start, next_data
+from barnabas_collector.packed_text import MAGIC_BYTES, DamagedText, PackedText, unpacking
+
+
+class LogFile:
+    """Holds a file open, even if it is renamed; `close` it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it. Raises `ConfigError` with the reason if it cannot be read."""
+        # Unbuffered: a buffer could return bytes that the file no longer has.
+        self.path = path  # by which it was opened
+        self._file = open_log(path)
+        status = os.fstat(self._file.fileno())
+        self.device, self.inode = status.st_dev, status.st_ino
+        self.born_ns = born_ns(self._file.fileno())
+        self._unpack = unpacking(os.pread(self._file.fileno(), MAGIC_BYTES, 0))
+        age_s = max(0.0, time.time() - status.st_mtime)
+        self._changed_at_s = time.monotonic() - age_s
+        self._size_bytes = status.st_size
+
+    @property
+    def is_compressed(self) -> bool:
+        return self._unpack is not None
+
+    @property
+    def text(self) -> BinaryIO:
+        """The text, for reading from any position. Raises EOFError while a compressed file is
+        incomplete, and `DamagedText`."""
+        if self._unpack is None:
+            return self._file
+        return cast(BinaryIO, PackedText(self._file, self._unpack))
+
+    def size_bytes(self) -> int:
+        """The present size of the file, compressed or not."""
+        size_bytes = os.fstat(self._file.fileno()).st_size
+        if size_bytes != self._size_bytes:
+            self._size_bytes, self._changed_at_s = size_bytes, time.monotonic()
+        return size_bytes
+
+    def quiet_s(self) -> float:
+        """How long nothing was written, as far as `size_bytes` has shown."""
+        return time.monotonic() - self._changed_at_s
+
+    def beginning(self) -> bytes:
+        """The beginning of the text, without a hole before or after it; b"" for a compressed file
+        that is incomplete or damaged."""
+        if self._unpack is not None:
+            return self._packed_beginning()
+        fd = self._file.fileno()
+        beginning = os.pread(fd, BEGINNING_BYTES, 0)
+        if beginning.startswith(START):
+            beginning = os.pread(fd, BEGINNING_BYTES, data_start(fd))
+        return beginning.rstrip(b"\0")  # what is there may be a hole that is not filled yet
+
+    def _packed_beginning(self) -> bytes:
+        try:
+            text = self.text
+            beginning = text.read(BEGINNING_BYTES)
+            while beginning.startswith(START):
+                rest = beginning.lstrip(b"\0")
+                more = text.read(BEGINNING_BYTES - len(rest))
+                if not more:
+                    return rest
+                beginning = rest + more
+        except (EOFError, DamagedText):
+            return b""
+        return beginning.rstrip(b"\0")
+
+    def begins(self, beginning: bytes) -> bool:
+        """Whether it still begins so: it was not truncated, as a compressed file never is."""
+        return self.is_compressed or self.beginning().startswith(beginning)
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """Read bytes of a file that is not compressed."""
+        return os.pread(self._file.fileno(), size_bytes, position)
+
+    def next_data(self, position: int) -> int:
+        return next_data(self._file.fileno(), position)
+
+    def ends(self, extent: Extent) -> bool:
+        """Whether the last bytes before the extent's end are those of this text there."""
+        if self.is_compressed:
+            return self._unpacked(extent.size_bytes)[::2] == extent[::2]
+        return extent.is_end_in(self)
+
+    def holds(self, extent: Extent) -> bool:
+        """Whether the text begins with the whole extent."""
+        if extent.checksum is None:
+            return self.ends(extent)
+        if self.is_compressed:
+            return self._unpacked(extent.size_bytes) == extent
+        return extent.is_end_in(self) and Extent().grown(self, extent.size_bytes) == extent
+
+    def whole(self) -> Extent:
+        """The text to its present end, with its tail alone."""
+        if self.is_compressed:
+            return self._unpacked(None)._replace(checksum=None)
+        return Extent(checksum=None).grown(self, self.size_bytes())
+
+    def _unpacked(self, size_bytes: int | None) -> Extent:
+        try:
+            return extent_of(self.text.read, size_bytes)
+        except EOFError:
+            return Extent(INCOMPLETE)
+        except DamagedText:
+            return Extent(DAMAGED)
+
+    def check(self) -> None:
+        """Raises `ConfigError` if it is compressed and nothing of it can be decompressed."""
+        try:
+            self.text.read(1)
+        except (EOFError, DamagedText) as error:
+            raise ConfigError(f"cannot read {self.path}: {error}") from None
+
+    def has_no_writer(self) -> bool:
+        """Whether no process certainly has the file open for writing.
+
+        A lease proves it: Linux grants a read lease only then, and only to the file's owner.
+        """
+        try:
+            fd = self._file.fileno()
+            # A process that opens the file meanwhile sends us a signal, one that is ignored.
+            fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except (AttributeError, OSError):  # not on Linux; a writer, not ours, or no leases here
+            return False
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def open_log(path: Path) -> BinaryIO:
+    """The file, for reading its bytes. Raises `ConfigError` with the reason if unreadable."""
+    try:
+        return path.open("rb", buffering=0)
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> ConfigError:
+    """The error with a readable reason."""
+    match error:
+        case FileNotFoundError():
+            why = "there is no such file"
+        case PermissionError():
+            why = "you have no permission to read it"
+        case IsADirectoryError():
+            why = "it is a directory; name a file in it"
+        case _:
+            why = error.strerror or str(error)
+    return ConfigError(f"cannot read {path}: {why}")

@@ -1,0 +1,56 @@
+"""A rotated file that was there at the first look at its log, and is not to be sent. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from barnabas_collector.extent import Text
+from barnabas_collector.fingerprint import Fingerprint
+
+
+class Present(Protocol):
+    """The found file that is compared."""
+
+    @property
+    def inode(self) -> int: ...
+    @property
+    def born_ns(self) -> int: ...
+    @property
+    def size_bytes(self) -> int | None: ...
+    @property
+    def beginning(self) -> bytes: ...
+    @property
+    def text(self) -> Text | None: ...
+
+
+class PassedOver(NamedTuple):
+    """The file as it was: its beginning, its inode, and for a file of text all of it."""
+
+    beginning_bytes: int
+    beginning: str
+    inode: int = 0  # 0: by a version that recorded the beginning alone
+    born_ns: int = 0
+    text_bytes: int | None = None  # None: it was compressed
+    tail: str = ""
+
+    @classmethod
+    def of(cls, file: Present) -> PassedOver:
+        head = Fingerprint.of(file.beginning)
+        if file.size_bytes is None or file.text is None:
+            return cls(*head, file.inode, file.born_ns)
+        whole = file.text.whole()
+        return cls(*head, file.inode, file.born_ns, whole.size_bytes, whole.tail)
+
+    def is_of(self, file: Present) -> bool:
+        """Whether it is this file: renamed, or compressed since."""
+        head = Fingerprint(self.beginning_bytes, self.beginning)
+        if not self.inode:
+            return head.is_of(file.beginning)
+        if not head.begins(file.beginning):
+            return False
+        if self.inode == file.inode:
+            return not (self.born_ns and file.born_ns) or self.born_ns == file.born_ns
+        if self.text_bytes is None or file.text is None:
+            return False
+        whole = file.text.whole()
+        return (whole.size_bytes, whole.tail) == (self.text_bytes, self.tail)

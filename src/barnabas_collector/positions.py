@@ -1,0 +1,99 @@
+"""The positions of a collector, in a compacted topic: written in the transaction of the lines, so
+that both are committed or neither.
+
+    key     ["NAME", "file", "9f2c..."]   value   the fields of `FileProgress`
+            ["NAME", "log", "/var/..."]           the fingerprints of ignored rotated files
+            ["NAME", "instance", ""]              the process that started last
+
+NAME is the collector's: several collectors share the topic. A tombstone forgets a file or a log.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from barnabas.errors import CorruptData
+from barnabas_collector.file_progress import FileProgress
+from barnabas_collector.known_files import KnownFiles
+from barnabas_collector.passed_over import PassedOver
+
+POSITIONS_TOPIC: Final = "barnabas-collector-positions"
+_FILE: Final = "file"
+_LOG: Final = "log"
+_INSTANCE: Final = "instance"
+
+
+class Positions(KnownFiles):
+    """The positions of the collector of this name. Changes wait until they are `taken`."""
+
+    is_forgetful = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._changed: dict[bytes, bytes | None] = {}
+        self.instance: str | None = None  # the process that started last
+
+    def start(self, instance: str) -> None:
+        """Record that this process sends from now on."""
+        self.instance = instance
+        self._keep(_INSTANCE, "", instance)
+
+    def load(self, key: bytes | None, value: bytes | None) -> None:
+        """Load a record of the topic, in order. Raises `CorruptData`."""
+        try:
+            name, kind, what = json.loads(key or b"")
+            if name != self._name:
+                return
+            if value is None:
+                self._drop(kind, str(what))
+                return
+            found = json.loads(value)
+            if kind == _FILE:
+                self._put(FileProgress(**found))
+            elif kind == _INSTANCE:
+                self.instance = str(found)
+            else:
+                self._logs[str(what)] = [PassedOver(*each) for each in found]
+        except (ValueError, TypeError) as error:
+            raise CorruptData(
+                f"{POSITIONS_TOPIC}: {key!r} is not a collector's ({error})"
+            ) from None
+
+    @property
+    def has_changed(self) -> bool:
+        return bool(self._changed)
+
+    def forget(self, file_id: str) -> None:
+        """Remove a file's position."""
+        self._drop(_FILE, file_id)
+        self._changed[self._key(_FILE, file_id)] = None
+
+    def forget_log(self, log: str) -> None:
+        """Remove the record of the first look at a log."""
+        self._drop(_LOG, log)
+        self._changed[self._key(_LOG, log)] = None
+
+    def taken(self) -> list[tuple[bytes, bytes | None]]:
+        """The changes as keys and values, to write with the lines; None is a tombstone."""
+        changed, self._changed = self._changed, {}
+        return list(changed.items())
+
+    def _keep_file(self, progress: FileProgress) -> None:
+        self._keep(_FILE, progress.file_id, progress._asdict())
+
+    def _keep_log(self, log: str) -> None:
+        self._keep(_LOG, log, self._logs[log])
+
+    def _keep(self, kind: str, what: str, value: object) -> None:
+        self._changed[self._key(kind, what)] = json.dumps(value).encode()
+
+    def _key(self, kind: str, what: str) -> bytes:
+        return json.dumps([self._name, kind, what]).encode()
+
+    def _drop(self, kind: str, what: str) -> None:
+        if kind == _FILE:
+            self._remove(what)
+        elif kind == _LOG:
+            self._logs.pop(what, None)

@@ -1,0 +1,267 @@
+"""Matches the present files of a log with the known ones. Pure.
+
+    the same inode, and the same text where it was sent  the file itself, renamed or not
+    another inode, and the whole sent part of a file     a copy that took its place: compressed,
+                                                         or copied before a truncation
+    all of it the beginning of a file that still exists  a copy under way, or beside its original;
+                                                         without times in its lines only until
+                                                         nothing was written to it for a while
+    anything else                                        a new file
+
+The sent part is compared as far as it was sent (`extent.py`): the beginnings of two files may be
+alike to any length. An inode counts with its time of birth, for file systems give the inode of a
+removed file to the next one. A log that was removed and made again may begin like the old one, so
+another file at its path is a copy only if it has lines with a time, which occur once.
+
+Where a file system has no times of birth, blank lines and a header are no proof: with only these,
+the inode counts if no file is a better match. A known file that is shorter than its sent part, or
+differs in it, was truncated and rewritten. In doubt a file is new: at worst lines are sent twice,
+and none is lost.
+
+At the first look at a log its rotated files are passed over, except those that the user named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from barnabas_collector.extent import INCOMPLETE, Text
+from barnabas_collector.file_progress import FileProgress, first_line_of, new_file
+from barnabas_collector.fingerprint import Fingerprint
+from barnabas_collector.passed_over import PassedOver
+
+
+class Found(NamedTuple):
+    """A file as found by a look."""
+
+    device: int
+    inode: int
+    size_bytes: int | None  # of its text; None: unknown, since it is compressed
+    beginning: bytes  # of its text, at most `BEGINNING_BYTES`
+    is_live: bool = False  # at the log's own path
+    is_listed: bool = True  # else it has no name any more, and is only held open
+    born_ns: int = 0  # when the inode was created; 0: unknown
+    is_quiet: bool = False  # nothing was written to it for a while
+    is_named: bool = False  # by the user, and not its directory alone
+    text: Text | None = None
+
+
+_NOTHING = Found(0, 0, 0, b"")
+
+
+class Recognised(NamedTuple):
+    """The identities of the files of a look, each by its place in the look."""
+
+    files: dict[int, FileProgress]
+    passed_over: dict[int, PassedOver]  # by this look, if it is the first
+
+
+class Known(NamedTuple):
+    """Holds what is known at a look."""
+
+    files: Sequence[FileProgress]  # of this log, or with an inode that was found
+    passed_over: Collection[PassedOver] | None  # None at the first look at this log
+    moved: Sequence[FileProgress] = ()  # of other logs of the directory, whose files are gone
+    held: Sequence[FileProgress] = ()  # likewise, but still held open without a name
+    is_forgetful: bool = False  # files that are gone are forgotten after a while
+
+
+def recognise(log: str, found: Sequence[Found], known: Known) -> Recognised:
+    """Identify the files: `found` has the oldest first, the live one last."""
+    files: dict[int, FileProgress] = {}
+    _add_known(files, found, known.files, _is_certain)
+    _add_known(files, found, known.files, _is_itself)
+    old = known.passed_over or ()
+    rest = [
+        file if place in files or not _is_passed_over(file, old) else _NOTHING
+        for place, file in enumerate(found)
+    ]
+    mine = [each for each in known.files if each.path == log]
+    _add_known(files, rest, _without_doubt(files, found, mine), _is_copy)
+    _add_known(files, rest, _without_doubt(files, found, known.moved), _is_copy)
+    copies = _copies(files, rest) | _copies_of_held(files, rest, known.held)
+    rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
+    _add_known(files, rest, known.files, _has_inode)
+    others = [place for place, file in enumerate(rest) if place not in files and file.beginning]
+    passing = _passing(log, found, others, files, known)
+    everything = list(known.files)
+    for place in others:
+        if place not in passing and not _is_under_way(found[place]):
+            files[place] = _new(log, found[place], everything, known.is_forgetful)
+            everything.append(files[place])
+    return Recognised(
+        dict(sorted(files.items())), {place: PassedOver.of(found[place]) for place in passing}
+    )
+
+
+def _passing(
+    log: str,
+    found: Sequence[Found],
+    others: Sequence[int],
+    files: dict[int, FileProgress],
+    known: Known,
+) -> list[int]:
+    """The files that the first look passes over: all that are older than the known ones."""
+    is_first = known.passed_over is None
+    if not is_first or not (files or all(each.path != log for each in known.files)):
+        return []
+    oldest = min(files, default=len(found))
+    return [
+        place
+        for place in others
+        if place < oldest and not found[place].is_live and not found[place].is_named
+    ]
+
+
+def _is_passed_over(file: Found, passed_over: Collection[PassedOver]) -> bool:
+    if file.is_live or file.is_named or not file.beginning:
+        return False
+    return any(each.is_of(file) for each in passed_over)
+
+
+def _add_known(
+    files: dict[int, FileProgress],
+    found: Sequence[Found],
+    known: Sequence[FileProgress],
+    is_proof: Callable[[FileProgress, Found], bool],
+) -> None:
+    """Match known files, those with the longest beginning first, with the oldest possible file."""
+    taken = {each.file_id for each in files.values()}
+    left = [place for place in range(len(found)) if place not in files]
+    if not left:
+        return
+    for each in sorted(known, key=lambda one: (one.beginning_bytes, one.sent_bytes))[::-1]:
+        if each.file_id in taken:
+            continue
+        for place in left:
+            file = found[place]
+            if is_proof(each, file):
+                files[place] = each.found_at(*file[:2], file.beginning, file.born_ns)
+                left.remove(place)
+                break
+
+
+def _without_doubt(
+    files: dict[int, FileProgress], found: Sequence[Found], known: Sequence[FileProgress]
+) -> list[FileProgress]:
+    """The known files with a sent part that no two of the found files begin with, unless it has
+    times: the lines of a banner may be all that was sent of a file."""
+    taken = {each.file_id for each in files.values()}
+    left = [each for each in known if each.file_id not in taken]
+    if len(files) == sum(bool(file.beginning) for file in found):
+        return []  # the usual case: all are known
+    return [each for each in left if _is_distinct(each, found)]
+
+
+def _is_distinct(known: FileProgress, found: Sequence[Found]) -> bool:
+    holding = [
+        file
+        for file in found
+        if known.begins(file.beginning)
+        # Behind a hole the same text is at another position.
+        and (known.sent_bytes <= len(file.beginning) or _holds(known, file))
+    ]
+    return len(holding) < 2 or known.is_timed(holding[0].beginning)
+
+
+def _is_certain(known: FileProgress, file: Found) -> bool:
+    """Whether inode and birth are the same; the device may have another number since a reboot."""
+    is_same = bool(known.born_ns) and known.born_ns == file.born_ns
+    return is_same and _has_inode(known, file)
+
+
+def _is_itself(known: FileProgress, file: Found) -> bool:
+    return known.is_distinctive(file.beginning) and _has_inode(known, file)
+
+
+def _has_inode(known: FileProgress, file: Found) -> bool:
+    if known.inode != file.inode or not _fits(known, file):
+        return False
+    if known.born_ns and file.born_ns:
+        return known.born_ns == file.born_ns
+    if known.device == file.device:
+        return True
+    # A file system without births, mounted again: its device may have another number.
+    return bool(known.sent_bytes) and file.text is not None and file.text.holds(known.extent)
+
+
+def _is_copy(known: FileProgress, file: Found) -> bool:
+    if not known.is_distinctive(file.beginning):
+        return False
+    if file.is_live and file.size_bytes is not None and not known.is_timed(file.beginning):
+        return False
+    return _holds(known, file)
+
+
+def _holds(known: FileProgress, file: Found) -> bool:
+    """Whether a file begins with all that was sent of another."""
+    if not _fits_beginning(known, file):
+        return False
+    return file.text is None or not known.sent_bytes or file.text.holds(known.extent)
+
+
+def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
+    """Files that may be a copy, complete or under way, of another one, which is read instead."""
+    originals = [file for file in found if file.beginning and (file.is_live or not file.is_listed)]
+    return {
+        place
+        for place, file in enumerate(found)
+        if place not in files and file.beginning and file.is_listed and not file.is_live
+        if any(_may_be_copy(file, original) for original in originals)
+    }
+
+
+def _copies_of_held(
+    files: dict[int, FileProgress], found: Sequence[Found], held: Sequence[FileProgress]
+) -> set[int]:
+    return {
+        place
+        for place, file in enumerate(found)
+        if place not in files and any(_is_copy(each, file) for each in held)
+    }
+
+
+def _may_be_copy(file: Found, original: Found) -> bool:
+    is_timed = Fingerprint.of(file.beginning).is_timed(file.beginning)
+    is_settled = file.is_quiet or file.size_bytes is None
+    if original.is_live and is_settled and not is_timed:
+        return False  # a copy is followed by a truncation, or it is a file of its own
+    if file.size_bytes is not None and 0 < file.born_ns < original.born_ns:
+        return False  # it is older, so it was renamed and then replaced
+    if not original.beginning.startswith(file.beginning):
+        return False
+    if file.text is None or original.text is None:
+        return True
+    whole = file.text.whole()
+    return (original.size_bytes or 0) >= whole.size_bytes >= 0 and original.text.ends(whole)
+
+
+def _is_under_way(file: Found) -> bool:
+    """Whether it is still being compressed."""
+    if file.size_bytes is not None or file.is_quiet or file.text is None:
+        return False
+    return file.text.whole().size_bytes == INCOMPLETE
+
+
+def _fits(known: FileProgress, file: Found) -> bool:
+    if not _fits_beginning(known, file):
+        return False
+    if not known.sent_bytes or file.text is None or file.size_bytes is None:
+        return True
+    return file.text.ends(known.extent)
+
+
+def _fits_beginning(known: FileProgress, file: Found) -> bool:
+    is_long_enough = file.size_bytes is None or file.size_bytes >= known.position
+    return is_long_enough and bool(file.beginning) and known.begins(file.beginning)
+
+
+def _new(log: str, file: Found, known: Sequence[FileProgress], is_forgetful: bool) -> FileProgress:
+    first_line = first_line_of(file.beginning)
+    before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
+    generation = 1 + max((each.generation for each in before), default=-1)
+    if is_forgetful:  # no number of a file that was forgotten is given to another
+        generation = max(generation, file.born_ns // 1_000)
+    new = new_file(log, file.beginning, generation)
+    return new.found_at(file.device, file.inode, file.beginning, file.born_ns)

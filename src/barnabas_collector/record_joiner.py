@@ -1,0 +1,46 @@
+"""Joins lines to records: the last record waits, since more lines may belong to it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas_collector.line_cutter import MAX_LINE_BYTES, Line
+
+IsStart = Callable[[bytes], object]
+"""Whether a line begins a record."""
+
+
+class RecordJoiner:
+    """Joins lines; a record has the position of its first line."""
+
+    def __init__(self, is_start: IsStart) -> None:
+        self._is_start = is_start
+        self._waiting: list[Line] = []
+        self.waiting_bytes = 0
+
+    @property
+    def first(self) -> Line | None:
+        """The first line of the waiting record."""
+        return self._waiting[0] if self._waiting else None
+
+    def joined(self, lines: list[Line]) -> list[Line]:
+        """The records that end, because another begins or they are too long."""
+        records: list[Line] = []
+        for line in lines:
+            size_bytes = line.size_bytes + 1
+            is_too_long = self.waiting_bytes + size_bytes > MAX_LINE_BYTES
+            if self._waiting and (is_too_long or self._is_start(line.text)):
+                records += self.taken()
+            self._waiting.append(line)
+            self.waiting_bytes += size_bytes
+        return records
+
+    def taken(self) -> list[Line]:
+        """The waiting record, as it is."""
+        lines, size_bytes = self._waiting, self.waiting_bytes - 1
+        self._waiting, self.waiting_bytes = [], 0
+        if len(lines) < 2:
+            return lines
+        first = lines[0]
+        text = b"\n".join(line.text for line in lines)
+        return [Line(first.position, first.number, text, size_bytes)]

@@ -1,0 +1,97 @@
+"""Records of several lines: a stack trace belongs to the line before it.
+
+A rule defines the first lines of records. The last record of a file waits for more lines, until
+another one begins or nothing was written for a while. It is not kept in memory from one look to the
+next, but read again from its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, Protocol
+
+from barnabas.errors import ConfigError
+from barnabas_collector.line_cutter import Line
+from barnabas_collector.line_reader import LineReader
+from barnabas_collector.record_joiner import IsStart, RecordJoiner
+
+INDENTED = (
+    rb"(?!\s|at |Caused by:|\.\.\. |Traceback |[})\]]|$"
+    rb"|(?:[a-z_]\w*\.)*[A-Z]\w*(?:Exception|Error|Throwable)(?:$|:|\s))"
+)
+"""All lines begin a record except indented, blank and stack trace lines; those include the name of
+the exception."""
+
+
+class Reader(Protocol):
+    """Reads a file for `RotatedLog`. `position`, `number`: the start of the next reader."""
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def number(self) -> int: ...
+
+    def portions(self) -> Iterator[list[Line]]: ...
+
+    def settled(self) -> list[Line]:
+        """Whole records that waited for more lines, which will not come."""
+        ...
+
+    def last(self) -> list[Line]:
+        """The rest of a complete file."""
+        ...
+
+    @property
+    def unfinished_bytes(self) -> int: ...
+
+    @property
+    def ends_in_hole(self) -> bool:
+        """Whether the file ends in a hole, which may still be filled."""
+        ...
+
+
+class RecordReader:
+    """Reads lines of a file joined to records; each has the position of its first line."""
+
+    def __init__(self, file: BinaryIO, position: int, number: int, is_start: IsStart) -> None:
+        self._reader = LineReader(file, position, number)
+        self._joiner = RecordJoiner(is_start)
+
+    @property
+    def position(self) -> int:
+        return (self._joiner.first or self._reader).position
+
+    @property
+    def number(self) -> int:
+        return (self._joiner.first or self._reader).number
+
+    def portions(self) -> Iterator[list[Line]]:
+        for lines in self._reader.portions():
+            if records := self._joiner.joined(lines):
+                yield records
+
+    def settled(self) -> list[Line]:
+        """The waiting record; an unfinished line keeps waiting."""
+        return self._joiner.taken()
+
+    def last(self) -> list[Line]:
+        return self._joiner.joined(self._reader.last()) + self._joiner.taken()
+
+    @property
+    def unfinished_bytes(self) -> int:
+        return self._reader.unfinished_bytes + self._joiner.waiting_bytes
+
+    @property
+    def ends_in_hole(self) -> bool:
+        return self._reader.ends_in_hole
+
+
+def record_start(pattern: str | bytes) -> IsStart:
+    """The rule of a regular expression that matches the start of first lines. Raises
+    `ConfigError`."""
+    try:
+        return re.compile(pattern.encode() if isinstance(pattern, str) else pattern).match
+    except re.error as error:
+        raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from None

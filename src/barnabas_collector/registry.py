@@ -1,0 +1,82 @@
+"""The collector's registry: its files, and how far each was sent.
+
+    {"files": [{"file_id": "9f2c...", "path": "/var/log/access.log", "first_line": "5be1...",
+                "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431,
+                "beginning_bytes": 4096, "beginning": "77ad...", "is_complete": false}],
+     "logs": [{"path": "/var/log/access.log", "passed_over": [[4096, "c0de..."]]}],
+     "partition_counts": {"9f2c...": 4}}
+
+Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
+version: there the first line counts, until the file is seen again.
+
+A file's lines are spread over as many partitions as its topic had when the file began, whatever
+their present number (`partition_counts`, by `file_id`): the pipeline only recognises duplicates
+within a partition.
+
+Written atomically: before the first line of a file is sent, so that no other file can get its
+`file_id`, and after each portion that the broker has acknowledged. So after a crash the last
+portion is sent again, with the same file and positions, by which the pipeline recognises it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from barnabas.errors import ConfigError
+from barnabas_collector.file_progress import FileProgress
+from barnabas_collector.known_files import KnownFiles
+from barnabas_collector.passed_over import PassedOver
+
+
+class Registry(KnownFiles):
+    """The known files, kept in a file of our own. One process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `ConfigError` if the file is not a registry."""
+        super().__init__()
+        self._path = path
+        self._partition_counts: dict[str, int] = {}
+        if path.exists():
+            try:
+                self._load(json.loads(path.read_text("utf-8")))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ConfigError(
+                    f"{path} is not a valid registry of sent files ({error}): remove it, then"
+                    " everything is sent once more and recognised as sent twice"
+                ) from None
+
+    def _load(self, stored: dict[str, Any]) -> None:
+        for entry in stored["files"]:
+            self._put(FileProgress(**entry))
+        for log in stored.get("logs", []):
+            self._logs[str(log["path"])] = [PassedOver(*each) for each in log["passed_over"]]
+        for file_id, count in stored.get("partition_counts", {}).items():
+            self._partition_counts[file_id] = int(count)
+
+    def partition_count(self, file_id: str) -> int | None:
+        """The number of partitions for the file's lines; None: not decided yet."""
+        return self._partition_counts.get(file_id)
+
+    def keep_partition_count(self, file_id: str, count: int) -> None:
+        """Save the number of partitions for the file's lines; call it before the first one is
+        sent."""
+        self._partition_counts[file_id] = count
+        self._store()
+
+    def _keep_file(self, progress: FileProgress) -> None:
+        self._store()
+
+    def _keep_log(self, log: str) -> None:
+        self._store()
+
+    def _store(self) -> None:
+        content = {
+            "files": [file._asdict() for file in self._files.values()],
+            "logs": [{"path": path, "passed_over": files} for path, files in self._logs.items()],
+            "partition_counts": self._partition_counts,
+        }
+        temporary = self._path.with_suffix(".new")
+        temporary.write_text(json.dumps(content, indent=1), "utf-8")
+        temporary.replace(self._path)

@@ -1,0 +1,119 @@
+"""Sends dead letters back to the topics that they came from, each once.
+
+    dead letters ─▶ the original records, with the letter's place ───────┐
+             └▶ the position of the replay, as offsets of a group ───────┴─▶ one transaction
+
+A replayed record has the header `replayed`, by which the pipeline distinguishes it from the line
+that it has seen; a letter that is sent twice all the same is recognised. A record that is rejected
+again becomes a dead letter behind the replayed ones, for the next replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.fetched import ConsumerRecord
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.producer import Producer
+from barnabas.errors import ConfigError
+from barnabas.types import TopicPartition
+from barnabas_collector.dead_letter_headers import (
+    OF_DEAD_LETTERS,
+    REPLAYED,
+    SOURCE_PARTITION,
+    SOURCE_TOPIC,
+)
+from barnabas_collector.topic_end import assign_all, records_until
+
+_GROUP: Final = "barnabas-replay-"
+_OWN: Final = (*OF_DEAD_LETTERS, REPLAYED)
+
+
+class Replayed(NamedTuple):
+    """The number of dead letters sent to each topic."""
+
+    letters: int
+    by_topic: dict[str, int]
+
+
+async def replay(
+    bootstrap_servers: str,
+    topic: str,
+    *,
+    to: str | None = None,
+    client_options: Mapping[str, Any] | None = None,
+) -> Replayed:
+    """Replay the dead letters that arrived in a topic since its last replay.
+
+    `to`: the topic to send everything to, instead of each letter's own. `client_options`: those of
+    every client, such as the ones of security. Raises `ConfigError` if a
+    record is not a dead letter, and the errors of consumers and producers.
+    """
+    options = client_options or {}
+    by_topic: dict[str, int] = {}
+    group = _GROUP + topic
+    async with (
+        Producer(bootstrap_servers, **options, transactional_id=group) as producer,
+        Consumer(
+            bootstrap_servers,
+            **options,
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            allow_auto_create_topics=False,
+        ) as consumer,
+    ):
+        await producer.init_transactions()  # ends a transaction that an earlier replay left open
+        ends = await assign_all(consumer, topic)
+        partitions: dict[str, int] = {}
+        async for letters in records_until(consumer, ends):
+            some = [
+                record
+                for record in letters
+                if record.offset < ends[TopicPartition(topic, record.partition)]
+            ]
+            records = [as_it_was(record, to) for record in some]
+            for name in {record.topic for record in records} - partitions.keys():
+                partitions[name] = len(await producer.partitions_for(name))
+            producer.begin_transaction()
+            for record in records:
+                await producer.send_record(_within(record, partitions[record.topic]))
+                by_topic[record.topic] = by_topic.get(record.topic, 0) + 1
+            await producer.send_offsets_to_transaction(_next(some), group)
+            await producer.commit_transaction()
+    return Replayed(sum(by_topic.values()), by_topic)
+
+
+def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
+    """A dead letter's original record, with the letter's place in a header."""
+    headers = dict(letter.headers)
+    where = f"{letter.topic} {letter.partition} {letter.offset}"
+    source, partition = headers.get(SOURCE_TOPIC), headers.get(SOURCE_PARTITION)
+    if to is None and not source:
+        raise ConfigError(
+            f"{letter.topic}-{letter.partition}, offset {letter.offset}: not a dead letter, it has"
+            f" no header {SOURCE_TOPIC}: name the topic to send all to"
+        )
+    own = tuple(header for header in letter.headers if header[0] not in _OWN)
+    return ProducerRecord(
+        to or (source or b"").decode(),
+        letter.value,
+        letter.key,
+        int(partition) if partition and partition.isdigit() else None,
+        letter.timestamp_ms,
+        headers=(*own, (REPLAYED, where.encode())),
+    )
+
+
+def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
+    """The record in its original partition, for order; without one if the topic has fewer."""
+    if record.partition is not None and record.partition >= partitions:
+        return record._replace(partition=record.partition % partitions)
+    return record
+
+
+def _next(letters: Sequence[ConsumerRecord]) -> dict[TopicPartition, int]:
+    return {TopicPartition(each.topic, each.partition): each.offset + 1 for each in letters}

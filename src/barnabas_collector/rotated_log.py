@@ -1,0 +1,246 @@
+"""The unsent lines of a log, in order, however its files are rotated.
+
+- Its files are the one at its path and the rotated ones beside it (`siblings.py`), compressed or
+  not. `recognition.py` identifies them. A file that was moved to another directory, or
+  removed, is read on as long as it is held open (`log_directory.py`).
+- A line without a line feed waits for it. As the last line of a file it is taken as it is when the
+  file is certainly complete: compressed and whole; renamed, replaced and quiet; or, at the last
+  look of a run, not open for writing in any process.
+- Lines written between the two steps of copy-and-truncate are in neither file and lost to every
+  reader. All others are read; those that the truncated file no longer has, from its copy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.errors import ConfigError
+from barnabas_collector.file_progress import FileProgress
+from barnabas_collector.fingerprint import BEGINNING_BYTES, Fingerprint
+from barnabas_collector.known_files import KnownFiles
+from barnabas_collector.line_cutter import Line
+from barnabas_collector.line_reader import LineReader
+from barnabas_collector.listings import Listings
+from barnabas_collector.log_directory import IsNamed, LogDirectory
+from barnabas_collector.log_file import LogFile
+from barnabas_collector.moved_files import alike_files, is_in, is_there
+from barnabas_collector.packed_text import DamagedText
+from barnabas_collector.recognition import Found, Known, Recognised, recognise
+from barnabas_collector.record_joiner import IsStart
+from barnabas_collector.record_reader import Reader, RecordReader
+
+QUIET_S = 60.0
+SETTLED_S = 1.0
+"""How long nothing must be written until a record of several lines counts as complete."""
+_log = logging.getLogger(__name__)
+
+
+class Portion(NamedTuple):
+    """Consecutive lines of one file. Save `progress` once they are sent."""
+
+    progress: FileProgress
+    lines: list[Line]
+
+
+class RotatedLog:
+    """The log at one path. Use it as a context manager."""
+
+    def __init__(
+        self,
+        path: Path,
+        files: KnownFiles,
+        *,
+        quiet_s: float = QUIET_S,
+        is_start: IsStart | None = None,
+        listings: Listings | None = None,
+        is_named: IsNamed | None = None,
+    ) -> None:
+        """`is_start`: the rule for first lines, unless each line is a record. `listings`: shared by
+        the logs of a directory. `is_named`: the rotated files to send even at the first look.
+
+        Raises `ConfigError` if the log does not exist or cannot be read.
+        """
+        self._is_start = is_start
+        self._files = files
+        self._directory = LogDirectory(path, quiet_s, listings, is_named)
+        self._damaged: set[str] = set()
+        self.unfinished_bytes = 0  # of unfinished lines, at the last look
+        self.left: list[Path] = []  # the rotated files that the first look passed over
+        self.file_ids: tuple[str, ...] | None = None  # of the files found by the last look
+        self.is_empty = False  # the last look found no file at all
+        if not files.knows(str(self._directory.live)):
+            file = LogFile(path)
+            file.check()
+            file.close()
+
+    def portions(self, *, is_last_look: bool = False) -> Iterator[Portion]:
+        """The unsent lines up to now. Before asking for the next portion, save the last one.
+
+        `is_last_look`: no other follows in this run. Raises `ConfigError` if the file at the log's
+        path cannot be read.
+        """
+        found = self._directory.look()
+        self.is_empty = not found
+        log = str(self._directory.live)
+        passed_over = self._files.passed_over(log)
+        recognised = recognise(log, found, self._known(found))
+        if passed_over is None:
+            self._files.pass_over(log, list(recognised.passed_over.values()))
+            self.left = [self._directory.path(found[each]) for each in recognised.passed_over]
+        self.file_ids = tuple(each.file_id for each in recognised.files.values())
+        for progress in recognised.files.values():
+            if self._files.find(progress.file_id) is not None:
+                self._files.save(progress)
+        self.unfinished_bytes = 0
+        is_replaced = bool(found) and found[-1].is_live
+        for place, progress in recognised.files.items():
+            this = found[place]
+            if not _is_sent(this, progress) and (file := self._directory.open(this)) is not None:
+                is_old = is_replaced and not this.is_live and self._directory.is_quiet(this)
+                is_complete = True if is_old else None if is_last_look else False
+                yield from self._read(file, this, progress, is_complete)
+        self._release(found, recognised)
+
+    def _known(self, found: list[Found]) -> Known:
+        log = self._directory.live
+        files = self._files.candidates(str(log), {each.inode for each in found})
+        inodes = {(each.inode, each.born_ns) for each in files}
+        unknown = [each for each in found if (each.inode, each.born_ns) not in inodes]
+        # A log of which files are known is one of its own, and no other name of another.
+        is_new = all(each.path != str(log) for each in files)
+        alike = alike_files(log, unknown, self._files) if is_new else []
+        gone = [each for each in alike if not is_there(each)]
+        held = [each for each in gone if is_in(each, self._directory.held_anywhere(each.inode))]
+        return Known(
+            files,
+            self._files.passed_over(str(log)),
+            [each for each in gone if each not in held],
+            held,
+            is_forgetful=self._files.is_forgetful,
+        )
+
+    @property
+    def path(self) -> str:
+        """The log's path, with links followed."""
+        return str(self._directory.live)
+
+    @property
+    def holds_rotated(self) -> bool:
+        """Whether rotated files are held open, which may still be written to."""
+        return self._directory.holds_rotated
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether new lines can only come with a change of its file or its directory."""
+        return not self.unfinished_bytes and not self.holds_rotated
+
+    def close(self) -> None:
+        self._directory.close()
+
+    def __enter__(self) -> RotatedLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(
+        self, file: LogFile, found: Found, progress: FileProgress, is_complete: bool | None
+    ) -> Iterator[Portion]:
+        """Read one file. `is_complete`: the last line counts even without a line feed; None: if no
+        process has the file open for writing."""
+        try:
+            reader = self._reader(file, progress)
+            for lines in reader.portions():
+                after = _after(reader, progress, file)
+                if not _is_still(file, found, progress):
+                    return  # it was truncated meanwhile, and these may be other lines
+                portion = self._portion(file, progress, after, lines)
+                progress = portion.progress
+                yield portion
+        except (EOFError, DamagedText) as error:
+            if found.is_live:
+                raise ConfigError(f"cannot read on in {file.path}: {error}") from None
+            if not isinstance(error, EOFError):  # else it is still being compressed
+                self._report_damage(progress, error)
+            return
+        if is_complete is None:  # checked now, so that nothing can have been written since
+            end = reader.position + reader.unfinished_bytes
+            is_all = file.size_bytes() == end and not reader.ends_in_hole
+            is_complete = is_all and file.has_no_writer()
+        rest: list[Line] = []
+        if file.is_compressed or (is_complete and _is_still(file, found, progress)):
+            rest = reader.last()
+        elif file.quiet_s() >= SETTLED_S and _is_still(file, found, progress):
+            rest = reader.settled()
+        self.unfinished_bytes += reader.unfinished_bytes
+        if rest or reader.position > progress.position:  # else a hole at the end was left out
+            after = _after(reader, progress, file)
+            if _is_still(file, found, progress):
+                portion = self._portion(file, progress, after, rest)
+                progress = portion.progress
+                yield portion
+        if file.is_compressed:
+            self._files.save(progress._replace(is_complete=True))
+
+    def _portion(
+        self, file: LogFile, before: FileProgress, after: FileProgress, lines: list[Line]
+    ) -> Portion:
+        """Save by what the file is recognised if its lines are sent and the process is killed.
+
+        At the look it may have had its header alone, by which no copy of it is recognised.
+        """
+        if before.beginning_bytes < BEGINNING_BYTES and not file.is_compressed:
+            seen = Fingerprint.of(file.beginning())
+            before, after = before.with_beginning(seen), after.with_beginning(seen)
+        self._files.save(before)
+        return Portion(after, lines)
+
+    def _reader(self, file: LogFile, progress: FileProgress) -> Reader:
+        if self._is_start is None:
+            return LineReader(file.text, progress.position, progress.line)
+        return RecordReader(file.text, progress.position, progress.line, self._is_start)
+
+    def _report_damage(self, progress: FileProgress, error: Exception) -> None:
+        if progress.file_id not in self._damaged:
+            self._damaged.add(progress.file_id)
+            what = "a rotated file of %s cannot be decompressed after byte %d of its text: %s"
+            _log.error(what, progress.path, progress.position, error)
+
+    def _release(self, found: list[Found], recognised: Recognised) -> None:
+        is_replaced = bool(found) and found[-1].is_live
+        for place, this in enumerate(found):
+            if this.is_live:
+                continue
+            progress = recognised.files.get(place)
+            is_unknown = progress is None and bool(this.beginning)
+            stored = None if progress is None else self._files.find(progress.file_id)
+            is_abandoned = not this.is_listed and self._directory.is_abandoned(this)
+            is_finished = (
+                (is_replaced or is_abandoned)
+                and self._directory.is_quiet(this)
+                and (stored is None or _is_sent(this, stored))
+            )
+            if is_unknown or is_finished or this.size_bytes is None:
+                self._directory.release(this)
+
+
+def _is_sent(found: Found, progress: FileProgress) -> bool:
+    if found.size_bytes is None:
+        return progress.is_complete
+    return progress.position >= found.size_bytes
+
+
+def _is_still(file: LogFile, found: Found, progress: FileProgress) -> bool:
+    """Whether it is still the file that was found: not truncated and written again."""
+    if file.is_compressed:
+        return True
+    extent = progress.extent
+    return file.begins(found.beginning) and (not extent.size_bytes or file.ends(extent))
+
+
+def _after(reader: Reader, progress: FileProgress, file: LogFile) -> FileProgress:
+    text = None if file.is_compressed else file
+    return progress.sent_to(reader.position, reader.number, text)

@@ -1,0 +1,42 @@
+"""A collector's task, and its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from barnabas.records.compression import LZ4
+from barnabas_collector.forgetting import RETENTION_S
+from barnabas_collector.record_joiner import IsStart
+from barnabas_collector.rotated_log import QUIET_S
+
+
+class Shipment(NamedTuple):
+    """What to collect, and where to send it. `name`: identifies the collector's positions; two
+    that run at once must not share one."""
+
+    bootstrap_servers: str
+    topic: str
+    name: str
+    host: str
+    codec: int = LZ4
+    is_start: IsStart | None = None
+    quiet_s: float = QUIET_S
+    transaction_timeout_ms: int = 60_000
+    retention_s: float = RETENTION_S  # of the positions of files that are gone
+    client_options: Mapping[str, Any] = {}
+    """Those of every client, such as the ones of security."""
+
+
+class Shipped(NamedTuple):
+    """Counts of committed or acknowledged lines, and of losses."""
+
+    lines: int = 0
+    size_bytes: int = 0
+    cut_lines: int = 0  # too long, so that they were cut
+    transactions: int = 0
+    refused: int = 0  # received, and refused by the brokers
+    dropped: int = 0  # dropped while there was no room
+
+    def plus(self, other: Shipped) -> Shipped:
+        return Shipped(*(a + b for a, b in zip(self, other, strict=True)))

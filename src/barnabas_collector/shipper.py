@@ -1,0 +1,208 @@
+"""Sends the lines of logs to a topic, each once: a line and the position after it are written in
+the same transaction.
+
+    files ─▶ portions of lines ─▶ record batches ──┐
+               └▶ the position in each file ───────┴─▶ one transaction
+
+If it is killed at any moment, the next process with the same name ends or aborts the open
+transaction, reads the positions (`positions.py`), and continues there. read_committed consumers see
+every line once, and those of one file in order, for a file goes to one partition.
+
+A process that starts fences the one before it, and records its start in the topic of positions.
+Brokers also fence a producer whose transaction took too long: the record distinguishes the two
+cases. Without it two collectors of one name would fence each other for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator
+from typing import Final
+
+from barnabas.client.admin.admin import Admin
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.producer.producer import Producer
+from barnabas.errors import (
+    BarnabasError,
+    ConfigError,
+    InvalidTxnState,
+    ProducerFenced,
+)
+from barnabas.types import TopicPartition
+from barnabas_collector.encoding import LineEncoder
+from barnabas_collector.forgetting import Forgetting
+from barnabas_collector.headers import HOST
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.positions import POSITIONS_TOPIC, Positions
+from barnabas_collector.positions_reader import PositionsReader
+from barnabas_collector.positions_topic import prepare_positions_topic
+from barnabas_collector.rotated_log import Portion
+from barnabas_collector.shipment import Shipment, Shipped
+from barnabas_collector.watched_logs import WatchedLogs
+
+_log = logging.getLogger(__name__)
+
+_TRANSACTION_BYTES: Final = 8 << 20
+_AGAIN_AFTER_S: Final = 1.0
+_SUCCESSOR_S: Final = 10.0  # in which a process that fenced us records its start
+
+
+async def ship(
+    shipment: Shipment, paths: LogPaths, stopping: asyncio.Event, *, once: bool = False
+) -> Shipped:
+    """Send the lines of the logs as they are written, until `stopping`, or (`once`) the present
+    ones.
+
+    Once it has committed something it retries after errors of the cluster. Raises earlier ones, and
+    `ConfigError` if another collector has the same name or (`once`) a log cannot be read.
+    """
+    total = Shipped()
+    instance = uuid.uuid4().hex
+    while True:
+        shipper = _Shipper(shipment, paths, instance)
+        try:
+            await shipper.run(stopping, once=once)
+            return total.plus(shipper.shipped)
+        except ConfigError:
+            raise
+        except BarnabasError as error:
+            total = total.plus(shipper.shipped)
+            if isinstance(error, ProducerFenced):
+                await _check_no_successor(shipment, instance)
+            elif not total.transactions:
+                raise
+            _log.warning("continuing after the last committed line: %s", error)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _AGAIN_AFTER_S)
+        if stopping.is_set():
+            return total
+
+
+async def _check_no_successor(shipment: Shipment, instance: str) -> None:
+    """Raises `ConfigError` if another process of this name started after this one."""
+    positions = Positions(shipment.name)
+    give_up_at_s = time.monotonic() + _SUCCESSOR_S
+    async with PositionsReader(shipment, positions) as reader:
+        while time.monotonic() < give_up_at_s:
+            await reader.read_to_end()
+            if positions.instance != instance:
+                raise ConfigError(
+                    f"another collector with the name {shipment.name!r} was started: give each its"
+                    " own"
+                )
+            await asyncio.sleep(_AGAIN_AFTER_S)
+
+
+class _Shipper:
+    """Sends lines from the committed positions on, until it is stopped or fails."""
+
+    def __init__(self, shipment: Shipment, paths: LogPaths, instance: str) -> None:
+        self.shipped = Shipped()
+        self._shipment = shipment
+        self._instance = instance
+        self._paths = paths
+        self._open = Shipped()  # in the transaction that is open
+        self._positions = Positions(shipment.name)
+        self._forgetting = Forgetting(self._positions, shipment.retention_s)
+        self._partitions = 1
+
+    async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
+        async with self._producer() as producer:
+            self._partitions = len(await producer.partitions_for(self._shipment.topic))
+            await self._load()
+            self._positions.start(self._instance)
+            await self._commit(producer)
+            self.shipped = Shipped()
+            logs = WatchedLogs(
+                self._paths,
+                self._positions,
+                quiet_s=self._shipment.quiet_s,
+                is_start=self._shipment.is_start,
+            )
+            try:
+                await self._send_all(producer, logs, stopping, once=once)
+            except ProducerFenced:
+                raise
+            except BarnabasError:
+                # A fenced producer may first see a refused batch; of a commit
+                # without an answer the next producer learns the outcome.
+                with contextlib.suppress(InvalidTxnState):
+                    await producer.abort_transaction()
+                raise
+            finally:
+                logs.close()
+
+    async def _send_all(
+        self, producer: Producer, logs: WatchedLogs, stopping: asyncio.Event, *, once: bool
+    ) -> None:
+        while True:
+            is_last = once or stopping.is_set()
+            for portion in logs.portions(time.monotonic(), is_last_look=once):
+                await self._send(producer, portion)
+                if self._open.size_bytes >= _TRANSACTION_BYTES:
+                    await self._commit(producer)
+            if self._forgetting.is_due(time.monotonic()):
+                self._forgetting.sweep(int(time.time()), *logs.present())
+            await self._commit(producer)
+            if once and logs.unreadable:
+                raise ConfigError(next(iter(logs.unreadable.values())))
+            if is_last:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), logs.pause_s(time.monotonic()))
+
+    async def _send(self, producer: Producer, portion: Portion) -> None:
+        progress, lines = portion
+        if not self._open.transactions:
+            producer.begin_transaction()
+        key = progress.file_id.encode()
+        partition = partition_for_key(key, self._partitions)
+        place = TopicPartition(self._shipment.topic, partition)
+        more = ((HOST, self._shipment.host.encode()),)
+        encoder = LineEncoder(progress, key, more, self._shipment.codec)
+        for batch in encoder.batches(lines, int(time.time() * 1_000)):
+            await producer.send_batch(place, batch)
+        self._positions.save(progress)
+        self._open = Shipped(
+            self._open.lines + len(lines),
+            self._open.size_bytes + sum(line.size_bytes for line in lines),
+            self._open.cut_lines + sum(line.is_cut for line in lines),
+            1,
+        )
+
+    async def _commit(self, producer: Producer) -> None:
+        """Commit the lines sent, and the changed positions."""
+        if not self._positions.has_changed:
+            return
+        if not self._open.transactions:
+            producer.begin_transaction()
+        for key, value in self._positions.taken():
+            await producer.send_record(ProducerRecord(POSITIONS_TOPIC, value, key, 0))
+        await producer.commit_transaction()
+        self.shipped = self.shipped.plus(self._open._replace(transactions=1))
+        self._open = Shipped()
+
+    @contextlib.asynccontextmanager
+    async def _producer(self) -> AsyncIterator[Producer]:
+        """The producer of this name: an earlier one is fenced, its open transaction ended."""
+        servers, options = self._shipment.bootstrap_servers, self._shipment.client_options
+        async with Admin(servers, **options) as admin:
+            await prepare_positions_topic(admin)
+        async with Producer(
+            servers,
+            **options,
+            transactional_id=f"barnabas-collector-{self._shipment.name}",
+            linger_ms=0,
+            transaction_timeout_ms=self._shipment.transaction_timeout_ms,
+        ) as producer:
+            await producer.init_transactions()
+            yield producer
+
+    async def _load(self) -> None:
+        async with PositionsReader(self._shipment, self._positions) as reader:
+            await reader.read_to_end()

@@ -1,0 +1,53 @@
+"""Turns syslog frames into bundles for an inbox: value, key and headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from barnabas.records.record import Headers
+from barnabas_collector.bundle import Bundle, Origin
+from barnabas_collector.headers import (
+    HOST,
+    SYSLOG_CUT,
+    SYSLOG_FACILITY,
+    SYSLOG_FROM,
+    SYSLOG_SEVERITY,
+)
+from barnabas_collector.syslog_framing import Frame
+from barnabas_collector.syslog_priority import priority
+
+
+class SyslogMessages:
+    """The messages of one sender. Its address is the key, so one partition has them in order."""
+
+    def __init__(self, peer: str, host: str) -> None:
+        self._peer = peer
+        self._host = host
+
+    def of(self, frames: Iterable[Frame]) -> Iterator[Bundle]:
+        texts: list[bytes] = []
+        of_texts: Origin | None = None
+        for text, size_bytes in frames:
+            origin = _origin(self._peer, self._host, priority(text))
+            is_cut = size_bytes > len(text)
+            if of_texts is not None and (origin is not of_texts or is_cut):
+                yield Bundle(of_texts, texts)
+                of_texts, texts = None, []
+            if is_cut:
+                cut = origin.with_header(SYSLOG_CUT, b"%d" % size_bytes)
+                yield Bundle(cut, [text], size_bytes)
+            else:
+                of_texts = origin
+                texts.append(text)
+        if of_texts is not None:
+            yield Bundle(of_texts, texts)
+
+
+@lru_cache(4_096)
+def _origin(peer: str, host: str, named: tuple[str, str] | None) -> Origin:
+    headers: Headers = ((HOST, host.encode()), (SYSLOG_FROM, peer.encode()))
+    if named is not None:
+        names = (SYSLOG_FACILITY, SYSLOG_SEVERITY)
+        headers = (*headers, *zip(names, (each.encode() for each in named), strict=True))
+    return Origin(peer.encode(), headers)

@@ -1,0 +1,128 @@
+"""Receives syslog over TCP. Senders wait while the brokers do not accept messages."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from barnabas_collector.inbox import Inbox
+from barnabas_collector.syslog_address import SyslogAddress
+from barnabas_collector.syslog_framing import SyslogFraming
+from barnabas_collector.syslog_messages import SyslogMessages
+from barnabas_collector.tally import Tally
+
+MOST_CONNECTIONS: Final = 1_000
+IDLE_S: Final = 60.0
+"""After this silence a connection may be closed for a new one, if there are too many. Otherwise it
+stays open: senders only notice a close with their next message, and lose that."""
+
+
+class SyslogTcp:
+    """A listener and its connections. `on_listening`: called with the address."""
+
+    def __init__(
+        self, address: SyslogAddress, host: str, on_listening: Callable[[str], None]
+    ) -> None:
+        self.host = host
+        self._address = address
+        self._on_listening = on_listening
+        self._connections: dict[_Connection, None] = {}  # the longest idle one first
+        self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._refused = Tally("connections were refused: too many are open, and none is idle")
+        self._resuming: asyncio.Task[None] | None = None
+        self._inbox: Inbox  # from `run` on
+
+    async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
+        """Listen until `stopping`. Raises `ConfigError` if the address is unavailable."""
+        self._inbox = inbox
+        loop = asyncio.get_running_loop()
+        with self._address.errors("tcp"):
+            server = await loop.create_server(
+                lambda: _Connection(self, inbox), *self._address, backlog=self._most
+            )
+        self._on_listening(f"tcp {self._address.shown(server.sockets[0].getsockname())}")
+        try:
+            await stopping.wait()
+        finally:
+            server.close()
+            for connection in list(self._connections):
+                connection.end()
+            if self._resuming is not None:
+                self._resuming.cancel()
+            self._refused.log_rest()
+
+    def admits(self, connection: _Connection) -> bool:
+        """Whether there is room for one more."""
+        if len(self._connections) >= self._most:
+            oldest = next(iter(self._connections))
+            if oldest.idle_s() < IDLE_S:
+                self._refused.add(1)
+                return False
+            oldest.end()
+        self._connections[connection] = None
+        if self._resuming is not None:
+            connection.pause()
+        return True
+
+    def received(self, connection: _Connection) -> None:
+        """Record that this connection received data."""
+        if connection in self._connections:
+            del self._connections[connection]
+            self._connections[connection] = None  # after those that were idle for longer
+        if self._inbox.is_full and self._resuming is None:
+            for each in self._connections:
+                each.pause()
+            self._resuming = asyncio.create_task(self._resume())
+
+    def ended(self, connection: _Connection) -> None:
+        self._connections.pop(connection, None)
+
+    async def _resume(self) -> None:
+        await self._inbox.room()
+        self._resuming = None
+        for each in self._connections:
+            each.resume()
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, listener: SyslogTcp, inbox: Inbox) -> None:
+        self._listener = listener
+        self._inbox = inbox
+        self._framing = SyslogFraming()
+        self._now_s = asyncio.get_running_loop().time
+        self._received_at_s = self._now_s()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer: Any = transport.get_extra_info("peername")
+        self._messages = SyslogMessages(peer[0] if peer else "", self._listener.host)
+        if not self._listener.admits(self):
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._received_at_s = self._now_s()
+        self._inbox.add(self._messages.of(self._framing.cut(data)))
+        self._listener.received(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._inbox.add(self._messages.of(self._framing.last()))
+        self._listener.ended(self)
+
+    def idle_s(self) -> float:
+        return self._now_s() - self._received_at_s
+
+    def pause(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def end(self) -> None:
+        """End the connection; an incomplete frame becomes a message."""
+        self._inbox.add(self._messages.of(self._framing.last()))
+        self._listener.ended(self)
+        self._transport.abort()

@@ -1,0 +1,238 @@
+"""The logs that a collector watches, and the schedule of its looks.
+
+A look costs a tenth of a millisecond. So a log that grows is looked at often, an idle one ever more
+rarely, and only if its status (one system call) has changed. The status of idle logs is checked
+together, four times a second, so that the collector sleeps in between.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from barnabas.counted import counted
+from barnabas.errors import ConfigError
+from barnabas_collector.known_files import KnownFiles
+from barnabas_collector.listings import Listings
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.record_joiner import IsStart
+from barnabas_collector.rotated_log import QUIET_S, Portion, RotatedLog
+
+_log = logging.getLogger(__name__)
+
+SHORTEST_S: Final = 0.01
+LONGEST_S: Final = 1.0
+"""Between two looks; with fewer than a thousand logs a millisecond for each, and at least 50."""
+_SLOWER: Final = 1.5
+_LIST_EVERY_S: Final = 1.0
+_LOOK_EVERY_S: Final = 30.0  # even at logs that seem unchanged
+_TOGETHER_S: Final = 0.25
+_MOST_OPEN: Final = 256  # idle logs whose files stay open
+
+Status = tuple[int, ...]
+
+
+class WatchedLogs:
+    """The watched logs; `close` it. `now_s` is a monotonic time."""
+
+    def __init__(
+        self,
+        paths: LogPaths,
+        files: KnownFiles,
+        *,
+        quiet_s: float = QUIET_S,
+        is_start: IsStart | None = None,
+    ) -> None:
+        self._paths = paths
+        self._listings = Listings()
+        self._files = files
+        self._quiet_s = quiet_s
+        self._is_start = is_start
+        self._watched: dict[Path, _Watched] = {}
+        self._due: list[tuple[float, int, _Watched]] = []  # a heap
+        self._numbers = itertools.count()
+        self._unreadable: dict[Path, str] = {}
+        self._left: list[Path] = []  # rotated files that are not sent, not logged yet
+        self._list_at_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._watched)
+
+    @property
+    def unreadable(self) -> dict[Path, str]:
+        """The logs that cannot be read, with the reasons."""
+        return self._unreadable
+
+    def portions(self, now_s: float, *, is_last_look: bool = False) -> Iterator[Portion]:
+        """The unsent lines of all logs that are due. Before asking for the next portion, save the
+        last one."""
+        if is_last_look or now_s >= self._list_at_s:
+            self._list()
+            self._list_at_s = now_s + _LIST_EVERY_S
+        changed_ns = _ChangedDirectories()
+        for watched in self._due_by(math.inf if is_last_look else now_s):
+            if is_last_look or watched.is_worth_a_look(now_s, changed_ns, self._longest_s):
+                try:
+                    yield from watched.portions(now_s, self._longest_s, is_last_look=is_last_look)
+                except ConfigError as error:
+                    self._complain(watched.path, error)
+                    watched.log.close()
+                    del self._watched[watched.path]
+                    continue
+                self._unreadable.pop(watched.path, None)
+                left, watched.log.left = watched.log.left, []
+                self._left += left
+                if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
+                    watched.log.close()
+            heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
+        self._log_left()
+
+    def _log_left(self) -> None:
+        """Log once for a round which rotated files their first look has passed over."""
+        if not self._left:
+            return
+        shown = self._left[0]
+        mark = min(at for at, character in enumerate(shown.name) if at and character in "._-")
+        _log.warning(
+            "not sending %s from before the first look at their logs,"
+            " such as %s; to send them, name them as well: '%s*'",
+            counted(len(self._left), "rotated file"),
+            shown,
+            shown.with_name(shown.name[:mark]),
+        )
+        self._left = []
+
+    def present(self) -> tuple[set[str], set[str]]:
+        """The files that the last looks have found, and the logs that were looked at."""
+        files: set[str] = set()
+        logs: set[str] = set()
+        for watched in self._watched.values():
+            if watched.log.file_ids is not None:
+                files.update(watched.log.file_ids)
+                logs.add(watched.log.path)
+        return files, logs
+
+    def pause_s(self, now_s: float) -> float:
+        """The time until a log is due."""
+        due_at_s = self._due[0][0] if self._due else self._list_at_s
+        return max(0.0, min(due_at_s, self._list_at_s) - now_s)
+
+    def _due_by(self, now_s: float) -> list[_Watched]:
+        due = []
+        while self._due and self._due[0][0] <= now_s:
+            due.append(heapq.heappop(self._due)[2])
+        return due
+
+    def close(self) -> None:
+        for watched in self._watched.values():
+            watched.log.close()
+        self._watched.clear()
+        self._due.clear()
+
+    @property
+    def _longest_s(self) -> float:
+        return min(LONGEST_S, max(0.05, len(self._watched) * 0.001))
+
+    def _list(self) -> None:
+        paths = self._paths.paths()
+        self._drop_gone(set(paths))
+        for path in paths:
+            if path in self._watched:
+                continue
+            try:
+                log = RotatedLog(
+                    path,
+                    self._files,
+                    quiet_s=self._quiet_s,
+                    is_start=self._is_start,
+                    listings=self._listings,
+                    is_named=self._paths.is_named,
+                )
+            except ConfigError as error:
+                self._complain(path, error)
+            else:
+                watched = self._watched[path] = _Watched(path, log)
+                heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
+
+    def _drop_gone(self, listed: set[Path]) -> None:
+        """Stop watching the logs that are not listed any more and of which no file is left."""
+        gone = {
+            path
+            for path, watched in self._watched.items()
+            if path not in listed and watched.log.is_empty
+        }
+        for path in gone:
+            self._watched.pop(path).log.close()
+        if gone:
+            self._due = [each for each in self._due if each[2].path not in gone]
+            heapq.heapify(self._due)
+
+    def _complain(self, path: Path, error: ConfigError) -> None:
+        if self._unreadable.get(path) != str(error):
+            self._unreadable[path] = str(error)
+            _log.warning("%s", error)
+
+
+class _ChangedDirectories(dict[Path, int]):
+    """The change time of each directory, read once in a round."""
+
+    def __missing__(self, directory: Path) -> int:
+        found = self[directory] = directory.stat().st_mtime_ns
+        return found
+
+
+class _Watched:
+    """A log, and the time of its next look."""
+
+    __slots__ = ("_directory", "_interval_s", "_look_at_s", "_status", "due_at_s", "log", "path")
+
+    def __init__(self, path: Path, log: RotatedLog) -> None:
+        self.path = path
+        self.log = log
+        self._directory = path.parent
+        self._status: Status = ()  # as it was before the last look
+        self._interval_s = SHORTEST_S
+        self._look_at_s = 0.0
+        self.due_at_s = 0.0
+
+    def is_worth_a_look(
+        self, now_s: float, changed_ns: _ChangedDirectories, longest_s: float
+    ) -> bool:
+        if now_s >= self._look_at_s or not self.log.is_settled:
+            return True
+        if self._now(changed_ns) != self._status:
+            return True
+        self._rest(now_s, longest_s)
+        return False
+
+    def portions(self, now_s: float, longest_s: float, *, is_last_look: bool) -> Iterator[Portion]:
+        before = self._now(_ChangedDirectories())
+        has_grown = False
+        for portion in self.log.portions(is_last_look=is_last_look):
+            has_grown = True
+            yield portion
+        self._status = before
+        self._look_at_s = now_s + _LOOK_EVERY_S
+        if has_grown:
+            self._interval_s = SHORTEST_S
+            self.due_at_s = now_s + SHORTEST_S
+        else:
+            self._rest(now_s, longest_s)
+
+    def _rest(self, now_s: float, longest_s: float) -> None:
+        self._interval_s = min(longest_s, self._interval_s * _SLOWER)
+        self.due_at_s = now_s + self._interval_s
+        if self._interval_s > _TOGETHER_S:
+            self.due_at_s = math.ceil(self.due_at_s / _TOGETHER_S) * _TOGETHER_S
+
+    def _now(self, changed_ns: _ChangedDirectories) -> Status:
+        try:
+            file, directory_ns = self.path.stat(), changed_ns[self._directory]
+        except OSError:
+            return ()
+        return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, directory_ns

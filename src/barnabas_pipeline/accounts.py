@@ -1,0 +1,88 @@
+"""The account of the records that a pipeline has read, and its dead letters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from barnabas_pipeline.snapshot import Snapshot
+
+_SAMPLES: Final = 3
+_EXCERPT_LENGTH: Final = 180
+_LOOKED_AT: Final = 4 * (_EXCERPT_LENGTH + 60)  # bytes, or characters
+
+
+class Accounts(NamedTuple):
+    """Counts of the records read, by outcome."""
+
+    read: int = 0
+    valid: int = 0
+    dead_letters: int = 0
+    sent_twice: int = 0
+
+    @property
+    def balance(self) -> bool:
+        return self.read == self.valid + self.dead_letters + self.sent_twice
+
+    def plus(self, other: Accounts) -> Accounts:
+        return Accounts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def minus(self, other: Accounts) -> Accounts:
+        return Accounts(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+class DeadLetters(NamedTuple):
+    reason: str
+    lines: int
+    samples: list[tuple[str, str]]  # the place, and the beginning of the line
+
+
+def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Accounts]]]:
+    """The accounts of all records so far, and of each file."""
+    rows = snapshot.rows("files", ["file", *Accounts._fields]).to_pylist()
+    by_file: dict[str, Accounts] = {}
+    for row in rows:
+        name = row.pop("file") or "records without a file"
+        by_file[name] = by_file.get(name, Accounts()).plus(Accounts(**row))
+    total = Accounts()
+    for accounts in by_file.values():
+        total = total.plus(accounts)
+    return total, sorted(by_file.items())
+
+
+def read_dead_letters(snapshot: Snapshot, mask: Callable[[str], str] = str) -> list[DeadLetters]:
+    """Dead letters, the most common reasons first. `mask`: hides parts of texts and file names."""
+    dataset = snapshot.appended("dead_letters")
+    if dataset is None:
+        return []
+    counts = Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())
+    letters = []
+    for reason, count in counts.most_common():
+        columns = ["file", "line", "topic", "partition", "offset", "value"]
+        some = snapshot.some("dead_letters", _SAMPLES, columns, pc.field("reason") == reason)
+        letters.append(DeadLetters(reason, count, [_sample(row, mask) for row in some]))
+    return letters
+
+
+def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
+    in_topic = f"{row['topic']}-{row['partition']}, offset {row['offset']}"
+    value: bytes = row["value"] or b""
+    text = value[:_LOOKED_AT].decode("utf-8", "backslashreplace")
+    return place_in_file(row, mask) or in_topic, excerpt(text, mask)
+
+
+def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
+    """A row's `file` and `line` as text; empty for lines that are not from a file."""
+    return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
+
+
+def excerpt(text: str, mask: Callable[[str], str]) -> str:
+    """The beginning of a text for a page."""
+    # More than is shown, so that an address cut off here is still masked.
+    text = mask(text[:_LOOKED_AT])
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
+    return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

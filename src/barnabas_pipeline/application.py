@@ -1,0 +1,75 @@
+"""The interface of a pipeline for `run.py`, from its input to its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from barnabas_pipeline.accounts import Accounts, DeadLetters
+from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.step import Definition
+from barnabas_pipeline.workspace import Workspace
+
+
+class Collecting(Protocol):
+    """Collects the lines of an input into a topic."""
+
+    def collect(self) -> str:
+        """Send the present lines that were not sent before; a summary."""
+        ...
+
+    def poll(self) -> None:
+        """Send the lines written since; a service calls it often."""
+        ...
+
+    def sent_lines(self) -> int | None:
+        """The number of lines ever sent, if known."""
+        ...
+
+
+class Source(NamedTuple):
+    """The source of lines, and their target."""
+
+    bootstrap_servers: str
+    topic: str
+    input: Path
+    workspace: Workspace
+    patience_s: float  # without an acknowledgement
+    client_options: Mapping[str, Any] = {}
+
+
+class Report(NamedTuple):
+    """A run's summary of the page that it has written."""
+
+    accounts: Accounts
+    summary: list[tuple[str, str]]
+    """The figures in a few words: labels and texts."""
+    dead_letters: list[DeadLetters]
+
+
+class Application(NamedTuple):
+    """Everything in which the pipelines differ."""
+
+    definition: Definition
+    title: str
+    topic: str
+    partitions: int
+    generate: Callable[[Path, int, int], None]
+    """Generates an input: path, number of lines, seed."""
+    generated: str
+    """Its name, with {seed} and {lines}."""
+    check_input: Callable[[Path], None]
+    """Raises `ConfigError` or `OSError` if the input cannot be read."""
+    collecting: Callable[[Source], AbstractContextManager[Collecting]]
+    write_report: Callable[[Path, Path, PageOptions], Report]
+    """Writes a page from tables: directory of the tables, path of the page."""
+    counted: str
+    """Names what is counted: lines, or records of one or more of them."""
+    expected: str
+    """The lines that it understands, and what to do about others."""
+
+    @property
+    def dead_letter_topic(self) -> str:
+        return f"{self.topic}-dead-letters"

@@ -1,0 +1,95 @@
+"""The user-behaviour pipeline as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from barnabas.counted import counted
+from barnabas_collector.log_file import open_log
+from barnabas_collector.registry import Registry
+from barnabas_pipeline.application import Application, Report, Source
+from barnabas_pipeline.behaviour.definition import Behaviour
+from barnabas_pipeline.behaviour.figures import read_figures
+from barnabas_pipeline.behaviour.generator import write_log
+from barnabas_pipeline.behaviour.report import write_report
+from barnabas_pipeline.behaviour.summary import summary
+from barnabas_pipeline.collector import Collected, Collector
+from barnabas_pipeline.follower import Follower
+from barnabas_pipeline.page.page import PageOptions
+
+
+def user_behaviour() -> Application:
+    return Application(
+        definition=Behaviour(),
+        title="barnabas user behaviour",
+        topic="web-access",
+        partitions=3,
+        generate=write_log,
+        generated="access-{seed}-{lines}.log",
+        check_input=_check,
+        collecting=_collecting,
+        write_report=_write_report,
+        counted="lines",
+        expected="an access log in the Common or the Combined Log Format is expected",
+    )
+
+
+def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
+    figures = read_figures(tables, show_addresses=options.show_addresses)
+    write_report(page, figures, options)
+    return Report(figures.accounts, summary(figures), figures.dead_letters)
+
+
+class _Lines:
+    """Implements `Collecting` for one log, which a `Follower` keeps open from the first poll on."""
+
+    def __init__(self, collector: Collector, path: Path, stack: ExitStack) -> None:
+        self._collector = collector
+        self._path = path
+        self._stack = stack
+        self._follower: Follower | None = None
+
+    def collect(self) -> str:
+        return _sent_text(self._collector.collect(self._path), self._path)
+
+    def poll(self) -> None:
+        if self._follower is None:
+            self._follower = self._stack.enter_context(Follower(self._collector, self._path))
+        self._follower.poll()
+
+    def sent_lines(self) -> int:
+        return self._collector.registry.lines_sent()
+
+
+@contextmanager
+def _collecting(source: Source) -> Iterator[_Lines]:
+    registry = Registry(source.workspace.registry)
+    with (
+        Collector(
+            source.bootstrap_servers,
+            source.topic,
+            registry,
+            patience_s=source.patience_s,
+            client_options=source.client_options,
+        ) as collector,
+        ExitStack() as stack,
+    ):
+        yield _Lines(collector, source.input, stack)
+
+
+def _check(path: Path) -> None:
+    open_log(path).close()
+
+
+def _sent_text(sent: Collected, path: Path) -> str:
+    left = sent.unfinished_bytes
+    waiting = (
+        f"; {counted(left, 'byte')} of an unfinished line left for the next run" if left else ""
+    )
+    if not sent.lines:
+        is_empty = path.exists() and not path.stat().st_size
+        return f"nothing: {path} is empty" if is_empty else f"nothing new in {path}{waiting}"
+    cut = f", {sent.cut_lines:,} of them cut, being too long" if sent.cut_lines else ""
+    return f"{counted(sent.lines, 'line')}, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"

@@ -1,0 +1,90 @@
+"""Compares the last days with those before them: a week with a week.
+
+A log of less than a fortnight has half of its whole days on each side, and one of less than two
+days half of its time.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from barnabas_pipeline.behaviour.visits import SessionFigures, session_figures
+
+_DAY: Final = timedelta(days=1)
+_MOST_DAYS: Final = 7
+_MISSING_SHARE: Final = 0.05  # of the time of both sides, which may be missing at the beginning
+
+
+class Period(NamedTuple):
+    """One side; `begin` and `end` are the log's own local time."""
+
+    begin: datetime
+    end: datetime
+    people: SessionFigures
+    hits: int
+    robot_hits: int
+    errors: int
+    size_bytes: int
+
+    @property
+    def robot_share(self) -> float:
+        return self.robot_hits / self.hits if self.hits else 0.0
+
+    @property
+    def error_share(self) -> float:
+        return self.errors / self.hits if self.hits else 0.0
+
+
+class Comparison(NamedTuple):
+    """Two periods of equal length, one after the other."""
+
+    length: timedelta
+    last: Period
+    before: Period
+
+
+def compared(traffic: pl.DataFrame, people: pl.DataFrame) -> Comparison | None:
+    """The periods of table `traffic` and the sessions of people; None for under two minutes."""
+    if not traffic.height:
+        return None
+    first, last = traffic["minute"].min(), traffic["minute"].max()
+    assert isinstance(first, datetime) and isinstance(last, datetime)
+    end = last + timedelta(minutes=1)
+    length = _length(end - first)
+    if length < timedelta(minutes=1):
+        return None
+    middle = end - length
+    offset = timedelta(
+        minutes=int(traffic.filter(pl.col("minute") == last)["utc_offset_minutes"][0])
+    )
+
+    def period(begin: datetime, end: datetime) -> Period:
+        rows = traffic.filter(pl.col("minute").is_between(begin, end, closed="left"))
+        sessions = people.filter(pl.col("start").is_between(begin, end, closed="left"))
+        sums = {name: int(rows[name].sum()) for name in ("hits", "robot_hits", "bytes")}
+        errors = int(rows["client_errors"].sum()) + int(rows["server_errors"].sum())
+        return Period(
+            _local(begin, offset),
+            _local(end, offset),
+            session_figures(sessions),
+            sums["hits"],
+            sums["robot_hits"],
+            errors,
+            sums["bytes"],
+        )
+
+    return Comparison(length, period(middle, end), period(middle - length, middle))
+
+
+def _length(span: timedelta) -> timedelta:
+    days = int(span / _DAY * (1 + _MISSING_SHARE) / 2)
+    if days:
+        return min(days, _MOST_DAYS) * _DAY
+    return span / 2
+
+
+def _local(at: datetime, offset: timedelta) -> datetime:
+    return (at.astimezone(UTC) + offset).replace(tzinfo=None)

@@ -1,0 +1,145 @@
+"""Tables of counts: traffic per minute, pages, referrers, user agents and the like. Pure.
+
+Each is a sum by its keys, so a table after a batch is the table before it plus the counts of the
+batch: `summed` over both. All times are UTC; `utc_offset_minutes` gives the log's own clock, for
+pictures of the day in the visitors' local time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import polars as pl
+
+from barnabas_pipeline.behaviour.agents import described
+from barnabas_pipeline.behaviour.schemas import (
+    AGENTS,
+    MISSING,
+    PAGES,
+    REFERRERS,
+    STATUSES,
+    TRAFFIC,
+)
+from barnabas_pipeline.instants import HOUR_US, MINUTE_US, utc_floor
+
+_COUNTS: Final = frozenset(
+    (
+        "hits",
+        "robot_hits",
+        "pages",
+        "robot_pages",
+        "client_errors",
+        "server_errors",
+        "views",
+        "robot_views",
+        "errors",
+        "bytes",
+    )
+)
+_SCHEMAS: Final = {
+    "traffic": TRAFFIC,
+    "pages": PAGES,
+    "referrers": REFERRERS,
+    "statuses": STATUSES,
+    "agents": AGENTS,
+    "missing": MISSING,
+}
+
+
+def summed(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Rows of a table added up by the columns (of `names`) that are not counts."""
+    sums = [name for name in names if name in _COUNTS]
+    keys = [name for name in names if name not in _COUNTS]
+    return rows.group_by(keys).agg(pl.col(sums).sum()).select(names)
+
+
+def traffic(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `TRAFFIC` of these hits, not added up yet."""
+    return events.select(
+        utc_floor(pl.col("time_us"), MINUTE_US).alias("minute"),
+        "utc_offset_minutes",
+        *_hits(),
+        _count(pl.col("page_view")).alias("pages"),
+        _count(pl.col("page_view") & pl.col("robot")).alias("robot_pages"),
+        _count(pl.col("status").is_between(400, 499)).alias("client_errors"),
+        _count(pl.col("status").is_between(500, 599)).alias("server_errors"),
+        pl.col("bytes").fill_null(0),
+        "day",
+    )
+
+
+def pages(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `PAGES` of these hits, not added up yet."""
+    error = pl.col("status") >= 400
+    counted = events.filter(pl.col("path").is_not_null() & (pl.col("page_view") | error))
+    return counted.select(
+        "path",
+        _count(pl.col("page_view")).alias("views"),
+        _count(pl.col("page_view") & pl.col("robot")).alias("robot_views"),
+        _count(error).alias("errors"),
+        pl.col("bytes").fill_null(0),
+        "day",
+    )
+
+
+def referrers(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `REFERRERS` of these hits, which have `host`, not added up yet."""
+    named = events.filter(pl.col("host").is_not_null())
+    return named.select("host", *_hits(), _count(pl.col("page_view")).alias("pages"), "day")
+
+
+def statuses(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `STATUSES` of these hits, not added up yet."""
+    status_class = (pl.col("status") // 100).cast(pl.String) + "xx"
+    return events.select(
+        utc_floor(pl.col("time_us"), HOUR_US).alias("hour"),
+        "status",
+        status_class.alias("class"),
+        *_hits(),
+        "day",
+    )
+
+
+def agents(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `AGENTS` of these hits, added up: each user agent is parsed once."""
+    page = _count(pl.col("page_view")).alias("pages")
+    columns = ("agent", "robot", "day", page, pl.col("bytes").fill_null(0))
+    one = pl.lit(1, pl.Int64).alias("hits")
+    rows = events.select(*columns, one)
+    each = rows.group_by("agent", "robot", "day").agg(pl.col("hits", "pages", "bytes").sum())
+    names = described(each.select("agent", "robot").unique())
+    return each.join(names, on=["agent", "robot"], how="left", nulls_equal=True)
+
+
+def missing(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `MISSING` of these hits, not added up yet."""
+    found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
+    referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
+    return found.select("path", referrer, *_hits(), "day")
+
+
+_TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingProxyType(
+    {
+        "traffic": traffic,
+        "pages": pages,
+        "referrers": referrers,
+        "statuses": statuses,
+        "agents": agents,
+        "missing": missing,
+    }
+)
+
+
+def counted(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """All of these tables, for these hits only."""
+    return {name: summed(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
+
+
+def _hits() -> tuple[pl.Expr, pl.Expr]:
+    return pl.lit(1, pl.Int64).alias("hits"), _count(pl.col("robot")).alias("robot_hits")
+
+
+def _count(condition: pl.Expr) -> pl.Expr:
+    return condition.cast(pl.Int64)

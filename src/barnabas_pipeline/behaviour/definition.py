@@ -1,0 +1,72 @@
+"""User behaviour: its tables, and the work of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_pipeline import places
+from barnabas_pipeline.arrow import to_frame, to_table
+from barnabas_pipeline.behaviour import counts, lines, sessions
+from barnabas_pipeline.behaviour.referrers import hosts_of
+from barnabas_pipeline.behaviour.schemas import EVENTS, GROWING, MERGED
+from barnabas_pipeline.instants import DAY_US, utc
+from barnabas_pipeline.layout import Layout
+from barnabas_pipeline.one_pass import Outcome, Part
+from barnabas_pipeline.places import Positions
+from barnabas_pipeline.tables import Control, Tables
+
+
+class BehaviourWork(NamedTuple):
+    """Implements `one_pass.Work`."""
+
+    def part(self, records: pa.Table, seen: Positions) -> Part:
+        classified = lines.classified(records, seen)
+        hits = lines.events(classified)
+        stamped = hits.with_columns(utc(pl.col("time_us")).alias("time"))
+        letters = places.dead_letters(classified, records)
+        parts = {**_parts(hits), "files": places.file_counts(classified)}
+        return Part({"events": to_table(stamped, EVENTS), "dead_letters": letters}, parts)
+
+    def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+        return found
+
+
+class Behaviour(NamedTuple):
+    """Implements `step.Definition`."""
+
+    name: str = "behaviour"
+
+    @property
+    def layout(self) -> Layout:
+        return BEHAVIOUR
+
+    def work(self, tables: Tables, before: Control | None) -> BehaviourWork:
+        return BehaviourWork()
+
+
+def merged(name: str, parts: pa.Table) -> pl.DataFrame:
+    """The merged rows of a table of `MERGED`."""
+    frame = to_frame(parts)
+    if name == "sessions":
+        return sessions.joined(frame)
+    if name == "files":
+        return places.merged_files(frame)
+    return counts.summed(frame, MERGED[name].names)
+
+
+def _newest_s(parts: Mapping[str, pl.DataFrame]) -> int | None:
+    newest = parts["sessions"]["end"].dt.epoch("s").max()
+    return newest if isinstance(newest, int) else None
+
+
+def _parts(hits: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    day = (pl.col("time_us") // DAY_US).cast(pl.Int32).cast(pl.Date).alias("day")
+    hits = hits.with_columns(day, hosts_of(hits["referrer"]).alias("host"))
+    return {"sessions": sessions.joined(sessions.single_hits(hits)), **counts.counted(hits)}
+
+
+BEHAVIOUR: Final = Layout("barnabas.behaviour", GROWING, MERGED, merged, _newest_s)

@@ -1,0 +1,88 @@
+"""The numbers behind the report, read from the tables.
+
+They are read with Arrow, not with Spark: the tables are plain parquet, so reading them needs no
+cluster, no Java and no start-up time, and does not disturb a running service. Only sums and
+sessions come into memory, never the events.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from barnabas_pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
+from barnabas_pipeline.behaviour.comparison import Comparison, compared
+from barnabas_pipeline.behaviour.definition import BEHAVIOUR
+from barnabas_pipeline.behaviour.rankings import Missing, Rankings, read_missing, read_rankings
+from barnabas_pipeline.behaviour.timeline import Timeline, timeline_of
+from barnabas_pipeline.behaviour.visits import (
+    SessionFigures,
+    depths,
+    lengths,
+    read_sessions,
+    session_figures,
+)
+from barnabas_pipeline.page.addresses import all_masked, masked
+from barnabas_pipeline.snapshot import Snapshot
+
+
+class Figures(NamedTuple):
+    """Everything that the report shows."""
+
+    accounts: Accounts
+    files: list[tuple[str, Accounts]]  # by name, without directories
+    humans: SessionFigures
+    robots: SessionFigures
+    comparison: Comparison | None
+    timeline: Timeline
+    lengths: list[tuple[str, int]]  # human sessions by length
+    depths: list[tuple[int, int]]  # human sessions by page views
+    rankings: Rankings
+    missing: list[Missing]
+    statuses: list[tuple[int, int]]
+    dead_letters: list[DeadLetters]
+
+    @property
+    def hits(self) -> int:
+        return sum(m.human_hits + m.robot_hits for m in self.timeline.moments)
+
+    @property
+    def robot_hits(self) -> int:
+        return sum(m.robot_hits for m in self.timeline.moments)
+
+    @property
+    def errors(self) -> int:
+        return sum(m.errors for m in self.timeline.moments)
+
+
+def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
+    """The figures of the tables as they are now; all zero before the first batch.
+
+    `show_addresses`: full addresses, everywhere; else only their networks.
+    """
+    snapshot = Snapshot(tables, BEHAVIOUR)
+    mask, mask_all = (str, _as_they_are) if show_addresses else (masked, all_masked)
+    accounts, files = read_accounts(snapshot)
+    sessions = read_sessions(snapshot)
+    humans, robots = sessions.filter(~pl.col("robot")), sessions.filter("robot")
+    traffic, statuses = snapshot.frame("traffic"), snapshot.frame("statuses")
+    return Figures(
+        accounts=accounts,
+        files=[(mask(Path(name).name), of_file) for name, of_file in files],
+        humans=session_figures(humans),
+        robots=session_figures(robots),
+        comparison=compared(traffic, humans),
+        timeline=timeline_of(traffic, statuses),
+        lengths=lengths(humans),
+        depths=depths(humans),
+        rankings=read_rankings(snapshot, humans, mask_all),
+        missing=read_missing(snapshot, mask_all),
+        statuses=list(statuses.group_by("status").agg(pl.col("hits").sum()).sort("status").rows()),
+        dead_letters=read_dead_letters(snapshot, mask),
+    )
+
+
+def _as_they_are(texts: pl.Series) -> pl.Series:
+    return texts

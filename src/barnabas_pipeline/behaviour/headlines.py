@@ -1,0 +1,147 @@
+"""The figures at the head of the page, with those of the last days and of the days before.
+
+Each is defined here, and can be counted again from the files beside the page, as a test does:
+
+    visitors      people, by address and agent: `visitors` of browsers.csv
+    sessions      of people: `sessions` of page_views_per_session.csv, and of session_lengths.csv
+    page views    of people: `page_views_by_people` of traffic.csv; per session with a page view
+    bounce rate   sessions with one page view, of those with any: page_views_per_session.csv
+    median        from a session's first hit to its last
+    robots        their hits in traffic.csv, of all there; they are the rows of robots.csv
+    errors        responses 4xx and 5xx: `errors` of traffic.csv, of all hits there
+    bytes         `bytes` of traffic.csv
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.counted import counted
+from barnabas_pipeline.behaviour.comparison import Comparison, Period
+from barnabas_pipeline.behaviour.figures import Figures
+from barnabas_pipeline.page import words
+
+Number = int | float
+
+
+class Headline(NamedTuple):
+    """A headline; the numbers are for the files, the texts for the page."""
+
+    name: str
+    label: str
+    about: str
+    total: Number
+    last: Number | None  # None: the log is too short
+    before: Number | None
+    shown: Callable[[Number], str]
+    is_share: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.shown(self.total)
+
+    @property
+    def last_text(self) -> str:
+        return "" if self.last is None else self.shown(self.last)
+
+    @property
+    def change(self) -> str:
+        """Between the two periods; empty if there are none."""
+        if self.last is None or self.before is None:
+            return ""
+        difference = words.points if self.is_share else words.change
+        return difference(self.last, self.before)
+
+
+def headlines(figures: Figures) -> list[Headline]:
+    """The headlines in the order of the page."""
+    return [*_of_people(figures), *_of_hits(figures)]
+
+
+def _of_people(figures: Figures) -> list[Headline]:
+    of, comparison = figures.humans, figures.comparison
+    return [
+        Headline(
+            "visitors",
+            "visitors" if of.visitors != 1 else "visitor",
+            "people, by address and browser",
+            of.visitors,
+            *_both(comparison, lambda period: period.people.visitors),
+            words.number,
+        ),
+        Headline(
+            "sessions",
+            "sessions" if of.sessions != 1 else "session",
+            f"{of.open:,} still open",
+            of.sessions,
+            *_both(comparison, lambda period: period.people.sessions),
+            words.number,
+        ),
+        Headline(
+            "page_views",
+            "page views" if of.pages != 1 else "page view",
+            f"{of.pages_per_session:.1f} per session that has any",
+            of.pages,
+            *_both(comparison, lambda period: period.people.pages),
+            words.number,
+        ),
+        Headline(
+            "bounce_rate",
+            "bounce rate",
+            f"{of.bounces:,} of {counted(of.with_pages, 'session')} with pages",
+            of.bounce_rate,
+            *_both(comparison, lambda period: period.people.bounce_rate),
+            words.percent,
+            is_share=True,
+        ),
+        Headline(
+            "median_session_seconds",
+            "median session",
+            "from first hit to last",
+            of.median_length_s,
+            *_both(comparison, lambda period: period.people.median_length_s),
+            words.duration,
+        ),
+    ]
+
+
+def _of_hits(figures: Figures) -> list[Headline]:
+    hits, comparison = figures.hits, figures.comparison
+    return [
+        Headline(
+            "robot_share",
+            "of hits are from robots",
+            f"{counted(len(figures.rankings.robots), 'robot')}, "
+            f"{counted(figures.robot_hits, 'hit')}",
+            figures.robot_hits / hits if hits else 0.0,
+            *_both(comparison, lambda period: period.robot_share),
+            words.percent,
+            is_share=True,
+        ),
+        Headline(
+            "error_share",
+            "of responses are errors",
+            f"{counted(figures.errors, 'response')} 4xx or 5xx",
+            figures.errors / hits if hits else 0.0,
+            *_both(comparison, lambda period: period.error_share),
+            words.percent,
+            is_share=True,
+        ),
+        Headline(
+            "bytes_sent",
+            "sent",
+            f"in {counted(hits, 'response')}",
+            figures.timeline.size_bytes,
+            *_both(comparison, lambda period: period.size_bytes),
+            words.size,
+        ),
+    ]
+
+
+def _both(
+    comparison: Comparison | None, value: Callable[[Period], Number]
+) -> tuple[Number | None, Number | None]:
+    if comparison is None:
+        return None, None
+    return value(comparison.last), value(comparison.before)

@@ -1,0 +1,50 @@
+"""Classifies records of the collector's topic: hits, dead letters, or sent twice. Pure.
+
+records ─▶ located ─▶ classified ─┬▶ events         valid, once
+           (places)    (columns,  ├▶ dead letters   with a reason, once
+                        twice?)   └▶ file counts    read = valid + dead letters + sent twice
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_pipeline.behaviour.access_lines import parse_lines
+from barnabas_pipeline.behaviour.robots import is_robot
+from barnabas_pipeline.behaviour.schemas import EVENTS
+from barnabas_pipeline.distinct import of_each
+from barnabas_pipeline.places import Positions, located, marked
+
+# Java's `$`, which defined this rule, also matches before a final line terminator.
+_ASSET: Final = (
+    r"(?i-u)\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|woff2?|ttf"
+    r"|otf|eot|mp3|mp4|webm|ogg|wav|avi|mov|pdf|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|deb|rpm|iso)"
+    r"(?u:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?$"
+)
+
+
+def classified(records: pa.Table, seen: Positions) -> pl.DataFrame:
+    """Every record with its place, its fields, `robot`, `page_view`, `reason` and `twice`.
+
+    `records`: of one topic with headers, those of a partition in order. `seen`: before them.
+    """
+    lines = marked(located(records), seen)
+    fields = parse_lines(lines["value"], lines["cut"])
+    page_view = (
+        (pl.col("method") == "GET")
+        & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
+        & ~pl.col("path").str.contains(_ASSET)
+    )
+    robots = of_each(fields["agent"], is_robot, pl.Boolean)
+    return pl.concat([lines, fields], how="horizontal").with_columns(
+        page_view.fill_null(False).alias("page_view"), robots.alias("robot")
+    )
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The valid lines of `classified`, each once, with `time_us` for `time`."""
+    valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
+    return valid.select("time_us", *EVENTS.names[1:])

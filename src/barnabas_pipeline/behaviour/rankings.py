@@ -1,0 +1,138 @@
+"""Rankings: pages, sources, browsers, robots, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from barnabas_pipeline.snapshot import Snapshot
+
+SHOWN: Final = 10
+"""Rows on the page."""
+KEPT: Final = 1_000
+"""Rows in the files beside it."""
+
+_LEADING_REFERRERS: Final = 3
+
+UNKNOWN: Final = "Unknown"
+DIRECT: Final = "Direct or unknown"
+SAME_SITE: Final = "This site"
+NO_REFERRER: Final = "none"
+
+Mask = Callable[[pl.Series], pl.Series]
+
+
+class Row(NamedTuple):
+    name: str
+    total: int
+    size_bytes: int | None = None
+
+
+class Missing(NamedTuple):
+    """A path that was not found, and its referrers, largest first."""
+
+    path: str
+    people_hits: int
+    robot_hits: int
+    referrers: list[tuple[str, int]]  # robots' included
+
+
+class Rankings(NamedTuple):
+    """All rankings, each with the largest first."""
+
+    pages: list[Row]
+    sources: list[Row]
+    entry_pages: list[Row]
+    exit_pages: list[Row]
+    browsers: list[Row]
+    systems: list[Row]
+    devices: list[Row]
+    robots: list[Row]
+    errors: list[Row]
+
+
+def read_rankings(snapshot: Snapshot, people: pl.DataFrame, mask: Mask) -> Rankings:
+    """All rankings. `people`: their sessions. `mask`: hides network addresses in texts."""
+    visits = people.filter(pl.col("pages") > 0)
+    views = pl.col("views") - pl.col("robot_views")
+    pages = snapshot.frame("pages").with_columns(mask_of("path", mask), views.alias("people_views"))
+    agents = snapshot.frame("agents").with_columns(mask_of("name", mask))
+    names = agents.unique("agent", keep="any").select("agent", "name", "system", "device")
+    visitors = people.select("client", "agent").unique()
+    browsers = visitors.join(names, "agent", "left", nulls_equal=True)
+    return Rankings(
+        pages=_top(pages, "path", "people_views", "bytes"),
+        sources=_sources(snapshot, visits, mask),
+        entry_pages=_top(visits.with_columns(mask_of("entry", mask)), "entry"),
+        exit_pages=_top(visits.with_columns(mask_of("exit", mask)), "exit"),
+        browsers=_top(browsers, "name"),
+        systems=_top(browsers, "system"),
+        devices=_top(browsers, "device"),
+        robots=_top(agents.filter("robot"), "name", "hits", "bytes"),
+        errors=_top(pages, "path", "errors"),
+    )
+
+
+def read_missing(snapshot: Snapshot, mask: Mask) -> list[Missing]:
+    """Paths that were not found, those most requested by people first."""
+    rows = snapshot.frame("missing").with_columns(
+        (pl.col("hits") - pl.col("robot_hits")).alias("people_hits"),
+        mask_of("path", mask),
+        mask_of("referrer", mask).fill_null(NO_REFERRER),
+    )
+    by_path = rows.group_by("path").agg(pl.col("people_hits", "robot_hits").sum())
+    order = ("people_hits", "robot_hits", "path")
+    wanted = by_path.sort(*order, descending=[True, True, False]).head(KEPT)
+    pairs = rows.group_by("path", "referrer").agg(pl.col("hits").sum())
+    led: dict[str, list[tuple[str, int]]] = {}
+    ordered = pairs.sort("hits", "referrer", descending=[True, False])
+    for path, referrer, hits in ordered.join(wanted, "path", "semi").iter_rows():
+        led.setdefault(path, []).append((referrer, hits))
+    return [
+        Missing(path, people_hits, robot_hits, led[path][:_LEADING_REFERRERS])
+        for path, people_hits, robot_hits in wanted.iter_rows()
+    ]
+
+
+def mask_of(name: str, mask: Mask) -> pl.Expr:
+    """A column with its addresses masked."""
+    return pl.col(name).map_batches(mask, return_dtype=pl.String)
+
+
+def _top(
+    frame: pl.DataFrame, key: str, count: str | None = None, size: str | None = None
+) -> list[Row]:
+    """The keys with the largest sums of `count` (None: of rows) above zero."""
+    rows = frame.select(
+        pl.col(key).fill_null(UNKNOWN).alias("name"),
+        (pl.col(count) if count else pl.lit(1, pl.Int64)).alias("count"),
+        (pl.col(size) if size else pl.lit(None, pl.Int64)).alias("size"),
+    )
+    # The sum of only nulls is 0, which would count as a size.
+    sizes = pl.col("size").sum() if size else pl.col("size").first()
+    summed = rows.group_by("name").agg(pl.col("count").sum(), sizes)
+    leading = summed.filter(pl.col("count") > 0).sort("count", "name", descending=[True, False])
+    return [Row(*row) for row in leading.head(KEPT).iter_rows()]
+
+
+def _sources(snapshot: Snapshot, visits: pl.DataFrame, mask: Mask) -> list[Row]:
+    """The hosts that led to entry pages; the site's own, after a silence, under its name."""
+    own = _own_host(snapshot)
+    source = (
+        pl.when(pl.col("referrer").is_null())
+        .then(pl.lit(DIRECT))
+        .when(pl.col("referrer") == pl.lit(own))
+        .then(pl.lit(SAME_SITE))
+        .otherwise(mask_of("referrer", mask))
+    )
+    return _top(visits.select(source.alias("source")), "source")
+
+
+def _own_host(snapshot: Snapshot) -> str | None:
+    """The host that refers to the site's pictures and scripts; None if no host stands out."""
+    assets = (pl.col("hits") - pl.col("pages")).alias("assets")
+    hosts = _top(snapshot.frame("referrers").with_columns(assets), "host", "assets")
+    total = sum(row.total for row in hosts)
+    return hosts[0].name if hosts and hosts[0].total * 2 > total else None

@@ -1,0 +1,52 @@
+"""Writes the report on user behaviour.
+
+`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files beside the page, and
+`templates/report.html` the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas_pipeline.behaviour import pictures
+from barnabas_pipeline.behaviour.figures import Figures
+from barnabas_pipeline.behaviour.headlines import headlines
+from barnabas_pipeline.behaviour.rankings import SHOWN
+from barnabas_pipeline.behaviour.sheets import sheets
+from barnabas_pipeline.page import page, words
+from barnabas_pipeline.page import sheets as page_sheets
+from barnabas_pipeline.page.page import PageOptions
+from barnabas_pipeline.page.pictures import heat_map, histogram
+from barnabas_pipeline.page.sheets import Sheet
+from barnabas_pipeline.rejections import many_rejected
+
+_PACKAGE = "barnabas_pipeline.behaviour"
+
+
+def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
+    """Write the files beside the page, then the page, each atomically."""
+    made = sheets(figures)
+    page_sheets.write(path, made, options)
+    page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))
+
+
+def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
+    """The page as HTML. `made`: the sheets of its files, which are in the folder `data` of the
+    page's links."""
+    timeline = figures.timeline
+    values: dict[str, object] = {
+        "figures": figures,
+        "headlines": headlines(figures),
+        "rejections": many_rejected(figures.accounts, figures.dead_letters),
+        "shown": SHOWN,
+        "data": data,
+        "sheets": made,
+        "period": words.period(timeline.begin, timeline.end, words.nothing(figures.accounts.read)),
+        "zone": words.zones(timeline.offsets_minutes),
+        "traffic": pictures.traffic(timeline),
+        "strips": pictures.status_strips(timeline),
+        "heat": heat_map(timeline.heat, "page views", "Page views by weekday and hour"),
+        "lengths": histogram(figures.lengths, "sessions", "Sessions by length"),
+    }
+    return page.render(_PACKAGE, "report.html", options, values)

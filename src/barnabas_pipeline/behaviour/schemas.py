@@ -1,0 +1,130 @@
+"""The columns of the tables of user behaviour, as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_pipeline.schemas import DEAD_LETTERS, FILES, TIME, counts
+
+# The order of a visitor's page views: times have only seconds, and equal keys share a
+# partition, in which offsets are in the order of the log.
+_ORDER: Final = pa.struct([("time", TIME), ("partition", pa.int32()), ("offset", pa.int64())])
+
+
+EVENTS: Final = pa.schema(
+    [
+        ("time", TIME),
+        ("utc_offset_minutes", pa.int32()),
+        ("client", pa.string()),
+        ("ident", pa.string()),
+        ("user", pa.string()),
+        ("method", pa.string()),
+        ("path", pa.string()),
+        ("query", pa.string()),
+        ("protocol", pa.string()),
+        ("status", pa.int32()),
+        ("bytes", pa.int64()),
+        ("referrer", pa.string()),
+        ("agent", pa.string()),
+        ("robot", pa.bool_()),
+        ("page_view", pa.bool_()),
+        ("file", pa.string()),
+        ("file_id", pa.string()),
+        ("position", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+    ]
+)
+SESSIONS: Final = pa.schema(
+    [
+        ("client", pa.string()),
+        ("agent", pa.string()),
+        ("robot", pa.bool_()),
+        ("start", TIME),
+        ("end", TIME),
+        *counts("hits", "pages", "bytes"),
+        ("entry", pa.string()),
+        ("exit", pa.string()),
+        ("referrer", pa.string()),
+        ("utc_offset_minutes", pa.int32()),
+        ("entry_order", _ORDER),
+        ("exit_order", _ORDER),
+        ("day", pa.date32()),
+    ]
+)
+"""`entry` and `exit` are the paths of the first and last page, `referrer` the host that led to the
+first; all null without a page. `day` (UTC) is that of `end`."""
+TRAFFIC: Final = pa.schema(
+    [
+        ("minute", TIME),
+        ("utc_offset_minutes", pa.int32()),
+        *counts("hits", "robot_hits", "pages", "robot_pages"),
+        *counts("client_errors", "server_errors", "bytes"),
+        ("day", pa.date32()),
+    ]
+)
+PAGES: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        *counts("views", "robot_views", "errors", "bytes"),
+        ("day", pa.date32()),
+    ]
+)
+"""A path with at least one page view (`views`, robots' included) or one answer 4xx or 5xx."""
+REFERRERS: Final = pa.schema(
+    [("host", pa.string()), *counts("hits", "robot_hits", "pages"), ("day", pa.date32())]
+)
+"""Hits with a referring host; for assets that is mostly the site itself."""
+STATUSES: Final = pa.schema(
+    [
+        ("hour", TIME),
+        ("status", pa.int32()),
+        ("class", pa.string()),
+        *counts("hits", "robot_hits"),
+        ("day", pa.date32()),
+    ]
+)
+AGENTS: Final = pa.schema(
+    [
+        ("agent", pa.string()),
+        ("robot", pa.bool_()),
+        ("name", pa.string()),
+        ("system", pa.string()),
+        ("device", pa.string()),
+        *counts("hits", "pages", "bytes"),
+        ("day", pa.date32()),
+    ]
+)
+"""Parsed user agents: `name` is the browser's or the robot's; null if it is unknown."""
+MISSING: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("referrer", pa.string()),
+        *counts("hits", "robot_hits"),
+        ("day", pa.date32()),
+    ]
+)
+"""Responses 404 by referrer, without its query; null without one."""
+
+GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
+    {"events": EVENTS, "dead_letters": DEAD_LETTERS}
+)
+"""Tables whose rows are written once."""
+MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
+    {
+        "sessions": SESSIONS,
+        "traffic": TRAFFIC,
+        "pages": PAGES,
+        "referrers": REFERRERS,
+        "statuses": STATUSES,
+        "agents": AGENTS,
+        "missing": MISSING,
+        "files": FILES,
+    }
+)
+"""Tables to which a batch adds its part; parts are merged into rows by readers."""

@@ -1,0 +1,106 @@
+"""Sessions: the hits of one visitor until thirty minutes of silence. Pure.
+
+A visitor is an address together with a user agent. A session is an interval of a visitor's time,
+and a hit is the smallest one. Joining intervals that are less than `SILENCE_S` apart gives the same
+sessions whether the hits come all at once, in any number of portions, or in any order:
+
+    joined(a ∪ b) = joined(joined(a) ∪ b)
+
+So the table of sessions is the only state, and it has parts: a batch adds the sessions of its own
+hits, and readers join them. No session has to be closed, no timer fires, no watermark drops a late
+line, and a line from the year 2099 closes no session for good. `open` only means that the newest
+hit of all is less than thirty minutes later than the session's last.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from barnabas_pipeline.behaviour.schemas import SESSIONS
+from barnabas_pipeline.instants import utc
+
+SILENCE_S: Final = 30 * 60
+
+DERIVED: Final = ("length_seconds", "bounce", "open")
+"""The columns that `described` adds. `bounce`: a session of one page."""
+
+_ORDER: Final = ("time", "partition", "offset")
+
+
+def single_hits(events: pl.DataFrame) -> pl.DataFrame:
+    """Each hit as a session of its own; `events` have `time_us`, `host` and `day`."""
+    page = pl.col("page_view")
+    time = utc(pl.col("time_us"))
+    order = pl.struct(time.alias("time"), "partition", "offset")
+    path = pl.when(page).then(pl.col("path"))
+    return events.select(
+        "client",
+        "agent",
+        "robot",
+        time.alias("start"),
+        time.alias("end"),
+        pl.lit(1, pl.Int64).alias("hits"),
+        page.cast(pl.Int64).alias("pages"),
+        pl.col("bytes").fill_null(0),
+        path.alias("entry"),
+        path.alias("exit"),
+        pl.when(page).then("host").alias("referrer"),
+        "utc_offset_minutes",
+        pl.when(page).then(order).alias("entry_order"),
+        pl.when(page).then(order).alias("exit_order"),
+        "day",
+    )
+
+
+def joined(parts: pl.DataFrame) -> pl.DataFrame:
+    """The sessions joined from parts of sessions, both in schema `SESSIONS`."""
+    parts = _numbered(parts)
+    whole = parts.group_by("_session").agg(
+        pl.col("client", "agent").first(),
+        pl.col("robot").any(),
+        pl.col("start").min(),
+        pl.col("end").max(),
+        pl.col("hits", "pages", "bytes").sum(),
+        pl.col("utc_offset_minutes").max(),
+    )
+    pages = parts.filter(pl.col("entry_order").is_not_null())
+    first = _sorted(pages, "entry_order").group_by("_session")
+    last = _sorted(pages, "exit_order").group_by("_session")
+    return (
+        whole.join(
+            first.agg(pl.col("entry", "referrer", "entry_order").first()), "_session", "left"
+        )
+        .join(last.agg(pl.col("exit", "exit_order").last()), "_session", "left")
+        .with_columns(pl.col("end").dt.date().alias("day"))
+        .select(SESSIONS.names)
+    )
+
+
+def described(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
+    """`joined` sessions with the columns `DERIVED`.
+
+    `newest_s`: seconds since the epoch of the newest hit of all, which decides `open`.
+    """
+    end_s = pl.col("end").dt.epoch("s")
+    return sessions.with_columns(
+        (end_s - pl.col("start").dt.epoch("s")).alias("length_seconds"),
+        (pl.col("pages") == 1).alias("bounce"),
+        (newest_s - end_s < SILENCE_S).alias("open"),
+    )
+
+
+def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
+    """`parts` with the number of their `_session`."""
+    visitor = ("client", "agent")
+    parts = parts.sort(*visitor, "start", "end")
+    is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)
+    last_end = pl.col("end").cum_max().shift(1).over(visitor)
+    silence = pl.col("start") - last_end
+    is_first = is_new | (silence >= pl.duration(seconds=SILENCE_S)).fill_null(True)
+    return parts.with_columns(is_first.cum_sum().alias("_session"))
+
+
+def _sorted(pages: pl.DataFrame, order: str) -> pl.DataFrame:
+    return pages.sort([pl.col(order).struct.field(name) for name in _ORDER])

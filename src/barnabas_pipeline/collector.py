@@ -1,0 +1,171 @@
+"""Sends the lines of a log to a topic unchanged, one record per line.
+
+    key      the visitor's address: the line up to its first blank (at most 256 bytes)
+    value    the line's bytes without the line feed, in whatever encoding
+    headers  the line's place: `headers.py`
+
+Delivers at least once: after a crash, lines are sent again from the last acknowledged position
+on. A file's lines are sent in order by an idempotent producer that never gives up a batch, so
+within a partition positions only rise, except where a file is sent again. That is how the pipeline
+recognises duplicates. So a line goes to the same partition each time: chosen by its key, as in
+other producers, among as many partitions as there were when its file began. Partitions added to the
+topic later are used from the next file on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.sync.producer import SyncProducer
+from barnabas.errors import BarnabasError
+from barnabas_collector.file_progress import FileProgress
+from barnabas_collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
+from barnabas_collector.line_cutter import Line
+from barnabas_collector.registry import Registry
+from barnabas_collector.rotated_log import Portion, RotatedLog
+
+_KEY_BYTES = 256
+_NEVER_MS = 2**31 - 1
+_PATIENCE_S = 15.0
+_POLL_S = 0.002
+
+
+class NothingAcknowledged(BarnabasError):
+    """The broker acknowledges no more lines; lines that are sent again later are recognised."""
+
+
+class Collected(NamedTuple):
+    """The lines sent by a call."""
+
+    lines: int = 0
+    size_bytes: int = 0
+    cut_lines: int = 0  # too long, so that they were cut
+    unfinished_bytes: int = 0  # of last lines left for the next run
+
+    def plus(self, other: Collected) -> Collected:
+        return Collected(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Collector:
+    """Sends files to one topic and keeps their positions. Use it as a context manager."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        registry: Registry,
+        *,
+        patience_s: float = _PATIENCE_S,
+        client_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._patience_s = patience_s
+        self._topic = topic
+        self._partition_counts: dict[str, int] = {}  # by file; checked in this run
+        self.registry = registry
+        self._producer = SyncProducer(
+            bootstrap_servers,
+            **(client_options or {}),
+            acks="all",
+            batch_size=262_144,
+            linger_ms=5,
+            # A batch given up would leave a gap in the positions, which later batches would skip.
+            delivery_timeout_ms=_NEVER_MS,
+        )
+
+    def __enter__(self) -> Collector:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After a failure there may be lines that are never acknowledged, and closing would wait
+        # for them. Their thread ends with the process; the next run sends them again.
+        if kind is None:
+            self._producer.close()
+
+    def collect(self, path: Path) -> Collected:
+        """Send the lines of the log that were not sent before.
+
+        An unfinished last line is left for the next run, unless no process can be writing it: see
+        `rotated_log.py`. Raises `ConfigError` if the file cannot be read.
+        """
+        with RotatedLog(path, self.registry) as log:
+            sent = self.send(log.portions(is_last_look=True))
+            return sent._replace(unfinished_bytes=log.unfinished_bytes)
+
+    def send(self, portions: Iterable[Portion]) -> Collected:
+        """Send the portions one after the other, and save each position once acknowledged."""
+        total = Collected()
+        for progress, lines in portions:
+            partitions = self._partitions_of(progress.file_id) if lines else 1
+            records = _records(self._topic, partitions, progress, lines)
+            deliveries = self._producer.send_many(records)
+            self._await(deliveries)
+            self.registry.save(progress)
+            sent = Collected(
+                len(lines),
+                sum(line.size_bytes for line in lines),
+                sum(line.is_cut for line in lines),
+            )
+            total = total.plus(sent)
+        return total
+
+    def _partitions_of(self, file_id: str) -> int:
+        """The number of partitions for the file's lines; saved before the first is sent."""
+        known = self._partition_counts.get(file_id)
+        if known is None:
+            there_are = len(self._producer.partitions_for(self._topic))
+            known = self.registry.partition_count(file_id)
+            if known is None or known > there_are:  # fewer: another topic of that name
+                known = there_are
+                self.registry.keep_partition_count(file_id, known)
+            self._partition_counts[file_id] = known
+        return known
+
+    def _await(self, deliveries: list[Delivery]) -> None:
+        """Wait until all are acknowledged. Raises NothingAcknowledged if none is for too long."""
+        left = deliveries
+        give_up_at = time.monotonic() + self._patience_s
+        while left:
+            time.sleep(_POLL_S)
+            now = [delivery for delivery in left if not delivery.done()]
+            if len(now) < len(left):
+                give_up_at = time.monotonic() + self._patience_s
+            elif time.monotonic() > give_up_at:
+                raise NothingAcknowledged(
+                    f"no line was acknowledged in {self._patience_s:.0f} s;"
+                    f" {len(left):,} are waiting"
+                )
+            left = now
+        for delivery in deliveries:
+            delivery.result()
+
+
+def _records(
+    topic: str, partitions: int, progress: FileProgress, lines: list[Line]
+) -> Iterator[ProducerRecord]:
+    of_file = (
+        (FILE, progress.path.encode("utf-8", "replace")),
+        (FILE_ID, progress.file_id.encode()),
+    )
+    for line in lines:
+        place = ((POSITION, b"%d" % line.position), (LINE, b"%d" % line.number))
+        cut = ((CUT, b"%d" % line.size_bytes),) if line.is_cut else ()
+        address = line.text.split(b" ", 1)[0][:_KEY_BYTES]
+        yield ProducerRecord(
+            topic,
+            line.text,
+            address or None,
+            _partition_for(address, partitions),
+            headers=(*of_file, *place, *cut),
+        )
+
+
+@lru_cache(8192)  # visitors return, and the hash of an address costs microseconds
+def _partition_for(address: bytes, partitions: int) -> int:
+    return partition_for_key(address, partitions)

@@ -1,0 +1,121 @@
+"""The dead letter topic: sends each batch's dead letters in one transaction, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.sync.producer import SyncConsumer, SyncProducer
+from barnabas.types import TopicPartition
+from barnabas_collector.dead_letter_headers import (
+    BATCH,
+    QUERY,
+    REASON,
+    SOURCE_OFFSET,
+    SOURCE_PARTITION,
+    SOURCE_TOPIC,
+)
+
+_PREPARING: Final = "barnabas-dead-letters"  # nothing is sent under this id
+_TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
+_POLL_MS: Final = 1_000
+
+
+class DeadLetterTopic(NamedTuple):
+    """The target of a query's dead letters."""
+
+    bootstrap_servers: str
+    topic: str
+    query: str
+    client_options: Mapping[str, Any] = {}
+
+    @classmethod
+    def prepare(cls, bootstrap_servers: str, client_options: Mapping[str, Any]) -> None:
+        """Make the brokers create `__transaction_state` before the query starts: that needs as many
+        brokers as the topic has replicas. Later one may be down."""
+        with SyncProducer(
+            bootstrap_servers, **client_options, transactional_id=_PREPARING
+        ) as producer:
+            producer.init_transactions()
+
+    def send(self, letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
+        """Send a batch's dead letters in one transaction, unless another attempt at the batch has
+        sent them.
+
+        `since`: by partition, the topic's end after the last batch. Returns its present end.
+        """
+        with SyncProducer(
+            self.bootstrap_servers,
+            **self.client_options,
+            transactional_id=_TRANSACTIONAL_ID + self.query,
+        ) as producer:
+            # Ends a transaction that another attempt left open, and fences that attempt, so dead
+            # letters that the search does not find are sent by no one else.
+            producer.init_transactions()
+            if not self._has(batch, since):
+                producer.begin_transaction()
+                producer.send_many(self._records(letters, batch))
+                producer.commit_transaction()
+        with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
+            return {each.partition: end for each, end in self._ends(consumer).items()}
+
+    def _has(self, batch: int, since: Mapping[int, int]) -> bool:
+        with SyncConsumer(self.bootstrap_servers, **self.client_options) as consumer:
+            ends = self._ends(consumer)
+            begins = consumer.beginning_offsets(ends)
+        places = {}
+        for each, end in ends.items():
+            start, begin = since.get(each.partition, 0), begins[each]
+            # Else the topic was truncated by retention, or created again.
+            places[each] = range(start if begin <= start <= end else begin, end)
+        # If not even an open transaction has one, there is no need to wait for open transactions
+        # of others; records after them are committed, or not, when those have ended.
+        return self._is_in(places, batch, "read_uncommitted") and self._is_in(
+            places, batch, "read_committed"
+        )
+
+    def _is_in(self, places: Mapping[TopicPartition, range], batch: int, isolation: str) -> bool:
+        wanted = ((QUERY, self.query.encode()), (BATCH, b"%d" % batch))
+        with SyncConsumer(
+            self.bootstrap_servers,
+            **self.client_options,
+            isolation_level=isolation,
+            auto_offset_reset="earliest",
+        ) as consumer:
+            consumer.assign(list(places))
+            for each, offsets in places.items():
+                consumer.seek(each, offsets.start)
+            while any(consumer.position(each) < offsets.stop for each, offsets in places.items()):
+                for record in consumer.poll(_POLL_MS):
+                    if all(header in record.headers for header in wanted):
+                        return True
+        return False
+
+    def _ends(self, consumer: SyncConsumer) -> dict[TopicPartition, int]:
+        partitions = consumer.partitions_for(self.topic)
+        names = [TopicPartition(self.topic, partition) for partition in partitions]
+        return dict(consumer.end_offsets(names))
+
+    def _records(self, letters: pa.Table, batch: int) -> Iterator[ProducerRecord]:
+        for row in letters.to_pylist():
+            yield ProducerRecord(
+                self.topic, row["value"], row["key"], headers=(*_own(row), *self._about(row, batch))
+            )
+
+    def _about(self, row: Mapping[str, Any], batch: int) -> tuple[tuple[str, bytes], ...]:
+        about = {
+            REASON: row["reason"],
+            SOURCE_TOPIC: row["topic"],
+            SOURCE_PARTITION: row["partition"],
+            SOURCE_OFFSET: row["offset"],
+            QUERY: self.query,
+            BATCH: batch,
+        }
+        return tuple((name, str(value).encode()) for name, value in about.items())
+
+
+def _own(row: Mapping[str, Any]) -> Iterator[tuple[str, bytes | None]]:
+    return ((header["key"], header["value"]) for header in row["headers"] or ())

@@ -1,0 +1,91 @@
+"""A pipeline's job: a stream of collected lines into tables and dead letters.
+
+One streaming query; a trigger decides whether it runs once over the present records or for ever,
+with the same code. Each micro-batch is one step of `state, batch -> state` (step.py), so a run over
+history, a service and a restart after `kill -9` end with the same tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas.client.config import of_every_client
+from barnabas_pipeline.dead_letter_topic import DeadLetterTopic
+from barnabas_pipeline.one_pass import RESULT, OnePass, unpacked
+from barnabas_pipeline.step import Definition, Query
+from barnabas_pipeline.tables import Tables
+
+
+class Job(NamedTuple):
+    """The job's definition, source and target."""
+
+    definition: Definition
+    bootstrap_servers: str
+    topic: str
+    dead_letter_topic: str
+    tables: Path
+    checkpoint: Path
+    max_records_per_batch: int = 250_000
+    client_options: Mapping[str, str] = {}
+    """Those of every client, such as the ones of security, with Kafka's names."""
+
+    def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
+        """Start the query: to the present end of the topic, or for ever (`every_seconds`).
+
+        Raises `ConfigError` if tables and checkpoint do not belong together, and a producer's error
+        if the brokers cannot begin transactions.
+        """
+        self._tables().check_query(self._known_query())
+        DeadLetterTopic.prepare(self.bootstrap_servers, self._own_options())
+        records = (
+            spark.readStream.format("barnabas")
+            .options(**{f"kafka.{name}": text for name, text in self.client_options.items()})
+            .option("kafka.bootstrap.servers", self.bootstrap_servers)
+            .option("subscribe", self.topic)
+            .option("startingOffsets", "earliest")
+            .option("kafka.isolation.level", "read_committed")
+            .option("includeHeaders", "true")
+            .option("recordBatches", "true")
+            .option("maxOffsetsPerTrigger", self.max_records_per_batch)
+            .load()
+        )
+        writer = (
+            records.writeStream.queryName(f"{self.definition.name}-{self.topic}")
+            .option("checkpointLocation", str(self.checkpoint))
+            .foreachBatch(self._process)
+        )
+        if every_seconds is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{every_seconds} seconds").start()
+
+    def _own_options(self) -> dict[str, str]:
+        return of_every_client(self.client_options)
+
+    def _tables(self) -> Tables:
+        return Tables(self.tables, self.definition.layout)
+
+    def _known_query(self) -> str | None:
+        """The id of the checkpoint's query, once it has committed batches; None before."""
+        metadata = self.checkpoint / "metadata"
+        has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
+        if not metadata.exists() or not (has_committed or self._tables().control()):
+            return None
+        return str(json.loads(metadata.read_text("utf-8"))["id"])
+
+    def _process(self, batch: DataFrame, number: int) -> None:
+        query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        assert query is not None
+        letters = DeadLetterTopic(
+            self.bootstrap_servers, self.dead_letter_topic, query, self._own_options()
+        )
+
+        def tasks(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
+            return unpacked(batch.mapInArrow(one_pass.run, RESULT).collect())
+
+        Query(query, self.definition, self._tables(), letters.send).take(number, tasks)

@@ -1,0 +1,42 @@
+"""The pipeline of system logs as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas_pipeline.application import Application, Report
+from barnabas_pipeline.logs.collecting import check_input, collecting
+from barnabas_pipeline.logs.definition import SystemLogs
+from barnabas_pipeline.logs.figures import read_figures
+from barnabas_pipeline.logs.formats import known_formats, read_formats
+from barnabas_pipeline.logs.generator import write_logs
+from barnabas_pipeline.logs.report import write_report
+from barnabas_pipeline.logs.summary import summary
+from barnabas_pipeline.page.page import PageOptions
+
+
+def system_logs(formats: Path | None = None) -> Application:
+    """The pipeline. `formats`: a file of the user's formats, tried before the built-in ones.
+
+    Raises `ConfigError` and `OSError` if that is invalid.
+    """
+    own = read_formats(formats) if formats is not None else ()
+    return Application(
+        definition=SystemLogs((*own, *known_formats())),
+        title="barnabas system logs",
+        topic="system-logs",
+        partitions=3,
+        generate=write_logs,
+        generated="logs-{seed}-{lines}",
+        check_input=check_input,
+        collecting=collecting,
+        write_report=_write_report,
+        counted="records",
+        expected="lines of text are expected, and formats whose times are possible",
+    )
+
+
+def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
+    figures = read_figures(tables, show_addresses=options.show_addresses)
+    write_report(page, figures, options)
+    return Report(figures.accounts, summary(figures), figures.dead_letters)

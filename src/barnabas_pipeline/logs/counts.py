@@ -1,0 +1,96 @@
+"""Tables of counts of system logs: lines by minute, component and template. Pure.
+
+A table after a batch is the table before it and the part of the batch, merged by `merged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import polars as pl
+
+from barnabas_pipeline.instants import HOUR_US, MINUTE_US, utc, utc_floor
+from barnabas_pipeline.logs import logins
+from barnabas_pipeline.logs.schemas import MERGED
+from barnabas_pipeline.places import merged_files
+
+
+def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The parts of all tables but `files` for these entries, which have `time_us`."""
+    time_us = pl.col("time_us")
+    rows = entries.with_columns(
+        utc(time_us).dt.date().alias("day"),
+        utc(time_us).alias("first"),
+        utc(time_us).alias("last"),
+        utc_floor(time_us, MINUTE_US).alias("minute"),
+        utc_floor(time_us, HOUR_US).alias("hour"),
+        pl.lit(1, pl.Int64).alias("lines"),
+    )
+    with_template = rows.filter(pl.col("template").is_not_null())
+    return {
+        "minutes": _merged_minutes(rows),
+        "components": _merged_components(rows),
+        "templates": _counted_templates(with_template),
+        "template_minutes": _merged_template_minutes(with_template),
+        "logins": logins.logins(rows).select(MERGED["logins"].names),
+    }
+
+
+def merged(name: str, parts: pl.DataFrame) -> pl.DataFrame:
+    """The merged rows of a table's parts."""
+    return _MERGED[name](parts).select(MERGED[name].names)
+
+
+def _merged_minutes(parts: pl.DataFrame) -> pl.DataFrame:
+    return parts.group_by("minute", "format", "level", "day").agg(pl.col("lines").sum())
+
+
+def _merged_components(parts: pl.DataFrame) -> pl.DataFrame:
+    keys = ("hour", "format", "host", "component", "level", "day")
+    return parts.group_by(keys).agg(
+        pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max()
+    )
+
+
+def _merged_template_minutes(parts: pl.DataFrame) -> pl.DataFrame:
+    return parts.group_by("minute", "template", "day").agg(pl.col("lines").sum())
+
+
+def _counted_templates(rows: pl.DataFrame) -> pl.DataFrame:
+    nothing = pl.lit(None, pl.String)
+    return (
+        rows.group_by("template", "format")
+        .agg(pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max())
+        .with_columns(
+            pl.lit(None, pl.Int64).alias("number"),
+            nothing.alias("began"),
+            nothing.alias("text"),
+            pl.lit(-1, pl.Int64).alias("wildcards"),
+        )
+    )
+
+
+def _merged_templates(parts: pl.DataFrame) -> pl.DataFrame:
+    """The text is the one with the most wildcards: a template only becomes more general."""
+    return parts.group_by("template").agg(
+        pl.col("number", "format", "began").drop_nulls().first(),
+        pl.col("text").get(pl.col("wildcards").arg_max()),
+        pl.col("wildcards").max(),
+        pl.col("lines").sum(),
+        pl.col("first").min(),
+        pl.col("last").max(),
+    )
+
+
+_MERGED: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingProxyType(
+    {
+        "minutes": _merged_minutes,
+        "components": _merged_components,
+        "templates": _merged_templates,
+        "template_minutes": _merged_template_minutes,
+        "logins": logins.added_up,
+        "files": merged_files,
+    }
+)

@@ -1,0 +1,155 @@
+"""System logs: their tables, and the work of tasks and driver on a batch.
+
+    tasks    records ─▶ lines ─▶ masked ─┬▶ template known: entries, counts
+                                         └▶ not known: left to the driver
+    driver   those in the order of the log ─▶ templates learnt ─▶ entries, counts
+
+So templates do not depend on how records are distributed over tasks, and once a log's templates are
+known the driver has almost nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_collector.headers import HOST
+from barnabas_pipeline import places
+from barnabas_pipeline.arrow import to_frame, to_table
+from barnabas_pipeline.instants import utc
+from barnabas_pipeline.layout import Layout
+from barnabas_pipeline.logs.counts import counted, merged
+from barnabas_pipeline.logs.formats import Format
+from barnabas_pipeline.logs.log_lines import parse_lines
+from barnabas_pipeline.logs.masks import masked
+from barnabas_pipeline.logs.schemas import ENTRIES, GROWING, MERGED, TEMPLATES
+from barnabas_pipeline.logs.templates import Template, Templates
+from barnabas_pipeline.one_pass import Outcome, Part, write
+from barnabas_pipeline.places import Headers, Positions, located, marked
+from barnabas_pipeline.tables import Control, Tables
+
+_MASKED: Final = "masked"
+_LEFT: Final = ENTRIES.append(pa.field(_MASKED, pa.string()))
+
+
+class LogsWork(NamedTuple):
+    """Implements `one_pass.Work`."""
+
+    formats: tuple[Format, ...]
+    templates: Templates
+
+    def part(self, records: pa.Table, seen: Positions) -> Part:
+        lines = classified(records, seen, self.formats)
+        is_good = ~pl.col("twice") & pl.col("reason").is_null()
+        good = lines.filter(is_good).with_columns(masked(pl.col("message")).alias(_MASKED))
+        entries = good.join(self._known(good), on=["format", _MASKED], how="left")
+        is_known = pl.col("template").is_not_null()
+        known = entries.filter(is_known)
+        rows = {
+            "entries": to_table(_stamped(known), ENTRIES),
+            "dead_letters": places.dead_letters(lines, records),
+        }
+        parts = {**counted(known), "files": places.file_counts(lines)}
+        left = entries.filter(~is_known)
+        return Part(rows, parts, to_table(_stamped(left), _LEFT) if left.height else None)
+
+    def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+        if found.left is None:
+            return found
+        left = to_frame(found.left).sort("partition", "offset").drop("template")
+        learnt = self._learnt(left)
+        entries = left.join(
+            learnt.select("format", _MASKED, "template"), on=["format", _MASKED], how="left"
+        ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
+        files = write(paths["entries"], to_table(entries, ENTRIES), ENTRIES)
+        counts = counted(entries)
+        counts["templates"] = _with_texts(counts["templates"], learnt)
+        parts = {
+            name: merged(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))
+            for name, part in counts.items()
+        }
+        return found._replace(
+            files={**found.files, "entries": [*found.files["entries"], *files]},
+            parts={**found.parts, **parts},
+            left=None,
+        )
+
+    def _known(self, entries: pl.DataFrame) -> pl.DataFrame:
+        """The template of each distinct masked message, null if none is known."""
+        distinct = entries.select("format", _MASKED).unique()
+        found = [self.templates.find(*row) for row in distinct.iter_rows()]
+        return distinct.with_columns(pl.Series("template", found, dtype=pl.String))
+
+    def _learnt(self, left: pl.DataFrame) -> pl.DataFrame:
+        """The same, learnt in the order of the log."""
+        distinct = left.select("format", _MASKED).unique(maintain_order=True)
+        found = [self.templates.learn(*row) for row in distinct.iter_rows()]
+        # For a template that became more general the newest text counts.
+        newest = {each.id: each for each in found if each is not None}
+        rows = [None if each is None else newest[each.id] for each in found]
+        return distinct.with_columns(
+            pl.Series("template", [each and each.id for each in rows], dtype=pl.String),
+            pl.Series("number", [each and each.number for each in rows], dtype=pl.Int64),
+            pl.Series("began", [each and each.began for each in rows], dtype=pl.String),
+            pl.Series("text", [each and each.text for each in rows], dtype=pl.String),
+            pl.Series("wildcards", [each and each.wildcards for each in rows], dtype=pl.Int64),
+        )
+
+
+class SystemLogs(NamedTuple):
+    """Implements `step.Definition`. `formats`: in the order in which they are tried."""
+
+    formats: tuple[Format, ...]
+    name: str = "logs"
+
+    @property
+    def layout(self) -> Layout:
+        return LOGS
+
+    def work(self, tables: Tables, before: Control | None) -> LogsWork:
+        if before is None:
+            return LogsWork(self.formats, Templates())
+        rows = merged(
+            "templates", to_frame(tables.parts("templates", before.versions["templates"]))
+        )
+        columns = ("template", "number", "format", "began", "text")
+        known = (Template(*row) for row in rows.select(columns).iter_rows())
+        return LogsWork(self.formats, Templates(known))
+
+
+def classified(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) -> pl.DataFrame:
+    """Every record with its place, its fields, `received`, `reason` and `twice`."""
+    lines = marked(located(records), seen)
+    received = pl.Series(records["timestamp"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
+    fields = parse_lines(lines["value"], lines["cut"], received, formats)
+    own = Headers(records["headers"]).texts(HOST, "replace")
+    return pl.concat([lines.drop("value"), fields], how="horizontal").with_columns(
+        pl.coalesce("host", own).alias("host"),
+        received.cast(pl.Datetime("us", "UTC")).alias("received"),
+    )
+
+
+def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
+    return entries.with_columns(utc(pl.col("time_us")).alias("time"))
+
+
+def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
+    """The part of table `templates` for the learnt templates, with these counts of lines."""
+    of_lines = counts.select("template", "lines", "first", "last")
+    rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
+    return rows.join(of_lines, on="template").select(TEMPLATES.names)
+
+
+def _merged(name: str, parts: pa.Table) -> pl.DataFrame:
+    return merged(name, to_frame(parts))
+
+
+def _newest_s(parts: Mapping[str, pl.DataFrame]) -> int | None:
+    newest = parts["components"]["last"].dt.epoch("s").max()
+    return newest if isinstance(newest, int) else None
+
+
+LOGS: Final = Layout("barnabas.logs", GROWING, MERGED, _merged, _newest_s)

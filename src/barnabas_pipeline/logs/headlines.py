@@ -1,0 +1,128 @@
+"""The figures at the head of the page of system logs: each is defined here, and nowhere else.
+
+Page, files and terminal have them from here. Each can be counted again from the tables below it,
+which are in the files beside the page; a test does so.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from barnabas.counted import counted
+from barnabas_pipeline.logs.figures import Figures
+from barnabas_pipeline.page import words
+
+ERRORS: Final = ("ERROR", "FATAL")
+
+
+class Headline(NamedTuple):
+    name: str  # in the files
+    total: int
+    label: str
+    about: str
+
+
+class Numbers(NamedTuple):
+    """All numbers of the headlines, with the columns of the files that they are the sums of."""
+
+    entries: int
+    """Records that became rows of `entries`; `lines` of levels.csv."""
+    formats: int
+    """Known formats among them: `raw` is none. The formats in levels.csv."""
+    hosts: int
+    """Hosts of entries: the rows of hosts.csv."""
+    errors: int
+    """Entries of level ERROR or FATAL: `lines` of levels.csv."""
+    templates: int
+    """Rows of templates.csv."""
+    new_templates: int
+    """Rows of new_templates.csv."""
+    bursts: int
+    """Bursts; simultaneous ones are one: the numbers in bursts.csv."""
+    silent_components: int
+    """Rows of silent_components.csv."""
+    components: int
+    """Components of each format: rows of components.csv."""
+    failed_logins: int
+    """Refused passwords and keys; `failed` of ssh_logins.csv."""
+    failed_addresses: int
+    """Addresses with at least one of them: rows of ssh_logins.csv in which `failed` is not 0."""
+    accepted_logins: int
+    """`accepted` of ssh_logins.csv."""
+    break_ins: int
+    """Addresses that guessed and then got in: rows of ssh_guessing.csv with `entered_as`."""
+    guessing_addresses: int
+    """Rows of ssh_guessing.csv."""
+    raw_entries: int
+    """Entries that match no known format: `lines` of raw in levels.csv."""
+
+
+def numbers(figures: Figures) -> Numbers:
+    """The numbers of these figures."""
+    return Numbers(
+        entries=figures.lines,
+        formats=len(figures.known_systems),
+        hosts=len(figures.hosts),
+        errors=sum(each.by_level.get(level, 0) for each in figures.systems for level in ERRORS),
+        templates=len(figures.templates),
+        new_templates=len(figures.new_templates),
+        bursts=len(figures.incidents),
+        silent_components=len(figures.silences),
+        components=len(figures.components),
+        failed_logins=sum(each.failed for each in figures.logins),
+        failed_addresses=sum(each.failed > 0 for each in figures.logins),
+        accepted_logins=sum(each.accepted for each in figures.logins),
+        break_ins=sum(bool(each.entered_as) for each in figures.intruders),
+        guessing_addresses=len(figures.intruders),
+        raw_entries=figures.raw_lines,
+    )
+
+
+def headlines(figures: Figures) -> list[Headline]:
+    """The headlines in the order of the page."""
+    of = numbers(figures)
+    share = words.percent(of.errors, of.entries)
+    rows = (
+        (
+            "entries",
+            "log entries" if of.entries != 1 else "log entry",
+            f"{counted(of.formats, 'format')}, {counted(of.hosts, 'host')}",
+        ),
+        (
+            "errors",
+            "errors" if of.errors != 1 else "error",
+            f"{share} of the entries, ERROR or FATAL",
+        ),
+        (
+            "templates",
+            "templates" if of.templates != 1 else "template",
+            f"{of.new_templates:,} of them new",
+        ),
+        ("bursts", "bursts" if of.bursts != 1 else "burst", "far more entries than usual"),
+        (
+            "silent_components",
+            "silent components" if of.silent_components != 1 else "silent component",
+            f"of {of.components:,}",
+        ),
+        (
+            "failed_logins",
+            "failed SSH logins" if of.failed_logins != 1 else "failed SSH login",
+            f"from {_addresses(of.failed_addresses)}; {of.accepted_logins:,} accepted",
+        ),
+        (
+            "break_ins",
+            "break-ins by guessing" if of.break_ins != 1 else "break-in by guessing",
+            f"{_addresses(of.guessing_addresses)} tried",
+        ),
+        (
+            "raw_entries",
+            "raw entries" if of.raw_entries != 1 else "raw entry",
+            "of no known format",
+        ),
+    )
+    values = of._asdict()
+    return [Headline(name, values[name], label, about) for name, label, about in rows]
+
+
+def _addresses(count: int) -> str:
+    return counted(count, "address", "addresses")

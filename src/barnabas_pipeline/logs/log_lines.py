@@ -1,0 +1,131 @@
+"""Parses many log lines into columns, by Polars.
+
+Each line has the first format that it matches. A line that matches none is `raw`, with its whole
+text as the message; a malformed line, or one with an impossible time, has a `reason`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import polars as pl
+
+from barnabas_pipeline.logs.formats import RAW, Format
+from barnabas_pipeline.logs.levels import level_of, level_of_priority
+from barnabas_pipeline.logs.times import instants
+from barnabas_pipeline.texts import texts
+
+SCHEMA: Final = pl.Schema(
+    {
+        "time_us": pl.Int64,
+        "format": pl.String,
+        "host": pl.String,
+        "component": pl.String,
+        "level": pl.String,
+        "pid": pl.String,
+        "thread": pl.String,
+        "message": pl.String,
+        "more": pl.String,
+        "reason": pl.String,
+    }
+)
+_PLAIN: Final = ("host", "component", "pid", "thread")
+
+
+def parse_lines(
+    values: pl.Series, is_cut: pl.Series, received_us: pl.Series, formats: Sequence[Format]
+) -> pl.DataFrame:
+    """A row of `SCHEMA` for each of `values` (binary); with a `reason` all else is null.
+
+    `is_cut`: true if a value is only the beginning of a longer line. `received_us`: the record's
+    time, in microseconds since the epoch.
+    """
+    parts = texts(values).str.splitn("\n", 2)
+    lines = pl.DataFrame(
+        {
+            "value": values,
+            "is_cut": is_cut,
+            "received_us": received_us,
+            "head": parts.struct.field("field_0").str.strip_chars_end("\r"),
+            "more": parts.struct.field("field_1"),
+        }
+    ).with_row_index("row")
+    bad = _bad(lines)
+    left = lines.join(bad, on="row", how="anti")
+    found = [bad]
+    for each in formats:
+        if not left.height:
+            break
+        fitting = _fitting(left, each)
+        if fitting.height:
+            found.append(fitting)
+            left = left.join(fitting, on="row", how="anti")
+    found.append(_raw(left))
+    columns = ["row", *SCHEMA.names()]
+    return pl.concat([each.select(columns) for each in found]).sort("row").drop("row")
+
+
+def _bad(lines: pl.DataFrame) -> pl.DataFrame:
+    reason = (
+        pl.when(pl.col("value").is_null())
+        .then(pl.lit("the record has no value"))
+        .when(pl.col("is_cut"))
+        .then(pl.lit("the line is too long, only its beginning was sent"))
+        .when(pl.col("head").is_null())
+        .then(pl.lit("the line is not UTF-8"))
+    )
+    bad = lines.select("row", reason.alias("reason")).filter(pl.col("reason").is_not_null())
+    return _filled(bad)
+
+
+def _fitting(lines: pl.DataFrame, of: Format) -> pl.DataFrame:
+    groups = pl.col("head").str.extract_groups(of.pattern.regex).alias("groups")
+    rows = lines.select("row", "received_us", "more", groups).unnest("groups")
+    rows = rows.filter(pl.col("message").is_not_null())
+    if not rows.height:
+        return _filled(rows.select("row"))
+    if "time" in of.pattern.columns:
+        times = instants(rows["time"], rows["received_us"], of.pattern.time_form, of.zone)
+    else:
+        times = rows["received_us"]
+    level = pl.lit(None, pl.String)
+    if "level" in of.pattern.columns:
+        level = level_of(pl.col("level"))
+    elif "priority" in of.pattern.columns:
+        level = level_of_priority(pl.col("priority"))
+    plain = [
+        pl.when(pl.col(name) != "-").then(pl.col(name)).alias(name)
+        for name in _PLAIN
+        if name in of.pattern.columns
+    ]
+    rows = rows.with_columns(
+        times.alias("time_us"),
+        level.alias("level"),
+        pl.lit(of.name).alias("format"),
+        pl.when(times.is_null())
+        .then(pl.lit(f"the line names a time that never was ({of.name})"))
+        .alias("reason"),
+        *plain,
+    )
+    rows = _filled(rows)
+    others = [name for name in SCHEMA.names() if name != "reason"]
+    is_good = pl.col("reason").is_null()
+    return rows.with_columns(pl.when(is_good).then(pl.col(name)).alias(name) for name in others)
+
+
+def _raw(lines: pl.DataFrame) -> pl.DataFrame:
+    rows = lines.select(
+        "row",
+        "more",
+        pl.col("received_us").alias("time_us"),
+        pl.lit(RAW).alias("format"),
+        pl.col("head").alias("message"),
+    )
+    return _filled(rows)
+
+
+def _filled(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with null in missing columns of `SCHEMA`."""
+    missing = [pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in rows.columns]
+    return rows.with_columns(missing).select("row", *SCHEMA.names())

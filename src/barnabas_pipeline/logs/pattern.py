@@ -1,0 +1,123 @@
+"""The notation for the lines of a log, in which users describe formats.
+
+    {time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}
+
+Names in braces are fields, a blank stands for one or more, and everything else for itself. `time`
+has its form after a colon, in the letters of `strptime`; `%f` is a fraction of a second, optional
+if no point or comma precedes it. `message` is the rest of the line and required. The fields `host`,
+`component`, `level`, `pid`, `thread` and `priority` (syslog's number) become columns; others are
+ignored. A line whose `level` is not in `levels.py` does not match.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from barnabas.errors import ConfigError
+from barnabas_pipeline.logs.levels import NAMES
+
+COLUMNS: Final = ("time", "host", "component", "level", "pid", "thread", "priority", "message")
+
+_TOKEN: Final = re.compile(r"\{(?P<name>[a-z_]+)(?::(?P<form>[^{}]+))?\}| +|[^{} ]+|.")
+_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "component": r"[^\s:\[\]]+",
+        "level": f"(?i:{'|'.join(sorted(NAMES, reverse=True))})",
+        "message": r".*",
+        "pid": r"[0-9]+",
+        "priority": r"[0-9]{1,3}",
+        "host": r"\S+",
+        "thread": r".*?",
+        "data": r"-|(?:\[(?:[^\]\\]|\\.)*\])+",  # RFC 5424's
+    }
+)
+_USUAL: Final[Mapping[str, str]] = MappingProxyType({})
+_OTHER: Final = r"\S+?"
+_TIME: Final = {
+    "Y": r"[0-9]{4}",
+    "y": r"[0-9]{2}",
+    "m": r"[0-9]{1,2}",
+    "d": r"[ 0-9]?[0-9]",
+    "b": r"[A-Za-z]{3}",
+    "a": r"[A-Za-z]{3}",
+    "H": r"[ 0-9]?[0-9]",
+    "M": r"[0-9]{1,2}",
+    "S": r"[0-9]{1,2}",
+    "f": r"[0-9]{1,9}",
+    "z": r"(?:Z|[+-][0-9]{2}:?[0-9]{2})",
+}
+_OF_TIME: Final = re.compile(r"%(.)|( +)|([^% ]+)")
+
+
+class Pattern(NamedTuple):
+    """A compiled pattern. `regex` has groups with names of `COLUMNS`."""
+
+    regex: str
+    columns: tuple[str, ...]
+    time_form: str
+
+
+def compiled(text: str, fields: Mapping[str, str] = _USUAL, start: str = "") -> Pattern:
+    """Compile a pattern. Raises `ConfigError` with the problem.
+
+    `fields`: regular expressions of fields that differ from the usual ones. `start`: one that
+    replaces the blanks before a message at the end of the pattern.
+    """
+    parts: list[str] = []
+    columns: list[str] = []
+    time_form = ""
+    for token in _TOKEN.finditer(text):
+        name, form = token["name"], token["form"]
+        if name is None:
+            parts.append(_literal(token[0], text))
+            continue
+        if name in columns:
+            raise _wrong(text, f"{{{name}}} is there twice")
+        if name == "time":
+            time_form = form or ""
+            parts.append(f"(?P<time>{_time(time_form, text)})")
+        elif form is not None:
+            raise _wrong(text, f"only {{time:...}} has a form, and {{{name}}} has one")
+        else:
+            inner = fields.get(name) or _FIELDS.get(name, _OTHER)
+            if name == "message" and start and parts[-1] == " +":
+                parts[-1] = start
+            parts.append(f"(?P<{name}>{inner})" if name in COLUMNS else f"(?:{inner})")
+        if name in COLUMNS:
+            columns.append(name)
+    if "message" not in columns:
+        raise _wrong(text, "{message} is missing")
+    return Pattern(f"^{''.join(parts)}$", tuple(columns), time_form)
+
+
+def _literal(text: str, pattern: str) -> str:
+    if text.startswith(" "):
+        return " +"
+    if text in "{}":
+        raise _wrong(pattern, f"{text!r} belongs to no field")
+    return re.escape(text)
+
+
+def _time(form: str, pattern: str) -> str:
+    if not form:
+        raise _wrong(pattern, "{time} has no form, as in {time:%Y-%m-%d %H:%M:%S}")
+    parts: list[str] = []
+    for directive, blanks, literal in _OF_TIME.findall(form):
+        if directive and directive not in _TIME:
+            known = ", ".join(f"%{each}" for each in _TIME)
+            raise _wrong(pattern, f"%{directive} is unknown; use {known}")
+        if directive == "f" and not (parts and parts[-1].endswith((",", ".", ":"))):
+            parts.append(f"(?:[.,]{_TIME['f']})?")
+        else:
+            parts.append(_TIME[directive] if directive else " +" if blanks else re.escape(literal))
+    present = {directive for directive, _, _ in _OF_TIME.findall(form)}
+    if not (present >= {"d", "H", "M", "S"} and present & {"m", "b"}):
+        raise _wrong(pattern, "a time needs at least month, day, %H, %M and %S")
+    return "".join(parts)
+
+
+def _wrong(pattern: str, what: str) -> ConfigError:
+    return ConfigError(f"the pattern {pattern!r}: {what}")

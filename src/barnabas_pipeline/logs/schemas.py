@@ -1,0 +1,103 @@
+"""The columns of the tables of system logs, as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_pipeline.schemas import DEAD_LETTERS, FILES, TIME, counts
+
+ENTRIES: Final = pa.schema(
+    [
+        ("time", TIME),
+        ("received", TIME),
+        ("format", pa.string()),
+        ("host", pa.string()),
+        ("component", pa.string()),
+        ("level", pa.string()),
+        ("pid", pa.string()),
+        ("thread", pa.string()),
+        ("message", pa.string()),
+        ("more", pa.string()),
+        ("template", pa.string()),
+        ("file", pa.string()),
+        ("file_id", pa.string()),
+        ("position", pa.int64()),
+        ("line", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+    ]
+)
+"""`more`: the lines after the first of a record, such as a stack trace. `time` is the line's own;
+for a line without one it is `received`."""
+MINUTES: Final = pa.schema(
+    [
+        ("minute", TIME),
+        ("format", pa.string()),
+        ("level", pa.string()),
+        *counts("lines"),
+        ("day", pa.date32()),
+    ]
+)
+COMPONENTS: Final = pa.schema(
+    [
+        ("hour", TIME),
+        ("format", pa.string()),
+        ("host", pa.string()),
+        ("component", pa.string()),
+        ("level", pa.string()),
+        *counts("lines"),
+        ("first", TIME),
+        ("last", TIME),
+        ("day", pa.date32()),
+    ]
+)
+TEMPLATES: Final = pa.schema(
+    [
+        ("template", pa.string()),
+        ("number", pa.int64()),
+        ("format", pa.string()),
+        ("began", pa.string()),
+        ("text", pa.string()),
+        *counts("wildcards", "lines"),
+        ("first", TIME),
+        ("last", TIME),
+    ]
+)
+"""`number`: the order in which the templates of all formats were learnt. `began`: the template's
+first masked message. Both are null in a part that only counts it."""
+TEMPLATE_MINUTES: Final = pa.schema(
+    [("minute", TIME), ("template", pa.string()), *counts("lines"), ("day", pa.date32())]
+)
+LOGINS: Final = pa.schema(
+    [
+        ("hour", TIME),
+        ("host", pa.string()),
+        ("address", pa.string()),
+        ("user", pa.string()),
+        ("outcome", pa.string()),
+        *counts("attempts"),
+        ("first", TIME),
+        ("last", TIME),
+        ("day", pa.date32()),
+    ]
+)
+"""Attempts to log in by SSH. `outcome`: see `logins.py`."""
+
+GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
+    {"entries": ENTRIES, "dead_letters": DEAD_LETTERS}
+)
+MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
+    {
+        "minutes": MINUTES,
+        "components": COMPONENTS,
+        "templates": TEMPLATES,
+        "template_minutes": TEMPLATE_MINUTES,
+        "logins": LOGINS,
+        "files": FILES,
+    }
+)

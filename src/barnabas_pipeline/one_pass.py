@@ -1,0 +1,134 @@
+"""The one pass over a batch: the work of a Spark task on its records.
+
+    records ─▶ work ─┬▶ files of the growing tables, which the driver commits
+                     └▶ parts of all other tables, which the driver merges first
+
+A task has whole topic partitions: duplicates are recognised within a partition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_pipeline.arrow import from_bytes, to_bytes, to_table
+from barnabas_pipeline.layout import Layout
+from barnabas_pipeline.places import Positions
+from barnabas_pipeline.schemas import DEAD_LETTERS
+from pyspark_barnabas.delta.files import DataFile, FileWriter
+from pyspark_barnabas.delta.options import delta_options
+from pyspark_barnabas.delta.storage import filesystem
+
+RESULT: Final = "kind string, payload binary"
+_RESULT: Final = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
+_WRITTEN: Final = "written:"
+_LEFT: Final = "left"
+_LETTERS: Final = "letters"
+
+
+class Part(NamedTuple):
+    """The result of one task."""
+
+    rows: dict[str, pa.Table]  # of the growing tables
+    parts: dict[str, pl.DataFrame]  # of the merged tables
+    left: pa.Table | None = None  # rows that only the driver can finish
+
+
+class Outcome(NamedTuple):
+    """The result of all tasks of a batch."""
+
+    files: dict[str, list[DataFile]]  # of the growing tables
+    parts: dict[str, pl.DataFrame]  # of the merged tables, merged
+    letters: pa.Table  # the rows of the dead letters, for their topic
+    left: pa.Table | None = None  # in no order
+
+
+class Work(Protocol):
+    """A pipeline's work on a batch, given the state before it."""
+
+    def part(self, records: pa.Table, seen: Positions) -> Part:
+        """Runs in the tasks, to which it is sent pickled. `seen`: before the batch."""
+        ...
+
+    def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+        """Runs in the driver, on `Outcome.left`. The result must not depend on how records are
+        distributed over tasks. `paths`: of the growing tables."""
+        ...
+
+
+class OnePass(NamedTuple):
+    """The pass; `run` is for `DataFrame.mapInArrow`. Sent pickled to the tasks."""
+
+    work: Work
+    growing: Mapping[str, pa.Schema]
+    merged: Mapping[str, pa.Schema]
+    paths: dict[str, str]
+    seen: Positions
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        packed = [stream for batch in batches for stream in batch.column("batch")]
+        if packed:
+            records = pa.concat_tables(from_bytes(stream.as_buffer()) for stream in packed)
+            rows = [*self.results(records)]
+            yield pa.RecordBatch.from_pydict(
+                {"kind": [kind for kind, _ in rows], "payload": [payload for _, payload in rows]},
+                schema=_RESULT,
+            )
+
+    def results(self, records: pa.Table) -> Iterator[tuple[str, bytes]]:
+        """The results of a task with these records, for `outcome`."""
+        part = self.work.part(records, self.seen)
+        for name, rows in part.rows.items():
+            files = write(self.paths[name], rows, self.growing[name])
+            yield _WRITTEN + name, json.dumps([file._asdict() for file in files]).encode()
+        yield _LETTERS, to_bytes(part.rows["dead_letters"])
+        for name, frame in part.parts.items():
+            yield name, to_bytes(to_table(frame, self.merged[name]))
+        if part.left is not None:
+            yield _LEFT, to_bytes(part.left)
+
+
+def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
+    """The results of all tasks, combined."""
+    files: dict[str, list[DataFile]] = {name: [] for name in layout.growing}
+    letters = [DEAD_LETTERS.empty_table()]
+    left: list[pa.Table] = []
+    parts = {name: [schema.empty_table()] for name, schema in layout.merged.items()}
+    for kind, payload in results:
+        if kind.startswith(_WRITTEN):
+            name = kind.removeprefix(_WRITTEN)
+            files[name] += [DataFile(**each) for each in json.loads(payload)]
+        elif kind == _LETTERS:
+            letters.append(from_bytes(payload))
+        elif kind == _LEFT:
+            left.append(from_bytes(payload))
+        else:
+            parts[kind].append(from_bytes(payload))
+    merged_parts = {
+        name: layout.merge(name, pa.concat_tables(some)) for name, some in parts.items()
+    }
+    ordered = pa.concat_tables(letters).sort_by(
+        [("partition", "ascending"), ("offset", "ascending")]
+    )
+    return Outcome(files, merged_parts, ordered, pa.concat_tables(left) if left else None)
+
+
+def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
+    """Write files to a table's directory, for a later commit; none without rows."""
+    writer = FileWriter(filesystem(delta_options({"path": path})), schema, ())
+    try:
+        for batch in rows.to_batches():
+            writer.write(batch)
+        return writer.finish()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def unpacked(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
+    """Collected rows in the form for `outcome`."""
+    return ((str(row["kind"]), bytes(row["payload"])) for row in rows)

@@ -1,0 +1,59 @@
+"""Renders one self-contained page of HTML, which needs neither a network nor a script.
+
+A pipeline has a template of its own, which extends `base.html` (the style sheet and the frame) and
+uses `parts.html`, both in the folder `templates` beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from barnabas.counted import counted
+from barnabas_pipeline.page import words
+
+
+class PageOptions(NamedTuple):
+    """The options of a page."""
+
+    made_at: datetime
+    """The time of the page, with its zone."""
+    refresh_s: int | None = None
+    """Seconds after which an open page reloads itself; None: never."""
+    show_addresses: bool = False
+    """Print full network addresses, not only their networks."""
+
+
+def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:
+    """The page as HTML. `package`: has the folder `templates` in which `template` is."""
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("barnabas_pipeline.page")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=words.number,
+        counted=counted,
+        percent=words.percent,
+        duration=words.duration,
+        size=words.size,
+        share=words.share,
+        interval=words.interval,
+        moment=words.moment,
+        short_moment=words.short_moment,
+        days=words.days,
+    )
+    return environment.get_template(template).render(options=options, **values)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file atomically."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)

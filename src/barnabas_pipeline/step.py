@@ -1,0 +1,72 @@
+"""One batch: from the state before it to the state after it.
+
+    positions before ─▶ one pass ─▶ commits of all tables ─▶ dead letters ─▶ control table
+
+If it is killed between any two of these, the batch is repeated with the same result: it starts from
+the state that the control table names, and commits made before are recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas_pipeline.layout import Layout
+from barnabas_pipeline.one_pass import OnePass, Work, outcome
+from barnabas_pipeline.tables import Control, Tables
+
+Tasks = Callable[[OnePass], Iterable[tuple[str, bytes]]]
+"""Runs the pass over the records of a batch, in any number of tasks."""
+
+
+class Send(Protocol):
+    """Sends a batch's dead letters once: see `DeadLetterTopic.send`."""
+
+    def __call__(
+        self, letters: pa.Table, batch: int, *, since: Mapping[int, int]
+    ) -> dict[int, int]: ...
+
+
+class Definition(Protocol):
+    """The definition of a pipeline."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def work(self, tables: Tables, before: Control | None) -> Work:
+        """The work on the batch after this state."""
+        ...
+
+
+class Query(NamedTuple):
+    """A streaming query that fills tables; `id` is that of its checkpoint."""
+
+    id: str
+    definition: Definition
+    tables: Tables
+    send: Send
+
+    def take(self, batch: int, tasks: Tasks) -> None:
+        """Process a batch; without effect if it is committed already.
+
+        Raises `ConfigError` and `NotExactlyOnce` if the tables cannot be those of this query.
+        """
+        tables, layout = self.tables, self.definition.layout
+        before = tables.control()
+        if not tables.is_next(batch, self.id, before):
+            return
+        work, paths = self.definition.work(tables, before), tables.growing_paths()
+        one_pass = OnePass(work, layout.growing, layout.merged, paths, tables.positions(before))
+        found = work.finished(outcome(layout, tasks(one_pass)), paths)
+        tables.commit(batch, self.id, found)
+        letters_end = before.dead_letters_end if before else {}
+        if found.letters.num_rows:
+            letters_end = self.send(found.letters, batch, since=letters_end)
+        times = (layout.newest_s(found.parts), before.newest_s if before else None)
+        newest_s = max((each for each in times if each is not None), default=None)
+        tables.conclude(batch, self.id, newest_s, letters_end)

@@ -1,0 +1,259 @@
+"""The pipeline's tables, each a Delta table of its own, and the control table over them.
+
+    events/  dead_letters/  ...     a row is written once
+    sessions/  files/  ...          a batch adds its part, readers merge the parts
+    control/                        one row: the last complete batch, and its version of each table
+
+Delta has no commit across tables. So each commit names its query and micro-batch, a batch commits
+all tables and then the control table, and readers use the versions that this names. A batch that
+was interrupted between two commits is repeated: it reads the state before it, by the control table,
+and its earlier commits are recognised. The cost of a batch depends only on its own size; at
+intervals small files are merged, together with their parts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from barnabas.errors import BarnabasError, ConfigError, in_one_line
+from barnabas_pipeline.arrow import to_table
+from barnabas_pipeline.layout import Layout
+from barnabas_pipeline.one_pass import Outcome, write
+from barnabas_pipeline.places import Positions
+from pyspark_barnabas.delta.compaction import compact
+from pyspark_barnabas.delta.files import DataFile
+from pyspark_barnabas.delta.log import cut
+from pyspark_barnabas.delta.options import DeltaOptions, delta_options
+from pyspark_barnabas.delta.storage import filesystem
+from pyspark_barnabas.delta.table import Table
+from pyspark_barnabas.delta.vacuum import vacuum
+from pyspark_barnabas.token import NotExactlyOnce
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_CONTROL: Final = "control"
+_CONTROL_SCHEMA: Final = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("query", pa.string()),
+        ("newest_s", pa.int64()),
+        ("versions", pa.string()),
+        ("dead_letters_end", pa.string()),
+    ]
+)
+_COMPACT_EVERY: Final = 32  # batches
+_AT_ONCE: Final = 4  # tables
+_LOG_KEPT_HOURS: Final = 1  # before the newest checkpoint that is older
+
+
+class Control(NamedTuple):
+    """The state of the tables: every batch of a query up to this one."""
+
+    batch: int
+    query: str  # the streaming query's id, which its checkpoint keeps
+    newest_s: int | None  # time of the newest hit, seconds since the epoch
+    versions: dict[str, int]
+    dead_letters_end: dict[int, int]
+    """The end of the dead letter topic at this state, by partition."""
+
+
+class Tables:
+    """All tables of one pipeline, in one directory shared by all of Spark's processes."""
+
+    def __init__(self, directory: Path, layout: Layout) -> None:
+        """Raises `ConfigError` if an earlier version of the pipeline wrote the tables."""
+        self.directory = directory
+        self.layout = layout
+        self._all = layout.all
+        if (directory / "versions").is_dir():
+            raise ConfigError(
+                f"the tables in {directory} are of an earlier version, in an unsupported format:"
+                " remove the output directory and run again, or choose another one"
+            )
+
+    # ---- reading ----
+
+    def control(self) -> Control | None:
+        """The state; None before the first batch. Raises `ConfigError` for other tables."""
+        path = self._path(_CONTROL)
+        if not DeltaTable.is_deltatable(path):
+            return None
+        row = self.stored(_CONTROL).to_table().to_pylist()[0]
+        ends, versions = json.loads(row.pop("dead_letters_end")), json.loads(row.pop("versions"))
+        if versions.keys() != self._all.keys():
+            raise ConfigError(
+                f"the tables in {self.directory} are of another pipeline, or of an earlier version:"
+                " choose another output directory"
+            )
+        return Control(
+            versions=versions,
+            dead_letters_end={int(partition): offset for partition, offset in ends.items()},
+            **row,
+        )
+
+    def parts(self, name: str, version: int) -> pa.Table:
+        """The stored rows of a table: parts, if it is a merged one."""
+        return self.stored(name, version).to_table().cast(self._all[name])
+
+    def stored(self, name: str, version: int | None = None) -> Any:
+        """The same as a dataset that is not read yet; None: the newest version.
+
+        It is read through Arrow's own file system: threads that read through deltalake's may abort
+        a process that is just ending, or keep it from ending (pyarrow 26).
+        """
+        table = DeltaTable(self._path(name), version=version)
+        return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
+
+    def positions(self, control: Control | None) -> Positions:
+        """The highest position seen of each file."""
+        if control is None:
+            return {}
+        files = self.layout.merge("files", self.parts("files", control.versions["files"]))
+        rows = files.select("file_id", "partition", "position").iter_rows()
+        return {(file_id, partition): position for file_id, partition, position in rows}
+
+    # ---- writing ----
+
+    def check_query(self, query: str | None) -> None:
+        """Raises `ConfigError` unless these tables come from this query (None: from none yet)."""
+        control = self.control()
+        made_by = control.query if control else None
+        if made_by != query:
+            raise ConfigError(
+                f"the tables in {self.directory} and the checkpoint beside them do not belong"
+                " together: remove both, or choose another output directory"
+            )
+
+    def is_next(self, batch: int, query: str, control: Control | None) -> bool:
+        """Whether a batch has to be written; false if it is committed already."""
+        if control is None:
+            done = -1
+        elif control.query == query:
+            done = control.batch
+        else:
+            raise NotExactlyOnce(
+                f"the tables in {self.directory} belong to query {control.query}; this is query"
+                f" {query}: choose another output directory for it"
+            )
+        if batch > done + 1:
+            raise ConfigError(
+                f"batch {batch} comes after batch {done} in {self.directory}: versions of the"
+                " tables were lost; remove the output directory and run again"
+            )
+        return batch == done + 1
+
+    def growing_paths(self) -> dict[str, str]:
+        """The directories in which tasks write their files."""
+        return {name: self._path(name) for name in self.layout.growing}
+
+    def commit(self, batch: int, query: str, found: Outcome) -> None:
+        """Commit a batch to every table but the control table."""
+        self._of_each(lambda name: self.commit_to(name, batch, query, found))
+
+    def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
+        """Commit a batch to one table; false if it was committed already."""
+        schema = self._all[name]
+        if name in self.layout.growing:
+            files: Sequence[DataFile] = found.files[name]
+        else:
+            files = write(self._path(name), to_table(found.parts[name], schema), schema)
+        options = self._options(name, batch)
+        return Table(options).commit(schema, files, overwrite=False, query=query)
+
+    def conclude(
+        self, batch: int, query: str, newest_s: int | None, dead_letters_end: Mapping[int, int]
+    ) -> None:
+        """Make a batch visible that is committed to all tables."""
+        if (batch + 1) % _COMPACT_EVERY == 0:
+            # Before the control table, so that it names no version of which a vacuum removes
+            # files after the pipeline has not run for long.
+            self.tidy()
+        versions = self._of_each(lambda name: self._version_of(name, batch))
+        row = {
+            "batch": batch,
+            "query": query,
+            "newest_s": newest_s,
+            "versions": json.dumps(versions),
+            "dead_letters_end": json.dumps(dead_letters_end),
+        }
+        self.replace_control(batch, query, row)
+        if (batch + 1) % _COMPACT_EVERY == 0:
+            # Only now: until the control table names these versions, readers need older ones, and
+            # a driver that was killed, maybe long ago, has to begin with them.
+            self._drop_old(versions)
+
+    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
+        rows = pa.Table.from_pylist([row], schema=_CONTROL_SCHEMA)
+        files = write(self._path(_CONTROL), rows, _CONTROL_SCHEMA)
+        options = self._options(_CONTROL, batch)
+        Table(options).commit(_CONTROL_SCHEMA, files, overwrite=True, query=query)
+
+    def tidy(self) -> None:
+        """Merge small files and the parts in them. A failure is retried the next time."""
+        for name in self._all:
+            try:
+                compact(self._options(name), self._merge_of(name))
+            except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
+                _log.warning(
+                    "compaction of table %s failed, and is retried later: %s",
+                    name,
+                    in_one_line(error),
+                )
+
+    def _drop_old(self, versions: Mapping[str, int]) -> None:
+        """Remove files that no version of the last week needs, and old log entries. A failure is
+        retried the next time."""
+        for name in (*self._all, _CONTROL):
+            try:
+                vacuum(DeltaTable(self._path(name)))
+                cut(self._options(name), versions.get(name))
+            except (DeltaError, OSError) as error:
+                _log.warning(
+                    "removing old files of table %s failed, and is retried later: %s",
+                    name,
+                    in_one_line(error),
+                )
+
+    def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
+        """For every table but the control table, several at once: their time is the disk's."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return dict(zip(self._all, pool.map(do, self._all), strict=True))
+
+    def _path(self, name: str) -> str:
+        return str(self.directory / name)
+
+    def _options(self, name: str, batch: int | None = None) -> DeltaOptions:
+        options = delta_options(
+            {
+                "path": self._path(name),
+                "txnAppId": self.layout.application,
+                "logRetentionHours": str(_LOG_KEPT_HOURS),
+            }
+        )
+        return options._replace(version=batch, cuts_log=False)
+
+    def _version_of(self, name: str, batch: int) -> int:
+        """The newest version with this batch and no later one: of two drivers the other may have
+        gone on."""
+        table = DeltaTable(self._path(name))
+        while (found := table.transaction_version(self.layout.application)) != batch:
+            assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"
+            table.load_as_version(table.version() - 1)
+        return table.version()
+
+    def _merge_of(self, name: str) -> Callable[[pa.Table], pa.Table] | None:
+        schema = self.layout.merged.get(name)
+        if schema is None:
+            return None
+        return lambda parts: to_table(self.layout.merge(name, parts), schema)

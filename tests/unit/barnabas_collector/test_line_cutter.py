@@ -1,0 +1,51 @@
+"""Lines around the holes of files."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas_collector.line_cutter import MAX_LINE_BYTES, LineCutter
+
+BLOCK = b"\0" * 4096
+
+
+def cut(text: bytes, step: int) -> tuple[list[tuple[int, bytes]], LineCutter]:
+    cutter = LineCutter()
+    lines = []
+    for at in range(0, len(text), step):
+        lines += cutter.cut(text[at : at + step])
+    lines += cutter.last()
+    return [(line.position, line.text) for line in lines], cutter
+
+
+@pytest.mark.parametrize("step", [1, 3, 4096, 1 << 20])
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (b"\0" * 60 + b"first\nsecond\n", [(60, b"first"), (66, b"second")]),
+        (BLOCK * 80 + b"first\n", [(327_680, b"first")]),
+        (b"a\n" + b"\0" * 10 + b"b\n", [(0, b"a"), (12, b"b")]),
+        (b"half" + BLOCK + b"b\n", [(0, b"half"), (4100, b"b")]),
+        (b"half" + BLOCK, [(0, b"half")]),
+        (b"a\n" + BLOCK, [(0, b"a")]),
+        (b"a" + b"\0" * 99 + b"b\n", [(0, b"a" + b"\0" * 99 + b"b")]),
+        (b"\0a\0\n\0b\0\n", [(0, b"\0a\0"), (4, b"\0b\0")]),
+        (b"a\0", [(0, b"a\0")]),
+        (BLOCK + b"\n" + b"a\n", [(4096, b""), (4097, b"a")]),
+    ],
+)
+def test_a_hole_belongs_to_no_line(text: bytes, lines: list[tuple[int, bytes]], step: int) -> None:
+    found, cutter = cut(text, step)
+    assert found == lines
+    assert (cutter.position, cutter.number) == (len(text), len(lines) + 1)
+
+
+def test_a_hole_at_the_end_may_still_be_filled() -> None:
+    cutter = LineCutter()
+    assert [line.text for line in cutter.cut(b"a\n" + BLOCK)] == [b"a"]
+    assert (cutter.position, cutter.unfinished_bytes) == (2, len(BLOCK))
+
+
+def test_a_hole_after_a_cut_line_ends_it() -> None:
+    found, _ = cut(b"x" * (MAX_LINE_BYTES + 1) + BLOCK + b"next\n", 1 << 20)
+    assert found == [(0, b"x" * MAX_LINE_BYTES), (MAX_LINE_BYTES + 1 + 4096, b"next")]

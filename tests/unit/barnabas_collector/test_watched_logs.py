@@ -1,0 +1,263 @@
+"""What the logs of a directory give to send, however their files come and go."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import logging
+import lzma
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import cramjam
+import pytest
+
+from barnabas_collector.log_paths import LogPaths
+from barnabas_collector.positions import Positions
+from barnabas_collector.watched_logs import WatchedLogs
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda text: bytes(cramjam.zstd.compress(text)),
+}
+SIZES = (1, 4_095, 4_096, 4_097, 70_000, 1_100_000)
+
+
+class Collection:
+    """Runs over a directory; what each returns is sent."""
+
+    def __init__(self, directory: Path, *paths: str, quiet_s: float = 60.0) -> None:
+        self.directory = directory
+        self.positions = Positions("here")
+        self._paths = LogPaths(paths or [str(directory)])
+        self._quiet_s = quiet_s
+        self.logs = self._watched()
+
+    def _watched(self) -> WatchedLogs:
+        return WatchedLogs(self._paths, self.positions, quiet_s=self._quiet_s)
+
+    def look(self) -> list[bytes]:
+        found = []
+        for portion in self.logs.portions(0.0, is_last_look=True):
+            found += [line.text for line in portion.lines]
+            self.positions.save(portion.progress)
+        return found
+
+    def restart(self) -> None:
+        """What was saved is loaded by another process."""
+        self.logs.close()
+        again = Positions("here")
+        for key, value in self.positions.taken():
+            again.load(key, value)
+        for file in self.positions.files:
+            again.save(file)
+        self.positions = again
+        self.logs = self._watched()
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Collection:
+    return Collection(tmp_path)
+
+
+def banner(size_bytes: int) -> bytes:
+    text = b"".join(
+        b"step %d of %01000d\n" % (number, 0) for number in range(size_bytes // 1000 + 1)
+    )
+    return text[: size_bytes - 1] + b"\n"
+
+
+def check(found: list[bytes], expected: Counter[bytes]) -> None:
+    """Shows few lines of a difference: of all of them pytest would take minutes to show it."""
+    sent = Counter(found)
+    missing, more = expected - sent, sent - expected
+    assert not missing and not more, (list(missing.items())[:5], list(more.items())[:5])
+
+
+def lines(*texts: bytes) -> Counter[bytes]:
+    return Counter(line for text in texts for line in text.split(b"\n")[:-1])
+
+
+@pytest.mark.parametrize("size_bytes", SIZES)
+def test_logs_that_begin_alike_are_all_read(here: Collection, size_bytes: int) -> None:
+    top = banner(size_bytes)
+    first = [top + b"end of %d\n" % number for number in range(4)] + [top]
+    for number, text in enumerate(first):
+        (here.directory / f"{number}.log").write_bytes(text)
+    check(here.look(), lines(*first))
+    here.restart()
+    for number in range(5):
+        log = here.directory / f"{number}.log"
+        with log.open("ab") as file:
+            file.write(b"late\n")
+        log.rename(here.directory / f"{number}.log.1")
+        log.write_bytes(top + b"new\n")
+    check(here.look(), lines(b"late\n" * 5, (top + b"new\n") * 5))
+    assert here.look() == []
+
+
+@pytest.mark.parametrize("size_bytes", SIZES[::2])
+@pytest.mark.parametrize("suffix", PACK)
+def test_rotated_files_that_begin_alike_are_read_compressed(
+    here: Collection, size_bytes: int, suffix: str
+) -> None:
+    """Several rotations while no collector runs, of which it has seen no file but the first."""
+    top, log = banner(size_bytes), here.directory / "app.log"
+    log.write_bytes(top + b"0\n")
+    check(here.look(), lines(top + b"0\n"))
+    here.restart()
+    texts = [top + b"0\n1\n", top, top + b"2\n", top + b"3\n"]
+    log.unlink()
+    for number, text in zip((3, 2, 1), texts, strict=False):
+        (here.directory / f"app.log.{number}{suffix}").write_bytes(PACK[suffix](text))
+    log.write_bytes(texts[3])
+    check(here.look(), lines(b"1\n", *texts[1:]))
+    here.restart()
+    assert here.look() == []
+
+
+@pytest.mark.parametrize("size_bytes", SIZES)
+def test_a_truncated_log_that_begins_alike(here: Collection, size_bytes: int) -> None:
+    top, log = banner(size_bytes), here.directory / "app.log"
+    log.write_bytes(top + b"0\n")
+    here.look()
+    with log.open("ab") as file:
+        file.write(b"1\n")
+    shutil.copyfile(log, here.directory / "app.log.1")
+    with log.open("r+b") as file:
+        file.truncate()
+        file.write(top + b"2\nand more than there was\n")
+    check(here.look(), lines(b"1\n", top + b"2\nand more than there was\n"))
+
+
+@pytest.mark.parametrize("size_bytes", SIZES)
+@pytest.mark.parametrize("is_away", [True, False])
+def test_a_log_that_was_removed_and_made_again(
+    here: Collection, size_bytes: int, is_away: bool
+) -> None:
+    """It begins with all that was sent of the old one; the inode is used again, or not."""
+    text, log = banner(size_bytes), here.directory / "app.log"
+    log.write_bytes(text)
+    here.look()
+    if is_away:
+        here.restart()
+    log.unlink()
+    log.write_bytes(text + b"more\n")
+    check(here.look(), lines(text + b"more\n"))
+
+
+def test_a_log_with_times_that_was_replaced_by_a_longer_copy(here: Collection) -> None:
+    log = here.directory / "app.log"
+    log.write_bytes(b"10:00:00 a\n")
+    here.look()
+    here.restart()
+    (here.directory / ".new").write_bytes(b"10:00:00 a\n10:00:01 b\n")
+    (here.directory / ".new").rename(log)
+    assert here.look() == [b"10:00:01 b"]
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("name", ["saved-by-night", "app-1.log", "app.log.1", "elsewhere.log"])
+def test_a_file_compressed_under_any_name_is_sent_once(
+    here: Collection, suffix: str, name: str
+) -> None:
+    log = here.directory / "app.log"
+    log.write_bytes(b"one\ntwo\n")
+    here.look()
+    here.restart()
+    (here.directory / (name + suffix)).write_bytes(PACK[suffix](b"one\ntwo\nthree\n"))
+    log.write_bytes(b"four\n")
+    check(here.look(), Counter([b"three", b"four"]))
+    here.restart()
+    assert here.look() == []
+
+
+def test_a_compressed_file_under_a_name_of_its_own_is_sent(here: Collection) -> None:
+    log = here.directory / "app.log"
+    log.write_bytes(b"one\ntwo\n")
+    here.look()
+    (here.directory / "other.gz").write_bytes(gzip.compress(b"one\ntwo\nthree\n"))
+    assert here.look() == [b"one", b"two", b"three"], "the log is still there"
+
+
+def test_history_is_left_with_a_line(here: Collection, caplog: pytest.LogCaptureFixture) -> None:
+    (here.directory / "app.log.2.gz").write_bytes(gzip.compress(b"0\n"))
+    (here.directory / "app.log.1").write_bytes(b"1\n")
+    (here.directory / "app.log").write_bytes(b"2\n")
+    with caplog.at_level(logging.WARNING):
+        assert here.look() == [b"2"]
+    (said,) = [each for each in caplog.messages if "first look" in each]
+    assert f"'{here.directory}/app*'" in said and "2 rotated files" in said
+    caplog.clear()
+    here.restart()
+    assert here.look() == [] and not caplog.messages
+    named = Collection(here.directory, f"{here.directory}/app*")
+    assert named.look() == [b"0", b"1", b"2"]
+    named.positions, again = here.positions, named
+    again.logs = again._watched()
+    assert again.look() == [b"0", b"1"], "also later"
+
+
+def test_a_path_names_history_too(tmp_path: Path) -> None:
+    for number, name in enumerate(("app.log.2", "app.log.1", "app.log")):
+        (tmp_path / name).write_bytes(b"%d\n" % number)
+    here = Collection(tmp_path, f"{tmp_path}/app.log.1", f"{tmp_path}/app.log")
+    assert here.look() == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("hole_bytes", [4, 60, 5_000, 3_000_000, 9_000_000])
+def test_a_log_that_goes_on_behind_a_hole(here: Collection, hole_bytes: int) -> None:
+    log = here.directory / "app.log"
+    writer = log.open("wb", buffering=0)
+    text = b"x" * (hole_bytes - 1) + b"\n"
+    if hole_bytes < 1_000_000:
+        writer.write(text)
+        here.look()
+    writer.seek(hole_bytes)
+    os.truncate(log, 0)
+    for number in range(3):
+        writer.write(b"line %d\n" % number)
+        assert here.look() == [b"line %d" % number]
+        if number == 1:
+            here.restart()
+    writer.close()
+    shutil.copyfile(log, here.directory / "app.log.1")
+    log.write_bytes(b"new\n")
+    assert here.look() == [b"new"]
+    (here.directory / "app.log.1.gz").write_bytes(
+        gzip.compress((here.directory / "app.log.1").read_bytes())
+    )
+    (here.directory / "app.log.1").unlink()
+    assert here.look() == []
+
+
+def test_logs_with_holes_at_their_beginnings_are_all_read(here: Collection) -> None:
+    for number in range(3):
+        with (here.directory / f"{number}.log").open("wb") as file:
+            file.seek(100_000)
+            file.write(b"line of %d\n" % number)
+            file.seek(500_000)
+            file.write(b"more of %d\n" % number)
+    assert sorted(here.look()) == sorted(
+        b"%s of %d" % (what, number) for number in range(3) for what in (b"line", b"more")
+    )
+
+
+def test_a_preallocated_log_that_is_filled(here: Collection) -> None:
+    log = here.directory / "app.log"
+    log.write_bytes(b"one\n" + b"\0" * 100_000)
+    assert here.look() == [b"one"]
+    with log.open("r+b") as file:
+        file.seek(4)
+        file.write(b"two\n")
+    assert here.look() == [b"two"]
+    here.restart()
+    with log.open("r+b") as file:
+        file.seek(8)
+        file.write(b"three\n")
+    assert here.look() == [b"three"]

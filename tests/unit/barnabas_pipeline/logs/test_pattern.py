@@ -1,0 +1,70 @@
+"""The notation of formats (SP-2), and what is said of one that is wrong (UX-4)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from barnabas.errors import ConfigError
+from barnabas_pipeline.logs.pattern import compiled
+
+
+def fields(pattern: str, line: str) -> dict[str, str] | None:
+    match = re.match(compiled(pattern).regex, line)
+    return None if match is None else match.groupdict()
+
+
+def test_fields_literals_and_blanks() -> None:
+    pattern = "{time:%Y-%m-%d %H:%M:%S,%f} - {level} [{thread}:{component}@{line}] - {message}"
+    line = (
+        "2015-07-29 17:41:44,747 - INFO  [QuorumPeer[myid=1]/0:0:2181:FastLeaderElection@774] -"
+        " Notification: a [b] - c"
+    )
+    assert fields(pattern, line) == {
+        "time": "2015-07-29 17:41:44,747",
+        "level": "INFO",
+        "thread": "QuorumPeer[myid=1]/0:0:2181",
+        "component": "FastLeaderElection",
+        "message": "Notification: a [b] - c",
+    }
+    assert fields(pattern, line.replace("INFO", "HALLO")) is None, "no level"
+    assert fields(pattern, line.replace(",747", "")) is None
+
+
+def test_a_fraction_that_may_be_left_out() -> None:
+    pattern = "{time:%H:%M:%S%f %d %b} {message}"
+    assert fields(pattern, "10:00:00.123 4 Mar x") is not None
+    assert fields(pattern, "10:00:00 4 Mar x") is not None
+    colon = "{time:%Y%m%d-%H:%M:%S:%f}|{component}|{message}"
+    assert fields(colon, "20171224-0:7:20:444|Step_LSC|on") is not None
+
+
+def test_other_fields_and_a_message_that_may_be_missing() -> None:
+    found = compiled("{component}: {message}", {"component": "a+"}, start=r"(?: +|$)").regex
+    assert [re.match(found, each) is not None for each in ("aa:", "a: x", "a:x", "b: x")] == [
+        *(True, True, False, False)
+    ]
+
+
+def test_what_stands_for_itself() -> None:
+    assert fields("(a+b)* {message}", "(a+b)*   c") == {"message": "c"}
+    assert fields("(a+b)* {message}", "aab c") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        ("{time:%d %b %H:%M:%S}", "{message} is missing"),
+        ("{message} {message}", "{message} is there twice"),
+        ("{time} {message}", "{time} has no form"),
+        ("{time:%Q} {message}", "%Q is unknown; use %Y"),
+        ("{time:%H:%M} {message}", "at least month, day, %H, %M and %S"),
+        ("{level:x} {message}", "only {time:...} has a form"),
+        ("{Message} {message}", "belongs to no field"),
+        ("{ {message}", "belongs to no field"),
+    ],
+)
+def test_ux_4_what_is_wrong_with_a_pattern(pattern: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(what)):
+        compiled(pattern)

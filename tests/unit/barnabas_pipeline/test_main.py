@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas_pipeline.__main__ import _essence, main
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["walk"], ["run", "--lines", "0"], ["run", "--port", "x"]]
+)
+def test_a_wrong_command_line_is_exit_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: python -m barnabas_pipeline" in capsys.readouterr().err
+
+
+def test_a_report_of_nothing_says_what_to_do_ux_4(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--out", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"barnabas: no tables in {tmp_path}: run `python -m barnabas_pipeline run` first\n"
+    )
+
+
+def test_of_a_stack_trace_the_root_is_printed() -> None:
+    trace = (
+        "[STREAM_FAILED] Query failed: Traceback (most recent call last):\n"
+        '  File "reader.py", line 3, in read\n'
+        "pyspark_barnabas.loss.DataLoss: web-access-0: offsets 3 to 7 are gone\n"
+        "\tat org.apache.spark.X(Y.scala:1)\n"
+    )
+    assert _essence(trace) == "web-access-0: offsets 3 to 7 are gone"
+    assert _essence("no trace\nat all") == "no trace"

@@ -140,6 +140,8 @@ async def _serve(
     setup: SecureSetup | None,
 ) -> int:
     loop = asyncio.get_running_loop()
+    gc.freeze()  # without a look: what modules make stays
+    gc.enable()  # see `cli.server.start_command`
     stopping = asyncio.Event()
     seams = system_seams() if companion is None else interposed_seams()
     users = None if setup is None else setup.passwords

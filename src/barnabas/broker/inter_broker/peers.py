@@ -15,14 +15,13 @@ from barnabas.broker.listener_names import (
     inter_broker_listener,
     security_protocols,
 )
-from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
-from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionLost
-from barnabas.client.security.config import SecurityConfig
 from barnabas.security.protocol import SecurityProtocol
 
 if TYPE_CHECKING:
     from barnabas.broker.configs.current_config import CurrentConfig
+    from barnabas.client.channel import Channel
+    from barnabas.client.security.config import SecurityConfig
     from barnabas.clock import Clock, Random
     from barnabas.cluster.image import BrokerImage, Endpoint
     from barnabas.net.memory import MemoryPool
@@ -35,11 +34,12 @@ CONTROLLER = "controller"
 class Peers:
     """Makes connections; the caller closes them."""
 
-    __slots__ = ("_config", "_seams")
+    __slots__ = ("_clock", "_config", "_random")
 
     def __init__(self, config: CurrentConfig, clock: Clock, random: Random) -> None:
         self._config = config
-        self._seams = Seams(clock, random, dial_tcp)
+        self._clock = clock
+        self._random = random
 
     async def connect(
         self,
@@ -53,6 +53,10 @@ class Peers:
         `purpose` goes into its client id, for the peer's logs; `memory` has the buffers into which
         answers are received, if not the connection's own. Raises ConnectionLost, NoAnswer.
         """
+        # A broker that is alone never gets here, and is ready sooner without these.
+        from barnabas.client.channel import BrokerAddress, Channel, Seams, dial_tcp
+        from barnabas.client.config import ClientConfig
+
         listener = self._listener(purpose)
         endpoint = _endpoint(broker, listener)
         config = ClientConfig(
@@ -61,7 +65,7 @@ class Peers:
             security=self._security(listener),
         )
         address = BrokerAddress(broker.broker_id, endpoint.host, endpoint.port)
-        channel = Channel(address, config, self._seams, memory)
+        channel = Channel(address, config, Seams(self._clock, self._random, dial_tcp), memory)
         await channel.open()
         return channel
 
@@ -73,6 +77,8 @@ class Peers:
     def _security(self, listener: str) -> SecurityConfig:
         """What this broker's own listener of that name has: brokers are clients of each other."""
         config = self._config.value
+        from barnabas.client.security.config import SecurityConfig
+
         protocol = security_protocols(config)[listener]
         if protocol is SecurityProtocol.PLAINTEXT:
             return SecurityConfig()

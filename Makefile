@@ -103,7 +103,7 @@ IN_MEMORY = $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print 
 # broker wait more than they compute, so they are four, and the others compute meanwhile.
 SHARES := quick-rules quick-units quick-handlers quick-broker-rooms quick-broker-controller \
 	quick-broker-partitions
-CONTROLLER_ROOMS := controller coordination replication
+CONTROLLER_ROOMS := controller coordinator replication
 PARTITION_ROOMS := partitions network fetching
 quick-rules: SHARE := tests/tidy tests/property
 quick-units: SHARE := tests/unit --ignore tests/unit/broker

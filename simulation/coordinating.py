@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordination.pending_reply import ShardOutcome
-from barnabas.broker.coordination.shard import Shard, ShardContext
-from barnabas.broker.coordination.shards import Shards
+from barnabas.broker.coordinator.pending_reply import ShardOutcome
+from barnabas.broker.coordinator.shard import Shard, ShardContext
+from barnabas.broker.coordinator.shards import Shards
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.decision import Decision, Markers, Now
 from barnabas.coordinator.groups import Caller, Groups

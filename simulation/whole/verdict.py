@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.broker.coordination.shard_loading import replay
+from barnabas.broker.coordinator.shard_loading import replay
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.server import Server
 from barnabas.client import Admin, Consumer

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.mutants import client, coordination, replication, sinks, storage
+from tests.mutants import client, coordinator, replication, sinks, storage
 
 MUTATIONS = (
     *storage.MUTATIONS,
     *replication.MUTATIONS,
-    *coordination.MUTATIONS,
+    *coordinator.MUTATIONS,
     *client.MUTATIONS,
     *sinks.MUTATIONS,
 )

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from barnabas.broker.configs.current_config import CurrentConfig
     from barnabas.broker.configs.dynamic_config import DynamicConfig
     from barnabas.broker.controller.runner import ControllerRunner
-    from barnabas.broker.coordination.coordinators import Coordinators
-    from barnabas.broker.coordination.internal_topics import InternalTopics
-    from barnabas.broker.coordination.marker_append import MarkerAppend
-    from barnabas.broker.coordination.producer_ids import ProducerIds
-    from barnabas.broker.coordination.shards import Shards
-    from barnabas.broker.coordination.verification import Verification
+    from barnabas.broker.coordinator.coordinators import Coordinators
+    from barnabas.broker.coordinator.internal_topics import InternalTopics
+    from barnabas.broker.coordinator.marker_append import MarkerAppend
+    from barnabas.broker.coordinator.producer_ids import ProducerIds
+    from barnabas.broker.coordinator.shards import Shards
+    from barnabas.broker.coordinator.verification import Verification
     from barnabas.broker.partitions.batch_conversion import BatchConverter
     from barnabas.broker.partitions.control_plane import ControlPlane
     from barnabas.broker.partitions.deleted_topics import DeletedTopics

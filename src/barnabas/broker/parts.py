@@ -29,12 +29,12 @@ from barnabas.broker.configs.inter_broker_version import writes_isrs
 from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.controller.stray_logs import StrayLogs
-from barnabas.broker.coordination.coordinators import Coordinators
-from barnabas.broker.coordination.internal_topics import InternalTopics
-from barnabas.broker.coordination.marker_channel import MarkerChannels
-from barnabas.broker.coordination.producer_ids import ProducerIds
-from barnabas.broker.coordination.verification import Verification
-from barnabas.broker.coordination.verifier import Verifier
+from barnabas.broker.coordinator.coordinators import Coordinators
+from barnabas.broker.coordinator.internal_topics import InternalTopics
+from barnabas.broker.coordinator.marker_channel import MarkerChannels
+from barnabas.broker.coordinator.producer_ids import ProducerIds
+from barnabas.broker.coordinator.verification import Verification
+from barnabas.broker.coordinator.verifier import Verifier
 from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
 from barnabas.broker.inter_broker.peer_links import PeerLinks
 from barnabas.broker.inter_broker.peers import Peers
@@ -123,14 +123,14 @@ class InterBroker:
         peers = self.peers = Peers(config, ground.clock, ground.seams.random)
         self.links = PeerLinks(view, peers, "broker")
         # Verification waits for a coordinator's disk; ISR changes must not wait behind it.
-        self.coordination_links = PeerLinks(view, peers, "transactions")
+        self.coordinator_links = PeerLinks(view, peers, "transactions")
         self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
-        self.verifier = Verifier(view, config, self.coordination_links)
-        self.markers = MarkerChannels(config, self.coordination_links)
+        self.verifier = Verifier(view, config, self.coordinator_links)
+        self.markers = MarkerChannels(config, self.coordinator_links)
 
     def brokers_changed(self) -> None:
         self.links.drop_old()
-        self.coordination_links.drop_old()
+        self.coordinator_links.drop_old()
 
     def topics_deleted(self, names: Sequence[str]) -> None:
         """Fetchers and markers learn it from StopReplica, and from the image."""
@@ -139,7 +139,7 @@ class InterBroker:
         self.markers.close()
         await self.fetchers.stop()
         self.links.close()
-        self.coordination_links.close()
+        self.coordinator_links.close()
 
 
 class PartitionParts:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from barnabas.broker.coordination.pending_reply import settled
-from barnabas.broker.coordination.shard import Shard, ShardContext
-from barnabas.broker.coordination.shards import Shards
+from barnabas.broker.coordinator.pending_reply import settled
+from barnabas.broker.coordinator.shard import Shard, ShardContext
+from barnabas.broker.coordinator.shards import Shards
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.replica_listener import ReplicaListener

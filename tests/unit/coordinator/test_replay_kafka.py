@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.coordination.shard_loading import replay
+from barnabas.broker.coordinator.shard_loading import replay
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.config import LogConfig
 from barnabas.coordinator.groups import Groups

@@ -2,7 +2,7 @@
 
 By `auto.create.topics.enable`, with `num.partitions` and `default.replication.factor`. All missing
 topics of a request are created together, and counted to the client's quota of changes. Internal
-topics are made by their coordinators instead: see `broker.coordination.internal_topics`.
+topics are made by their coordinators instead: see `broker.coordinator.internal_topics`.
 """
 
 from __future__ import annotations

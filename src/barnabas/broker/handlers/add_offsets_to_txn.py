@@ -6,7 +6,7 @@ Answered by the transaction's coordinator; the offsets go to the group's (TxnOff
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, settled
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import mutation_quota
 from barnabas.cluster.layout import GROUP_TOPIC

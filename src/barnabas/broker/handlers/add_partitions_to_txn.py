@@ -13,7 +13,7 @@ from functools import partial
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.cluster.layout import INTERNAL_TOPICS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome, joined
-from barnabas.broker.coordination.shard import Shard
+from barnabas.broker.coordinator.pending_reply import Fail, ShardOutcome, joined
+from barnabas.broker.coordinator.shard import Shard
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.coordinator.groups import Groups

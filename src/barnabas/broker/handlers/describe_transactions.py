@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.coordinator.transaction_answers import describe_failed

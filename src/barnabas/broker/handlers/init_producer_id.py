@@ -7,7 +7,7 @@ With a transactional id the transaction coordinator answers, and fences the id's
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, settled
 from barnabas.broker.outcome import Outcome
 from barnabas.errors import (
     ClusterAuthorizationFailed,

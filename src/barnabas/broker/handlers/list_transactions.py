@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.pending_reply import joined
+from barnabas.broker.coordinator.pending_reply import joined
 from barnabas.broker.outcome import Outcome
 from barnabas.coordinator.transaction_answers import list_failed, listed_together
 from barnabas.errors import CoordinatorLoadInProgress

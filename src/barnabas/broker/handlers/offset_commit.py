@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
-from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.coordinator.offset_answers import commit_answer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
-from barnabas.broker.coordination.pending_reply import joined
+from barnabas.broker.coordinator.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordinator.pending_reply import joined
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.errors import NONE, GroupAuthorizationFailed, InvalidGroupId, KafkaError

@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from typing import Any, cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.broker.runtime.slices import Pace, Slices, sliced

@@ -51,7 +51,7 @@ from barnabas.storage.batch_validation import ATTRIBUTES_LOW_AT, codec_of, is_tr
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.coordination.verifier import Unverified
+    from barnabas.broker.coordinator.verifier import Unverified
 
 # Per appended batch: the replica, the offset that has to be reached, the answer to correct.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
@@ -166,7 +166,7 @@ class _Produced(Staged):
         return bool(self._context.node.verification.unverified(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
-        from barnabas.broker.coordination.verification import batches_of  # few brokers need it
+        from barnabas.broker.coordinator.verification import batches_of  # few brokers need it
 
         transactional_id = self._request.transactional_id
         assert transactional_id is not None

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
-from barnabas.broker.coordination.pending_reply import ShardOutcome, as_coordinator, joined, settled
-from barnabas.broker.coordination.verifier import Unverified
+from barnabas.broker.coordinator.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, as_coordinator, joined, settled
+from barnabas.broker.coordinator.verifier import Unverified
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.cluster.layout import GROUP_TOPIC

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.marker_append import Ending, PlacedMarker
+from barnabas.broker.coordinator.marker_append import Ending, PlacedMarker
 from barnabas.broker.outcome import Later, Outcome, Staged
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.errors import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.coordination import shards
+from barnabas.broker.coordinator import shards
 from barnabas.broker.partitions import deferred_states
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.descriptors import Descriptors, of_this_process

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.coordination.markers import MarkerRoutes, MarkerWriter
+from barnabas.broker.coordinator.markers import MarkerRoutes, MarkerWriter
 from barnabas.broker.server import Server
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage

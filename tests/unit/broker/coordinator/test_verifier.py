@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from barnabas.broker.configs.current_config import CurrentConfig
-from barnabas.broker.coordination.verifier import Unverified, Verifier
+from barnabas.broker.coordinator.verifier import Unverified, Verifier
 from barnabas.broker.inter_broker.peer_links import PeerLinks
 from barnabas.broker.inter_broker.peers import Peers
 from barnabas.coordinator.decision import TransactionalBatch

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.coordination.pending_reply import joined
+from barnabas.broker.coordinator.pending_reply import joined
 from barnabas.broker.outcome import Staged
 from barnabas.cluster.controller_requests import StopReplica
 from barnabas.cluster.layout import GROUP_TOPIC

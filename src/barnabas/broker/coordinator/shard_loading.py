@@ -19,8 +19,8 @@ from barnabas.records.record import Record, records_of
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordination.shard import CoordinatorMachine
-    from barnabas.broker.coordination.state_replica import LogSlice, StateLog
+    from barnabas.broker.coordinator.shard import CoordinatorMachine
+    from barnabas.broker.coordinator.state_replica import LogSlice, StateLog
 
 _log = logging.getLogger(__name__)
 

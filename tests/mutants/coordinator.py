@@ -36,16 +36,16 @@ _UNREPLICATED = partial(
     "barnabas/coordinator/unreplicated.py",
     tests=("unit/coordinator/test_unreplicated.py",),
 )
-_ANSWERS = ("unit/broker/coordination/test_unreplicated_answers.py",)
+_ANSWERS = ("unit/broker/coordinator/test_unreplicated_answers.py",)
 _MARKERS = partial(
     Mutation,
-    "barnabas/broker/coordination/markers.py",
-    tests=("unit/broker/coordination/test_markers.py",),
+    "barnabas/broker/coordinator/markers.py",
+    tests=("unit/broker/coordinator/test_markers.py",),
 )
 _VERIFIER = partial(
     Mutation,
-    "barnabas/broker/coordination/verifier.py",
-    tests=("unit/broker/coordination/test_verifier.py",),
+    "barnabas/broker/coordinator/verifier.py",
+    tests=("unit/broker/coordinator/test_verifier.py",),
 )
 
 MUTATIONS = (
@@ -57,7 +57,7 @@ MUTATIONS = (
         _ANSWERS,
     ),
     Mutation(
-        "barnabas/broker/coordination/shard.py",
+        "barnabas/broker/coordinator/shard.py",
         "self._visible_from if after is None else after",
         "self._visible_from",
         _ANSWERS,

@@ -15,7 +15,7 @@ from barnabas.errors import KafkaStorageError
 from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 
 if TYPE_CHECKING:
-    from barnabas.broker.coordination.verifier import Verifier
+    from barnabas.broker.coordinator.verifier import Verifier
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.clock import Clock

@@ -32,7 +32,7 @@ from barnabas.types import TopicPartition, by_topic
 
 if TYPE_CHECKING:
     from barnabas.broker.configs.current_config import CurrentConfig
-    from barnabas.broker.coordination.marker_append import Ending
+    from barnabas.broker.coordinator.marker_append import Ending
     from barnabas.broker.inter_broker.peer_links import PeerLinks
 
 _log = logging.getLogger(__name__)

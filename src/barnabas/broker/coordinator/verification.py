@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordination.verifier import Unverified
+from barnabas.broker.coordinator.verifier import Unverified
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.errors import (
     NONE,
@@ -36,8 +36,8 @@ from barnabas.storage.producers import NO_OFFSET
 
 if TYPE_CHECKING:
     from barnabas.broker.configs.current_config import CurrentConfig
-    from barnabas.broker.coordination.coordinators import Coordinators
-    from barnabas.broker.coordination.verifier import Verifier
+    from barnabas.broker.coordinator.coordinators import Coordinators
+    from barnabas.broker.coordinator.verifier import Verifier
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.types import TopicPartition

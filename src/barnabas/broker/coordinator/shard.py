@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.broker.coordination.pending_reply import (
+from barnabas.broker.coordinator.pending_reply import (
     Fail,
     PendingReply,
     ShardOutcome,
@@ -36,7 +36,7 @@ from barnabas.records.record import BatchBuilder
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordination.state_replica import ShardClock, StateReplica
+    from barnabas.broker.coordinator.state_replica import ShardClock, StateReplica
 
 _log = logging.getLogger(__name__)
 

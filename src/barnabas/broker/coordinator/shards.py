@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic
 
-from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome
-from barnabas.broker.coordination.shard import Ask, M, Shard, ShardContext
-from barnabas.broker.coordination.shard_loading import Decode, replay
-from barnabas.broker.coordination.state_replica import StateReplica
+from barnabas.broker.coordinator.pending_reply import Fail, ShardOutcome
+from barnabas.broker.coordinator.shard import Ask, M, Shard, ShardContext
+from barnabas.broker.coordinator.shard_loading import Decode, replay
+from barnabas.broker.coordinator.state_replica import StateReplica
 from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorLoadInProgress,

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.broker.coordination.marker_append import Ending, MarkerAppend, PlacedMarker
+from barnabas.broker.coordinator.marker_append import Ending, MarkerAppend, PlacedMarker
 from barnabas.cluster.image import NO_LEADER
 from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.errors import (
@@ -28,8 +28,8 @@ from barnabas.errors import (
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_view import ClusterView
-    from barnabas.broker.coordination.marker_channel import MarkerChannels
-    from barnabas.broker.coordination.shard import Shard
+    from barnabas.broker.coordinator.marker_channel import MarkerChannels
+    from barnabas.broker.coordinator.shard import Shard
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.coordinator.decision import Markers
     from barnabas.types import TopicPartition

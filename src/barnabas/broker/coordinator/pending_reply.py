@@ -32,7 +32,7 @@ from barnabas.errors import (
 from barnabas.protocol.message import Message
 
 if TYPE_CHECKING:
-    from barnabas.broker.coordination.state_replica import StateReplica
+    from barnabas.broker.coordinator.state_replica import StateReplica
     from barnabas.broker.partitions.replicas import Replicas
 
 Fail = Callable[[KafkaError], Message]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.coordination.marker_append import Ending
-from barnabas.broker.coordination.marker_channel import WaitingMarker, fitting, request_of, split
+from barnabas.broker.coordinator.marker_append import Ending
+from barnabas.broker.coordinator.marker_channel import WaitingMarker, fitting, request_of, split
 from barnabas.protocol.api import WRITE_TXN_MARKERS
 from barnabas.protocol.frame import encode_request
 from barnabas.types import TopicPartition

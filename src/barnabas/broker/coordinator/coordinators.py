@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.coordination.marker_append import MarkerAppend
+from barnabas.broker.coordinator.marker_append import MarkerAppend
 from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.cluster.layout import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC
 from barnabas.records.compression import NONE
@@ -17,10 +17,10 @@ from barnabas.records.compression import NONE
 if TYPE_CHECKING:
     from barnabas.broker.cluster_view import ClusterView
     from barnabas.broker.configs.current_config import CurrentConfig
-    from barnabas.broker.coordination.marker_channel import MarkerChannels
-    from barnabas.broker.coordination.shard import ShardContext
-    from barnabas.broker.coordination.shards import Shards
-    from barnabas.broker.coordination.verifier import Verifier
+    from barnabas.broker.coordinator.marker_channel import MarkerChannels
+    from barnabas.broker.coordinator.shard import ShardContext
+    from barnabas.broker.coordinator.shards import Shards
+    from barnabas.broker.coordinator.verifier import Verifier
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.runtime.watched_clock import WatchedClock
@@ -108,7 +108,7 @@ class Coordinators(ReplicaListener):
             shard.machine.end_transaction(producer_id, is_commit)
 
     def _make_groups(self) -> Shards[Groups]:
-        from barnabas.broker.coordination.shards import Shards
+        from barnabas.broker.coordinator.shards import Shards
         from barnabas.coordinator.groups import Groups
         from barnabas.coordinator.records import decode_group_record
         from barnabas.coordinator.settings import GroupConfig
@@ -123,7 +123,7 @@ class Coordinators(ReplicaListener):
         )
 
     def _make_transactions(self) -> Shards[Transactions]:
-        from barnabas.broker.coordination.shards import Shards
+        from barnabas.broker.coordinator.shards import Shards
         from barnabas.coordinator.records import decode_transaction_record
         from barnabas.coordinator.settings import TransactionConfig
         from barnabas.coordinator.transactions import Transactions
@@ -138,8 +138,8 @@ class Coordinators(ReplicaListener):
         )
 
     def _context(self, load_bytes: str, codec: str = "") -> ShardContext:
-        from barnabas.broker.coordination.markers import MarkerRoutes, MarkerWriter
-        from barnabas.broker.coordination.shard import ShardContext
+        from barnabas.broker.coordinator.markers import MarkerRoutes, MarkerWriter
+        from barnabas.broker.coordinator.shard import ShardContext
 
         config, replicas = self._config, self._replicas
         routes = MarkerRoutes(self._view, replicas, self.marker_append, self._channels)

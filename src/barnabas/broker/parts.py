@@ -1,4 +1,4 @@
-"""What a broker is made of, top to bottom: each part uses those above it. Read it first.
+"""Makes a broker out of its parts, top to bottom: each uses those above it. Read it first.
 
     ground      configuration, seams, clock, view, logs, metadata store
     partitions  what this broker hosts, and what follows from the role of a replica
@@ -101,7 +101,7 @@ class Bound(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """What is there before anything of a broker is made."""
+    """The configuration, seams and stores that are there before any part of a broker is made."""
 
     config: BrokerConfig
     seams: Seams
@@ -114,7 +114,7 @@ class Ground(NamedTuple):
 
 
 class InterBroker:
-    """What a broker has only where there are others: connections, and what is sent on them."""
+    """The connections to other brokers and their users: a broker that is alone has none of this."""
 
     def __init__(
         self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
@@ -133,7 +133,7 @@ class InterBroker:
         self.coordinator_links.drop_old()
 
     def topics_deleted(self, names: Sequence[str]) -> None:
-        """Fetchers and markers learn it from StopReplica, and from the image."""
+        """Do nothing: fetchers and markers learn it from StopReplica, and from the image."""
 
     async def stop(self) -> None:
         self.markers.close()
@@ -143,10 +143,10 @@ class InterBroker:
 
 
 class PartitionParts:
-    """What this broker hosts, and what follows from the role of a replica."""
+    """The replicas that this broker hosts, and what follows from the role of each."""
 
     def __init__(self, ground: Ground, config: CurrentConfig) -> None:
-        _, seams, clock, view, logs, _, _, _ = ground
+        seams, clock, view, logs = ground.seams, ground.clock, ground.view, ground.logs
         self.threads = seams.threads()
         self.throttles = Throttles(config.value)
         self.replicas = Replicas(view, logs, config, clock, self.threads)
@@ -192,7 +192,7 @@ class ControllerParts:
     """The controller, here or elsewhere: what it sends to this broker, and what is asked of it."""
 
     def __init__(self, ground: Ground, config: CurrentConfig, partitions: PartitionParts) -> None:
-        _, seams, clock, view, logs, store, _, failure = ground
+        clock, view, logs, store = ground.clock, ground.view, ground.logs, ground.store
         others, coordinators = partitions.others, partitions.coordinators
         self.control = ControlPlane(
             view,
@@ -205,7 +205,7 @@ class ControllerParts:
             store,
             view,
             clock,
-            seams.random,
+            ground.seams.random,
             ControllerSettings.of(config.value),
             self.control.handle,
             partitions.replicas.latest_epoch_of,
@@ -214,13 +214,17 @@ class ControllerParts:
             strays=self.strays,
         )
         self.failed_directories = FailedDirectoryReports(
-            partitions.removal.failed_directories, logs, self.controller.replicas_offline, failure
+            partitions.removal.failed_directories,
+            logs,
+            self.controller.replicas_offline,
+            ground.failure,
         )
         self.alter_partition: AlterPartition | None = None
         self.shutdown: ControlledShutdown | None = None
         if others is None:
             return
         approval: IsrApproval
+        # AlterPartition came with inter.broker.protocol.version 2.7 (KIP-497, RE-9).
         if writes_isrs(config.str(INTER_BROKER_VERSION)):
             approval = ZkAlterPartition(view, store, clock)
         else:
@@ -232,7 +236,7 @@ class ControllerParts:
 
 
 class NetworkParts:
-    """What clients reach: listeners, connections, and the node that handlers get."""
+    """The side that clients reach: listeners, connections, and the node that handlers get."""
 
     def __init__(
         self,
@@ -242,7 +246,7 @@ class NetworkParts:
         control: ControllerParts,
         bound: Sequence[Bound],
     ) -> None:
-        _, seams, clock, view, _, store, _, _ = ground
+        seams, clock, view, store = ground.seams, ground.clock, ground.view, ground.store
         self.connections = Connections(config.value, clock, seams.descriptors)
         self.tls = [each.tls for each in bound if each.tls is not None]
         self.dynamic_config = DynamicConfig(
@@ -253,34 +257,105 @@ class NetworkParts:
             partitions.replicas,
             control.controller,
             (
-                *_obey_config(partitions, control, self.connections),
+                *_config_listeners(partitions, control, self.connections),
                 *(each.configure for each in self.tls),
             ),
             [each.check for each in self.tls],
         )
-        quotas = ClientQuotas(config.value, clock)
-        stored_quotas = StoredQuotas(store, quotas, self.connections.ip_quotas)
+        self.quotas = ClientQuotas(config.value, clock)
+        stored_quotas = StoredQuotas(store, self.quotas, self.connections.ip_quotas)
         for kind in stored_quotas.kinds:
             self.dynamic_config.follow(kind, stored_quotas)
         self.endpoints, auto_advertised = advertised_endpoints(
             config.value, [each.listener for each in bound]
         )
-        self.node = _make_node(
-            ground, partitions, control, (self.dynamic_config, quotas), auto_advertised
-        )
+        self.node = self._make_node(ground, partitions, control, auto_advertised)
         self.memory = RequestMemory(
             config.value, seams.memory_bytes(), clock, self.connections.complaints
         )
-        log_ins = _log_ins(ground, config.value, self.dynamic_config, bound, self._end_sessions)
+        sasl_listeners = self._make_sasl_listeners(ground, config.value, bound)
         self.routers = [
             Router(self.node, each.listener, self.memory, self.connections, sasl)
-            for each, sasl in zip(bound, log_ins, strict=True)
+            for each, sasl in zip(bound, sasl_listeners, strict=True)
         ]
         self.acceptors = [
             Acceptor(each.socket, each.listener.name, router, self.connections, each.tls)
             for each, router in zip(bound, self.routers, strict=True)
         ]
         self.idle_connections = IdleConnections(config, clock, self.routers)
+
+    def _make_sasl_listeners(
+        self, ground: Ground, config: BrokerConfig, bound: Sequence[Bound]
+    ) -> list[SaslListener | None]:
+        """Make what authenticates clients at each listener that uses SASL; raises ConfigError."""
+        if not any(each.listener.protocol.uses_sasl for each in bound):
+            return [None] * len(bound)
+        # Imported here, so that a broker without SASL loads nothing for it.
+        from barnabas.broker.security.delegation_tokens import DelegationTokens, token_key
+        from barnabas.broker.security.sasl_listener import SaslListener
+        from barnabas.broker.security.scram_credentials import ScramCredentials
+
+        tokens = None
+        if token_key(config) is not None:
+            tokens = DelegationTokens(ground.store, config, ground.clock)
+        # SCRAM credentials and delegation tokens belong to the cluster: one set for all listeners.
+        credentials = ScramCredentials(ground.store, tokens)
+        self.dynamic_config.follow(USERS, credentials)
+        if config.bool("barnabas.connections.end.with.user"):
+            credentials.when_deleted(self._end_sessions)
+        sasl_listeners: list[SaslListener | None] = []
+        for each in bound:
+            sasl = None
+            if each.listener.protocol.uses_sasl:
+                sasl = SaslListener(config, each.listener, ground.clock, credentials)
+                self.dynamic_config.obeyed_by(sasl.configure, sasl.check)
+            sasl_listeners.append(sasl)
+        return sasl_listeners
+
+    def _make_node(
+        self,
+        ground: Ground,
+        partitions: PartitionParts,
+        control: ControllerParts,
+        auto_advertised: frozenset[str],
+    ) -> Node:
+        """Gather, at last, what handlers may use."""
+        seams, view, store = ground.seams, ground.view, ground.store
+        config = partitions.replicas.config
+        replicas, coordinators, others = (
+            partitions.replicas,
+            partitions.coordinators,
+            partitions.others,
+        )
+        return Node(
+            current_config=config,
+            clock=ground.clock,
+            random=seams.random,
+            store=store,
+            view=view,
+            authorizer=ground.authorizer,
+            auto_advertised=auto_advertised,
+            replicas=replicas,
+            converter=BatchConverter(walks_all=ground.config.verifies_all_records),
+            throttles=partitions.throttles,
+            moves=partitions.moves,
+            fetch_sessions=FetchSessions(
+                config.int("max.incremental.fetch.session.cache.slots"),
+                partial(_new_session_id, seams.random),
+            ),
+            control=control.control,
+            deleted_topics=DeletedTopics(view, store),
+            coordinators=coordinators,
+            verification=Verification(
+                config, replicas, coordinators, None if others is None else others.verifier
+            ),
+            producer_ids=ProducerIds(control.controller.allocate_producer_id_block),
+            internal_topics=InternalTopics(control.controller.auto_create_topics),
+            controller=control.controller,
+            dynamic_config=self.dynamic_config,
+            quotas=self.quotas,
+            known_tokens=KnownTokens(),
+        )
 
     def _end_sessions(self, principal: Principal, mechanism: str) -> None:
         for router in self.routers:
@@ -297,42 +372,10 @@ class NetworkParts:
             router.abort(is_meant)
 
 
-def _log_ins(
-    ground: Ground,
-    config: BrokerConfig,
-    dynamic_config: DynamicConfig,
-    bound: Sequence[Bound],
-    end_sessions: Callable[[Principal, str], None],
-) -> list[SaslListener | None]:
-    """How clients log in at each listener; raises ConfigError."""
-    if not any(each.listener.protocol.uses_sasl for each in bound):
-        return [None] * len(bound)
-    # Only here, so that a broker without log-ins loads nothing for them.
-    from barnabas.broker.security.delegation_tokens import DelegationTokens, token_key
-    from barnabas.broker.security.sasl_listener import SaslListener
-    from barnabas.broker.security.scram_credentials import ScramCredentials
-
-    tokens = None
-    if token_key(config) is not None:
-        tokens = DelegationTokens(ground.store, config, ground.clock)
-    credentials = ScramCredentials(ground.store, tokens)
-    dynamic_config.follow(USERS, credentials)
-    if config.bool("barnabas.connections.end.with.user"):
-        credentials.when_deleted(end_sessions)
-    log_ins: list[SaslListener | None] = []
-    for each in bound:
-        sasl = None
-        if each.listener.protocol.uses_sasl:
-            sasl = SaslListener(config, each.listener, ground.clock, credentials)
-            dynamic_config.obeyed_by(sasl.configure, sasl.check)
-        log_ins.append(sasl)
-    return log_ins
-
-
-def _obey_config(
+def _config_listeners(
     partitions: PartitionParts, control: ControllerParts, connections: Connections
 ) -> Sequence[BrokerConfigListener]:
-    """Those that keep a part of the broker's settings, and are notified of new ones."""
+    """The methods to call when broker settings change, one of each part that keeps some."""
     others = partitions.others
     return (
         partitions.replicas.broker_config_changed,
@@ -341,52 +384,6 @@ def _obey_config(
         apply_log_level,
         connections.configure,
         *(() if others is None else (others.fetchers.configure,)),
-    )
-
-
-def _make_node(
-    ground: Ground,
-    partitions: PartitionParts,
-    control: ControllerParts,
-    configured: tuple[DynamicConfig, ClientQuotas],
-    auto_advertised: frozenset[str],
-) -> Node:
-    dynamic_config, quotas = configured
-    seams, view, store = ground.seams, ground.view, ground.store
-    config = partitions.replicas.config
-    replicas, coordinators, others = (
-        partitions.replicas,
-        partitions.coordinators,
-        partitions.others,
-    )
-    return Node(
-        current_config=config,
-        clock=ground.clock,
-        random=seams.random,
-        store=store,
-        view=view,
-        authorizer=ground.authorizer,
-        auto_advertised=auto_advertised,
-        replicas=replicas,
-        converter=BatchConverter(walks_all=ground.config.verifies_all_records),
-        throttles=partitions.throttles,
-        moves=partitions.moves,
-        fetch_sessions=FetchSessions(
-            config.int("max.incremental.fetch.session.cache.slots"),
-            partial(_new_session_id, seams.random),
-        ),
-        control=control.control,
-        deleted_topics=DeletedTopics(view, store),
-        coordinators=coordinators,
-        verification=Verification(
-            config, replicas, coordinators, None if others is None else others.verifier
-        ),
-        producer_ids=ProducerIds(control.controller.allocate_producer_id_block),
-        internal_topics=InternalTopics(control.controller.auto_create_topics),
-        controller=control.controller,
-        dynamic_config=dynamic_config,
-        quotas=quotas,
-        known_tokens=KnownTokens(),
     )
 
 

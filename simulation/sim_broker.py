@@ -23,7 +23,7 @@ from barnabas.cluster.controller_requests import (
 )
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import MetadataError
-from barnabas.controller.guard import Settings
+from barnabas.controller.leader_election import Settings
 from barnabas.coordinator.decision import Now
 from barnabas.errors import (
     ConfigError,

@@ -26,20 +26,20 @@ _ELECTION = partial(
     "barnabas/controller/leader_election.py",
     tests=(
         "unit/controller/test_leader_election.py",
-        "unit/controller/test_failure.py",
-        "unit/controller/test_preference.py",
+        "unit/controller/test_broker_changes.py",
+        "unit/controller/test_preferred_leader.py",
     ),
 )
-_GUARD = partial(
+_LOST_LOG_ENDS = partial(
     Mutation,
-    "barnabas/controller/guard.py",
-    tests=("unit/controller/test_guard.py", "unit/controller/test_controller.py"),
+    "barnabas/controller/lost_log_ends.py",
+    tests=("unit/controller/test_lost_log_ends.py", "unit/controller/test_controller.py"),
 )
 _ISR = partial(Mutation, "barnabas/controller/isr.py", tests=("unit/controller/test_isr.py",))
-_FAILURE = partial(
+_BROKER_CHANGES = partial(
     Mutation,
-    "barnabas/controller/failure.py",
-    tests=("unit/controller/test_failure.py", "unit/controller/test_controller.py"),
+    "barnabas/controller/broker_changes.py",
+    tests=("unit/controller/test_broker_changes.py", "unit/controller/test_controller.py"),
 )
 _ROLE_CHANGES = partial(
     Mutation,
@@ -125,19 +125,21 @@ MUTATIONS = (
     ),
     _ELECTION("isr or partition.isr, controller_epoch", "isr, controller_epoch"),
     _ELECTION("    if preferred not in partition.isr:\n        return None\n", ""),
-    _GUARD(
+    _LOST_LOG_ENDS(
         "leader = partition.leader if partition.leader in isr else NO_LEADER",
         "leader = partition.leader",
     ),
-    _GUARD(
+    _LOST_LOG_ENDS(
         "return last is not None and last.may_have_lost",
         "return last is not None",
     ),
-    _GUARD(
+    _LOST_LOG_ENDS(
         "if any(replica not in ends for replica in partition.replicas):",
         "if not ends:",
     ),
-    _GUARD("key=lambda replica: ends[replica][:2]", "key=lambda replica: ends[replica].end_offset"),
+    _LOST_LOG_ENDS(
+        "key=lambda replica: ends[replica][:2]", "key=lambda replica: ends[replica].end_offset"
+    ),
     _ISR("NEVER_LED < before.partition_epoch < version", "NEVER_LED < version"),
     _ISR(
         "(state.leader, state.leader_epoch) == (before.leader, before.leader_epoch)",
@@ -145,5 +147,7 @@ MUTATIONS = (
     ),
     _ISR("    if proposal.leader_epoch < before.leader_epoch:\n", "    if False:\n"),
     _ISR("    if proposal.partition_epoch < before.partition_epoch:\n", "    if False:\n"),
-    _FAILURE("if broker_id not in partition.isr or partition.leader == NO_LEADER:", "if False:"),
+    _BROKER_CHANGES(
+        "if broker_id not in partition.isr or partition.leader == NO_LEADER:", "if False:"
+    ),
 )

@@ -29,7 +29,7 @@ from barnabas.cluster.nodes import Tree
 from barnabas.cluster.store import Create, Operation
 from barnabas.controller.controller import Controller, Decision, LogEnd, Settings
 from barnabas.controller.decision import split
-from barnabas.controller.guard import is_in_doubt, waits_for_ends
+from barnabas.controller.lost_log_ends import is_in_doubt, waits_for_ends
 from barnabas.types import TopicPartition
 from tests.kit.effort import examples
 

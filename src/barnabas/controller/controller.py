@@ -17,15 +17,21 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
-from barnabas.cluster.image import BrokerImage, ClusterImage, TopicImage
-from barnabas.cluster.store import Set
-from barnabas.controller import deletion, failure, isr, preference, reassignment, shutdown
+from barnabas.cluster.image import (
+    NEVER_LED,
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    TopicImage,
+)
+from barnabas.cluster.store import Delete, Set
+from barnabas.controller import broker_changes, isr, preferred_leader, reassignment
 from barnabas.controller.counts import Counts, count, ends_wanted, offline
 from barnabas.controller.decision import Decision, Send
-from barnabas.controller.draft import ControllerState, Draft
-from barnabas.controller.ends import KnownEnds
-from barnabas.controller.guard import Ends, LogEnd, Settings
+from barnabas.controller.decision_draft import ControllerState, Draft
 from barnabas.controller.isr import Written
+from barnabas.controller.leader_election import Settings, without
+from barnabas.controller.lost_log_ends import Ends, KnownEnds, LogEnd
 from barnabas.errors import (
     BrokerIdNotRegistered,
     ElectionNotNeeded,
@@ -95,7 +101,7 @@ class Controller:
             draft.take_up(topic)
             for number in topic.partitions:
                 name = TopicPartition(topic.name, number)
-                failure.fail_over(draft, name, doubtful)
+                broker_changes.fail_over(draft, name, doubtful)
                 draft.notify(name)
         # A broker that started under no controller must not learn of brokers before topics.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
@@ -147,7 +153,7 @@ class Controller:
         names = list(names)
         topics = [topic for topic in map(self.with_departing, names) if topic is not None]
         self._deleting.update(names)
-        return deletion.abandon(self._draft(), topics)
+        return _abandon(self._draft(), topics)
 
     def with_departing(self, name: str) -> TopicImage | None:
         """A topic whose deletion takes the logs of brokers that are about to delete theirs, too."""
@@ -171,7 +177,9 @@ class Controller:
         names = tuple(names)
         self._deleting.difference_update(names)
         self._forget_departed(names)
-        return deletion.nodes_gone(self._draft(), names, paths)
+        draft = self._draft()
+        draft.operate(Delete(path) for path in paths)
+        return draft.forgotten(names)
 
     # --- brokers ---------------------------------------------------------------------------------
 
@@ -197,10 +205,10 @@ class Controller:
         }
         draft = self._draft(live)
         draft.on_departed(gone, list(self._departing))
-        failure.brokers_changed(draft, gone, come, trusted)
+        broker_changes.brokers_changed(draft, gone, come, trusted)
         names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
         leaving = [self.image.topics[each] for each in names]
-        deletion.stop_replicas(draft, leaving, come)
+        _stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
@@ -235,7 +243,7 @@ class Controller:
         broker = self.image.brokers.get(broker_id)
         if broker is None or broker_epoch not in (_NOT_SENT, broker.epoch):
             return draft.nothing()
-        failure.replicas_offline(draft, broker_id, names)
+        broker_changes.replicas_offline(draft, broker_id, names)
         return draft.decision() if draft.has_changed else draft.nothing()
 
     def replicas_online(
@@ -247,7 +255,7 @@ class Controller:
         broker = self.image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
             return draft.nothing()
-        failure.replicas_online(draft, broker_id, names)
+        broker_changes.replicas_online(draft, broker_id, names)
         return draft.decision() if draft.has_changed else draft.nothing()
 
     def shutdown_requested(
@@ -267,7 +275,7 @@ class Controller:
             )
         self._leaving[broker_id] = broker.epoch
         draft = self._draft()
-        remaining = shutdown.leave(draft, broker_id)
+        remaining = broker_changes.leave(draft, broker_id)
         return _decided(draft), remaining
 
     # --- partitions ------------------------------------------------------------------------------
@@ -310,8 +318,10 @@ class Controller:
         None: all partitions; the answer then omits those that do not need an election.
         """
         draft = self._draft()
-        requested = preference.all_partitions(draft) if names is None else dict.fromkeys(names)
-        elect = preference.elect_any if unclean else preference.elect_preferred
+        requested = (
+            preferred_leader.all_partitions(draft) if names is None else dict.fromkeys(names)
+        )
+        elect = preferred_leader.elect_any if unclean else preferred_leader.elect_preferred
         outcomes = {name: elect(draft, name) for name in requested}
         if names is None:
             outcomes = {
@@ -324,7 +334,7 @@ class Controller:
     def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
         """Elect preferred leaders for brokers that lead too few of their own (by percent)."""
         draft = self._draft()
-        preference.rebalance(draft, max_imbalance_percent)
+        preferred_leader.rebalance(draft, max_imbalance_percent)
         return _decided(draft)
 
     def reassign(
@@ -410,3 +420,31 @@ class Controller:
 
 def _decided(draft: Draft) -> Decision:
     return draft.decision() if draft.has_changed else draft.nothing()
+
+
+# --- deletion ------------------------------------------------------------------------------------
+
+
+def _abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
+    """Remove the leaders; live brokers delete their replicas. The image keeps the topics."""
+    for topic in topics:
+        draft.take_up(topic)
+        for number, partition in topic.partitions.items():
+            if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
+                continue
+            for replica in partition.replicas:
+                if replica in partition.isr:
+                    partition = without(partition, replica, draft.epoch)
+                    draft.write(TopicPartition(topic.name, number), partition)
+    _stop_replicas(draft, topics, draft.brokers)
+    return draft.removal([topic.name for topic in topics])
+
+
+def _stop_replicas(draft: Draft, topics: Iterable[TopicImage], broker_ids: Iterable[int]) -> None:
+    """Have these brokers delete their replicas of the topics."""
+    topics = list(topics)
+    for broker_id in broker_ids:
+        for topic in topics:
+            for number, partition in topic.partitions.items():
+                if broker_id in partition.replicas:
+                    draft.stop(broker_id, TopicPartition(topic.name, number), delete=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.cluster.image import TopicImage
-from barnabas.controller.draft import Draft
-from barnabas.controller.guard import is_in_doubt, waits_for_ends
+from barnabas.controller.decision_draft import Draft
+from barnabas.controller.lost_log_ends import is_in_doubt, waits_for_ends
 from barnabas.types import TopicPartition
 
 

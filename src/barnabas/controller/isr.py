@@ -18,7 +18,7 @@ from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrPropos
 from barnabas.cluster.image import NEVER_LED, PartitionImage
 from barnabas.cluster.layout import StateNode
 from barnabas.controller import reassignment
-from barnabas.controller.draft import Draft
+from barnabas.controller.decision_draft import Draft
 from barnabas.errors import (
     NONE,
     FencedLeaderEpoch,

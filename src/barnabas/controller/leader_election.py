@@ -10,8 +10,25 @@ one write later: with the next partition epoch, and the next leader epoch.
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import NamedTuple
 
-from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
+from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage, TopicImage
+
+
+class Settings(NamedTuple):
+    """The cluster's defaults for what a topic's own configs do not set."""
+
+    min_insync_replicas: int = 1
+    is_unclean_allowed: bool = False
+
+    def min_insync_of(self, topic: TopicImage) -> int:
+        own = topic.config.get("min.insync.replicas", "").strip()
+        # Written by hand it may be no number; the brokers ignore it then, too.
+        return int(own) if own.isdecimal() else self.min_insync_replicas
+
+    def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
+        own = topic.config.get("unclean.leader.election.enable")
+        return self.is_unclean_allowed if own is None else own.strip().lower() == "true"
 
 
 def succeed(

@@ -5,7 +5,7 @@
     complete   when all targets are in sync: one of them leads, the old ones leave the ISR and
                delete their logs, and then the topic's node has the targets alone
 
-The topic's node still names the old ones until they have confirmed that (`draft.Departing`), so if
+The topic's node still names the old ones until they have confirmed that (`decision_draft.Departing`), so if
 the controller dies the next one completes the move again, and no log stays behind for good.
 
 In between it is like any other partition: any controller can complete the move, change its targets
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
-from barnabas.controller.draft import Draft
+from barnabas.controller.decision_draft import Draft
 from barnabas.controller.leader_election import succeed, without
 from barnabas.errors import (
     InvalidReplicaAssignment,

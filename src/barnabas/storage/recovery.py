@@ -348,7 +348,7 @@ class _Opening:
     def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
         """Keep the last record's epoch in a log that is empty because its records were deleted.
         They were committed, so without it a shorter log that missed them would count as the longer
-        one (`controller.guard.largest`)."""
+        one (`controller.lost_log_ends.largest`)."""
         if not self.epochs.entries:
             for entry in reversed(known):
                 if entry.start_offset <= end_offset:

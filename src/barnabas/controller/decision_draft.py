@@ -26,10 +26,18 @@ from barnabas.cluster.image import (
     PartitionImage,
     TopicImage,
 )
-from barnabas.controller.decision import Decision, Send
-from barnabas.controller.guard import Settings, is_in_doubt, waits_for_ends
-from barnabas.controller.leader_election import elect, elect_unclean
-from barnabas.controller.recipients import Changed, New, all_roles, note, roles, to_all
+from barnabas.controller.decision import (
+    Changed,
+    Decision,
+    New,
+    Send,
+    all_roles,
+    note,
+    roles,
+    to_all,
+)
+from barnabas.controller.leader_election import Settings, elect, elect_unclean
+from barnabas.controller.lost_log_ends import is_in_doubt, waits_for_ends
 from barnabas.types import TopicPartition
 
 _RECOVERING = b'"version":1,"leader_recovery_state":1,'

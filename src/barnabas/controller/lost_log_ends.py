@@ -1,4 +1,4 @@
-"""Guards elections against brokers that may have lost the end of their logs.
+"""Elections where a broker may have lost the end of its logs.
 
 The ISR lists the replicas that had everything acknowledged. A broker whose machine went down (a
 power cut, a kernel crash) may have lost what it had not flushed, and registers with a mark of it.
@@ -15,7 +15,7 @@ The argument is in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-b
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.image import (
     NEVER_LED,
@@ -24,24 +24,11 @@ from barnabas.cluster.image import (
     PartitionImage,
     TopicImage,
 )
-from barnabas.controller.leader_election import succeed
+from barnabas.controller.leader_election import Settings, succeed
 from barnabas.types import TopicPartition
 
-
-class Settings(NamedTuple):
-    """The cluster's defaults for what a topic's own configs do not set."""
-
-    min_insync_replicas: int = 1
-    is_unclean_allowed: bool = False
-
-    def min_insync_of(self, topic: TopicImage) -> int:
-        own = topic.config.get("min.insync.replicas", "").strip()
-        # Written by hand it may be no number; the brokers ignore it then, too.
-        return int(own) if own.isdecimal() else self.min_insync_replicas
-
-    def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
-        own = topic.config.get("unclean.leader.election.enable")
-        return self.is_unclean_allowed if own is None else own.strip().lower() == "true"
+if TYPE_CHECKING:
+    from barnabas.controller.decision_draft import Draft
 
 
 class LogEnd(NamedTuple):
@@ -99,3 +86,44 @@ def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None
     if any(replica not in ends for replica in partition.replicas):
         return None
     return max(partition.replicas, key=lambda replica: ends[replica][:2])
+
+
+class KnownEnds:
+    """Log ends by replica; each is valid until a leader is elected or its broker re-registers."""
+
+    __slots__ = ("_ends",)
+
+    def __init__(self) -> None:
+        # With the leader epoch, which has no leader: after it logs have grown.
+        self._ends: dict[TopicPartition, tuple[int, dict[int, LogEnd]]] = {}
+
+    def add(self, draft: Draft, name: TopicPartition, reported: Mapping[int, LogEnd]) -> None:
+        """Keep these brokers' log ends, unless they are of another registration."""
+        partition = draft.get(name)
+        assert partition is not None
+        epoch, ends = self._ends.get(name, (partition.leader_epoch, {}))
+        if epoch != partition.leader_epoch:
+            ends = {}
+        for broker_id, end in reported.items():
+            broker = draft.brokers.get(broker_id)
+            if broker is not None and end.broker_epoch in (-1, broker.epoch):
+                ends[broker_id] = end._replace(broker_epoch=broker.epoch)
+        self._ends[name] = (partition.leader_epoch, ends)
+
+    def lead_by(self, draft: Draft, name: TopicPartition) -> None:
+        """Elect the replica whose log ends last, if all ends are known."""
+        partition = draft.get(name)
+        assert partition is not None
+        _, ends = self._ends[name]
+        valid = {
+            replica: end
+            for replica, end in ends.items()
+            if replica in draft.brokers and draft.brokers[replica].epoch == end.broker_epoch
+        }
+        leader = largest(partition, valid)
+        if leader not in draft.electable or leader in partition.offline_replicas:
+            return
+        if leader not in partition.isr:
+            draft.note("led by the replica whose log ends last, not by the last in sync", name)
+        draft.change(name, succeed(partition, leader, (leader,), draft.epoch))
+        del self._ends[name]

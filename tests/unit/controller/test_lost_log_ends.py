@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.cluster.image import NO_LEADER
 from barnabas.controller.controller import LogEnd, Settings
-from barnabas.controller.guard import largest
+from barnabas.controller.lost_log_ends import largest
 from barnabas.errors import PreferredLeaderNotAvailable
 from tests.unit.controller.stage import T0, Stage, broker, brokers, led, topic
 

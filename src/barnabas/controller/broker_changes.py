@@ -1,20 +1,21 @@
-"""Leaders and ISRs after brokers fail or start, and after a controller failover.
+"""Leaders and ISRs after brokers fail, start or shut down, and after a controller failover.
 
 A failed broker leaves every ISR but those of which it is the last member, and another member leads
 in its place. A restarted one follows until leaders take it into their ISRs again. A broker with a
 changed registration has restarted, even if that went unseen: it may have lost what the ISR implies
-that it has (KIP-903).
+that it has (KIP-903). A broker that shuts down in a controlled way hands over first: others lead
+before it stops, and no ISR waits for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
 from barnabas.controller import reassignment
-from barnabas.controller.draft import Draft
-from barnabas.controller.guard import distrust
-from barnabas.controller.leader_election import elect, leader_last, without
+from barnabas.controller.decision_draft import Draft
+from barnabas.controller.leader_election import elect, hand_over, leader_last, without
+from barnabas.controller.lost_log_ends import distrust
 from barnabas.types import TopicPartition
 
 
@@ -85,6 +86,29 @@ def replicas_online(draft: Draft, broker_id: int, names: Iterable[TopicPartition
             draft.lead(name)
         if partition.adding or partition.removing:
             reassignment.complete(draft, name)
+
+
+def leave(draft: Draft, broker_id: int) -> list[TopicPartition]:
+    """Move what can be moved; returns the partitions of several replicas that it still leads."""
+    remaining = []
+    for topic in draft.topics():
+        for number, partition in topic.partitions.items():
+            if broker_id not in partition.replicas or len(partition.replicas) == 1:
+                continue
+            if partition.partition_epoch == NEVER_LED:
+                continue
+            name = TopicPartition(topic.name, number)
+            if partition.leader == broker_id:
+                moved = hand_over(partition, draft.electable, draft.epoch)
+                if moved is None:
+                    remaining.append(name)
+                else:
+                    draft.change(name, moved)
+                continue
+            draft.stop(broker_id, name, delete=False)
+            if broker_id in partition.isr and len(partition.isr) > 1:
+                draft.change(name, without(partition, broker_id, draft.epoch))
+    return remaining
 
 
 def _fail(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
-from barnabas.controller.draft import Draft
+from barnabas.controller.decision_draft import Draft
 from barnabas.controller.leader_election import prefer
 from barnabas.errors import (
     ElectionNotNeeded,

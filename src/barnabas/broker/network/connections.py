@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from barnabas.broker.network.complaints import Complaints
 from barnabas.broker.quotas.ip_quotas import IpQuotas
-from barnabas.broker.quotas.rate import Windows
+from barnabas.broker.quotas.measures import Windows
 from barnabas.broker.runtime.descriptors import Descriptors, plenty
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig

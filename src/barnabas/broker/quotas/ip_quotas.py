@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from barnabas.broker.quotas.rate import Rate, Windows
+from barnabas.broker.quotas.measures import Rate, Windows
 from barnabas.cluster.config_changes import DEFAULT
 
 CONNECTION_RATE = "connection_creation_rate"

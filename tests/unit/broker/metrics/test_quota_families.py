@@ -12,7 +12,7 @@ from barnabas.broker.metrics.quota_families import MOST_SHOWN, quota_families
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.entity import Entity
 from barnabas.broker.quotas.ip_quotas import IpQuotas
-from barnabas.broker.quotas.rate import Windows
+from barnabas.broker.quotas.measures import Windows
 from barnabas.clock import SystemClock
 from barnabas.cluster.config_changes import DEFAULT
 from barnabas.config import BrokerConfig

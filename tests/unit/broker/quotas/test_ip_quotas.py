@@ -6,7 +6,7 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.quotas.ip_quotas import IpQuotas
-from barnabas.broker.quotas.rate import Windows
+from barnabas.broker.quotas.measures import Windows
 from barnabas.cluster.config_changes import DEFAULT
 from tests.kit.broker.quota_calls import set_quotas
 from tests.kit.raw_client import RawClient

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.ip_quotas import IpQuotas
-from barnabas.broker.quotas.rate import Windows
+from barnabas.broker.quotas.measures import Windows
 from barnabas.broker.quotas.stored_quotas import StoredQuotas
 from barnabas.clock import SystemClock
 from barnabas.cluster.embedded import EmbeddedStore

@@ -1,11 +1,20 @@
-"""A rate as Kafka measures it for quotas: by samples of a window each, over the time they cover.
+"""How quotas measure: a rate, a token bucket and an average, as Kafka measures them. Pure.
+
+A rate is taken over samples of a window each, and over the time that they cover:
 
     |  sample  |  sample  |  sample  | current |
     oldest start <------------ covered -------> now      at least (count - 1) windows
 
 A sample begins with the first value after the end of the one before, and lasts a window. So a pause
 leaves a gap between two samples, and the time without values counts. Samples that were last written
-`count` windows ago are obsolete. Pure.
+`count` windows ago are obsolete. A burst is measured over `count - 1` windows at least, or the
+first request after a pause would look like a high rate.
+
+A token bucket is the measure for changes of topics (KIP-599). It fills at the limit's rate up to a
+burst, and may be overdrawn by one request, however large; then nothing more is admitted until it is
+not below zero.
+
+None of them reads a clock: each call says what time it is, and time must not run backwards.
 """
 
 from __future__ import annotations
@@ -100,3 +109,67 @@ class Rate:
             return MAX_THROTTLE_MS
         over = (observed - limit) / limit
         return floor(min(over * self.covered_ms(now_ms) + 0.5, MAX_THROTTLE_MS))
+
+
+class TokenBucket:
+    """Holds the tokens of those who share a limit; it is full at first."""
+
+    __slots__ = ("_at_ms", "_burst_s", "_tokens")
+
+    def __init__(self, windows: Windows) -> None:
+        self._burst_s = windows.kept * windows.length_ms / 1_000
+        self._tokens: float | None = None
+        self._at_ms = 0
+
+    def tokens(self, limit: float, now_ms: int) -> float:
+        """How many there are at that rate per second; below zero if overdrawn."""
+        burst = self._burst_s * limit
+        if self._tokens is None:
+            self._tokens = burst
+        else:
+            self._tokens = min(burst, self._tokens + limit * (now_ms - self._at_ms) / 1_000)
+        self._at_ms = now_ms
+        return self._tokens
+
+    def take(self, count: float, limit: float, now_ms: int) -> None:
+        """Take tokens, whether they are there or not."""
+        self._tokens = self.tokens(limit, now_ms) - count
+
+    def throttle_ms(self, limit: float, now_ms: int) -> int:
+        """The time until the bucket is overdrawn no longer; 0 if it is not."""
+        missing = -self.tokens(limit, now_ms)
+        if missing <= 0:
+            return 0
+        if limit <= 0:
+            return MAX_THROTTLE_MS
+        return floor(min(missing / limit * 1_000 + 0.5, MAX_THROTTLE_MS))
+
+
+class Average:
+    """The average of what was recorded in the last windows, as Kafka keeps it for throttle times;
+    it costs nothing as long as nothing is recorded."""
+
+    __slots__ = ("_samples", "_windows")
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._samples: list[tuple[int, float, int]] = []  # start, sum, count; the oldest first
+
+    def record(self, value: float, now_ms: int) -> None:
+        self._forget(now_ms)
+        if self._samples and now_ms - self._samples[-1][0] < self._windows.length_ms:
+            start_ms, total, count = self._samples[-1]
+            self._samples[-1] = start_ms, total + value, count + 1
+        else:
+            self._samples.append((now_ms, value, 1))
+
+    def value(self, now_ms: int) -> float:
+        """0 without values."""
+        self._forget(now_ms)
+        count = sum([each[2] for each in self._samples])
+        return sum([each[1] for each in self._samples]) / count if count else 0.0
+
+    def _forget(self, now_ms: int) -> None:
+        oldest_ms = now_ms - self._windows.kept * self._windows.length_ms
+        while self._samples and self._samples[0][0] <= oldest_ms:
+            del self._samples[0]

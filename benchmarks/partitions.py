@@ -17,6 +17,7 @@ from pathlib import Path
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
+from barnabas.broker.partitions.directory_failure import DirectoryFailures
 from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.partitions.role_changes import RoleChanges
@@ -83,9 +84,9 @@ def _role_changes(store: LogStore) -> RoleChanges:
     """Those of a broker's process: see `barnabas.broker.parts`."""
     config = CurrentConfig(BrokerConfig({}))
     replicas = Replicas(ClusterView(0), store, config, SystemClock())
-    removal = ReplicaRemoval(replicas, ())
+    failures = DirectoryFailures(ReplicaRemoval(replicas, ()))
     queue = AlterPartitionQueue()
-    return RoleChanges(replicas, removal, queue, (), UnplacedLogs(), gc.freeze)
+    return RoleChanges(replicas, failures, queue, (), UnplacedLogs(), gc.freeze)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
     network     connections, and the node that handlers get
 
 Nothing is assigned after construction. Where two parts need each other a queue stands between them:
-`AlterPartitionQueue` between replicas and the controller, `failed_directories` likewise.
+`AlterPartitionQueue` between replicas and the controller, that of `DirectoryFailures` likewise.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from barnabas.broker.partitions.cleaner_parts import CleanerParts
 from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
 from barnabas.broker.partitions.control_plane import ControlPlane
 from barnabas.broker.partitions.deleted_topics import DeletedTopics
+from barnabas.broker.partitions.directory_failure import DirectoryFailures, FailureReports
 from barnabas.broker.partitions.directory_moves import DirectoryMoves
-from barnabas.broker.partitions.failed_directories import FailedDirectoryReports
 from barnabas.broker.partitions.housekeeping import Housekeeping
 from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.partitions.replicas import Replicas
@@ -168,22 +168,22 @@ class PartitionParts:
         )
         self.unplaced = UnplacedLogs()
         self.proposals = AlterPartitionQueue()
-        self.removal = ReplicaRemoval(self.replicas, listeners)
-        self.moves = DirectoryMoves(self.removal, listeners, self.throttles, seams.random)
+        self.failures = DirectoryFailures(ReplicaRemoval(self.replicas, listeners))
+        self.moves = DirectoryMoves(self.failures, listeners, self.throttles, seams.random)
         self.role_changes = RoleChanges(
             self.replicas,
-            self.removal,
+            self.failures,
             self.proposals,
             (*listeners, self.moves),
             self.unplaced,
             seams.keep_objects,
         )
         self.housekeeping = Housekeeping(
-            config, clock, logs, self.replicas, self.removal, seams.files
+            config, clock, logs, self.replicas, self.failures, seams.files
         )
         self.cleaner = CleanerSchedule(
             CleanerParts(
-                config, clock, self.replicas, self.removal, seams.files, seams.cleans_inline
+                config, clock, self.replicas, self.failures, seams.files, seams.cleans_inline
             )
         )
 
@@ -213,11 +213,8 @@ class ControllerParts:
             partitions.replicas.registered,
             strays=self.strays,
         )
-        self.failed_directories = FailedDirectoryReports(
-            partitions.removal.failed_directories,
-            logs,
-            self.controller.replicas_offline,
-            ground.failure,
+        self.failure_reports = FailureReports(
+            partitions.failures.queue, logs, self.controller.replicas_offline, ground.failure
         )
         self.alter_partition: AlterPartition | None = None
         self.shutdown: ControlledShutdown | None = None

@@ -310,7 +310,7 @@ class Server:
         parts, view = self.parts, self._view
         if parts.control.alter_partition is not None:
             parts.control.alter_partition.start()
-        parts.control.failed_directories.start()
+        parts.control.failure_reports.start()
         may_have_lost = await self._may_have_lost(parts)
         broker = self._registration(parts.network.endpoints, may_have_lost)
         if view.has_peers:
@@ -465,7 +465,7 @@ class Server:
             await parts.partitions.others.stop()
         if self._whole is not None:
             self._whole.cancel()
-        parts.control.failed_directories.close()
+        parts.control.failure_reports.close()
         await parts.control.controller.stop()
         await parts.partitions.role_changes.deferred.close()
 

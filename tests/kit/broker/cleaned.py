@@ -59,7 +59,7 @@ class Cleaned:
             CurrentConfig(self.config(settings)),
             self.server.clock,
             self.server.node.replicas,
-            self.server.parts.partitions.removal,
+            self.server.parts.partitions.failures,
             OsFiles(),
             inline,
         )

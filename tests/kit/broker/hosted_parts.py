@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
+from barnabas.broker.partitions.directory_failure import DirectoryFailures
 from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.partitions.replicas import Replicas
@@ -38,7 +39,7 @@ class HostedParts:
         self.replicas = Replicas(self.view, store, self.config, clock)
         self.proposals = AlterPartitionQueue()
         heard = listeners(self.replicas)
-        self.removal = ReplicaRemoval(self.replicas, heard)
+        self.failures = DirectoryFailures(ReplicaRemoval(self.replicas, heard))
         self.role_changes = RoleChanges(
-            self.replicas, self.removal, self.proposals, heard, UnplacedLogs(), keep_objects
+            self.replicas, self.failures, self.proposals, heard, UnplacedLogs(), keep_objects
         )

@@ -81,7 +81,7 @@ class Hosted:
         self.parts = HostedParts(self.store, config, clock)
         self.replicas, self.role_changes = self.parts.replicas, self.parts.role_changes
         self.housekeeping = Housekeeping(
-            self.parts.config, clock, self.store, self.replicas, self.parts.removal, disk
+            self.parts.config, clock, self.store, self.replicas, self.parts.failures, disk
         )
         self._epochs = 0
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.partitions.directory_failure import DirectoryFailures
 from barnabas.broker.partitions.housekeeping import Housekeeping
 from barnabas.broker.partitions.log_changes import LogChanges
 from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.runtime.clock_jumps import ClockJumps
 from barnabas.broker.runtime.steps import Steps
 from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
@@ -36,12 +36,12 @@ from tests.simulation.whole.planted import Plant
 def _directory_that_falls_with_any_log(patch: pytest.MonkeyPatch) -> None:
     """Also with one that was deleted, under whose name there is another by now (ST-10)."""
 
-    def fail(self: ReplicaRemoval, replica: Replica, error: OSError) -> None:
-        replicas = self.replicas
+    def fail(self: DirectoryFailures, replica: Replica, error: OSError) -> None:
+        replicas = self.removal.replicas
         if not replicas.is_offline(replica.topic_partition):
-            self.directory_failed(replicas.store.directory_of(replica.topic_partition), error)
+            self.on_error(replicas.store.directory_of(replica.topic_partition), error)
 
-    patch.setattr(ReplicaRemoval, "fail", fail)
+    patch.setattr(DirectoryFailures, "on_replica_error", fail)
 
 
 def _housekeeping_that_is_one_queue(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.broker.configs.current_config import CurrentConfig
-    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
+    from barnabas.broker.partitions.directory_failure import DirectoryFailures
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.runtime.watched_clock import WatchedClock
     from barnabas.storage.files import Files
@@ -18,7 +18,7 @@ class CleanerParts(NamedTuple):
     config: CurrentConfig
     clock: WatchedClock
     replicas: Replicas
-    removal: ReplicaRemoval
+    failures: DirectoryFailures
     files: Files
     inline: bool = False
     """Whether to clean in this process, see `LogCleaner`."""

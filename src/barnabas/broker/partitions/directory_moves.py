@@ -31,8 +31,8 @@ from barnabas.shielded import shielded
 from barnabas.storage.directory import DirectoryError, future_name_fits
 
 if TYPE_CHECKING:
+    from barnabas.broker.partitions.directory_failure import DirectoryFailures
     from barnabas.broker.partitions.replica import Replica
-    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
     from barnabas.broker.partitions.throttles import Throttles
     from barnabas.clock import Random
     from barnabas.types import TopicPartition
@@ -47,19 +47,19 @@ class DirectoryMoves(ReplicaListener):
 
     def __init__(
         self,
-        removal: ReplicaRemoval,
+        failures: DirectoryFailures,
         listeners: Sequence[ReplicaListener],
         throttles: Throttles,
         random: Random,
     ) -> None:
-        self._replicas = removal.replicas
-        self._store = removal.replicas.store
-        self._removal = removal
+        self._replicas = failures.removal.replicas
+        self._store = self._replicas.store
+        self._failures = failures
         self._random = random
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._leaving: set[TopicPartition] = set()  # have switched, which is not on disk yet
         self._stopping = asyncio.Event()
-        self._parts = MoverParts(removal, listeners, throttles, self._stopping, self._leaving)
+        self._parts = MoverParts(failures, listeners, throttles, self._stopping, self._leaving)
         self._turns = asyncio.Semaphore(max(1, len(self._store.online_directories)))
 
     @property
@@ -138,7 +138,7 @@ class DirectoryMoves(ReplicaListener):
                 raise KafkaStorageError(f"a log directory of {name} has just failed")
             store.futures.open(new, log)
         except OSError as error:
-            self._removal.directory_failed(path, error)
+            self._failures.on_error(path, error)
             raise KafkaStorageError(str(error)) from error
         _log.info("moving %s to %s", name, path)
 
@@ -146,7 +146,7 @@ class DirectoryMoves(ReplicaListener):
         try:
             self._store.futures.drop(name)
         except DirectoryError as error:
-            self._removal.directory_failed(error.directory, error)
+            self._failures.on_error(error.directory, error)
 
     # --- roles -----------------------------------------------------------------------------------
 

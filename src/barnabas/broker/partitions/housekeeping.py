@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.configs.current_config import CurrentConfig
-from barnabas.broker.partitions.replica_removal import ReplicaRemoval
+from barnabas.broker.partitions.directory_failure import DirectoryFailures
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.watched_clock import WatchedClock
@@ -78,7 +78,7 @@ class Housekeeping:
         clock: WatchedClock,
         logs: LogStore,
         replicas: Replicas,
-        removal: ReplicaRemoval,
+        failures: DirectoryFailures,
         files: Files,
     ) -> None:
         self._config = config
@@ -86,7 +86,7 @@ class Housekeeping:
         self._files = files
         self._logs = logs
         self._replicas = replicas
-        self._removal = removal
+        self._failures = failures
         self._rounds = [
             _Round(
                 "checkpoint of high watermarks",
@@ -140,7 +140,7 @@ class Housekeeping:
             try:
                 await duty.action()
             except DirectoryError as error:
-                self._removal.directory_failed(error.directory, error)
+                self._failures.on_error(error.directory, error)
             except OSError as error:
                 if not self._replicas.is_short_of_descriptors(error):
                     _log.error("%s failed: %s", duty.name, error)

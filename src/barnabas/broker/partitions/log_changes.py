@@ -22,7 +22,7 @@ from barnabas.storage.new_log import NewLog
 from barnabas.types import TopicPartition, uuid_text
 
 if TYPE_CHECKING:
-    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
+    from barnabas.broker.partitions.directory_failure import DirectoryFailures
     from barnabas.broker.partitions.replicas import Replicas
 
 _log = logging.getLogger(__name__)
@@ -40,13 +40,13 @@ part of a cycle, so what is deleted goes all the same."""
 class LogChanges:
     """Used by one request of the controller at a time."""
 
-    __slots__ = ("_keep_objects", "_removal", "_replicas", "_store", "made")
+    __slots__ = ("_failures", "_keep_objects", "_replicas", "_store", "made")
 
     def __init__(
-        self, replicas: Replicas, removal: ReplicaRemoval, keep_objects: Callable[[], None]
+        self, replicas: Replicas, failures: DirectoryFailures, keep_objects: Callable[[], None]
     ) -> None:
         self._keep_objects = keep_objects
-        self._removal = removal
+        self._failures = failures
         self._replicas = replicas
         self._store = replicas.store
         self.made: dict[TopicPartition, int] = {}
@@ -67,7 +67,7 @@ class LogChanges:
                     # brokers: the request is older, from a connection that was given up.
                     _log.error("%s: a LeaderAndIsr of another topic of that name is refused", name)
                     continue
-                self._removal.remove(replica)
+                self._failures.removal.remove(replica)
             _log.warning(
                 "%s belongs to another topic of that name, whose id is %s: its directory is set "
                 "aside with the suffix -stray, and never opened; remove it if it is not needed",
@@ -130,7 +130,7 @@ class LogChanges:
         try:
             yield self._store.note_made
         except DirectoryError as error:
-            self._removal.directory_failed(error.directory, error)
+            self._failures.on_error(error.directory, error)
 
     def delete(self, name: TopicPartition) -> Path | None:
         """Where the log lay; None: the disk refuses, and the directory has failed with it."""
@@ -142,7 +142,7 @@ class LogChanges:
             return self._store.set_aside(name, is_stray=is_stray)
         except DirectoryError as error:
             self._replicas.went_offline(name)
-            self._removal.directory_failed(error.directory, error)
+            self._failures.on_error(error.directory, error)
             return None
 
     def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
@@ -151,7 +151,7 @@ class LogChanges:
             try:
                 yield partial(self._store.sync_names, path)
             except DirectoryError as error:
-                self._removal.directory_failed(error.directory, error)
+                self._failures.on_error(error.directory, error)
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:

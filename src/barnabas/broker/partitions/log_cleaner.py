@@ -72,7 +72,7 @@ class LogCleaner:
         self._config = parts.config
         self._clock = parts.clock
         self._replicas = parts.replicas
-        self._removal = parts.removal
+        self._failures = parts.failures
         self._files = parts.files
         self._inline = parts.inline
         self._checkpoints = Checkpoints(parts.files)
@@ -114,7 +114,7 @@ class LogCleaner:
             try:
                 self._checkpoints.recall(log, directory)
             except OSError as error:
-                self._removal.directory_failed(directory, error)
+                self._failures.on_error(directory, error)
         found: dict[Log, tuple[Replica, Cleanable]] = {}
         for replica in list(self._replicas):
             log = replica.log
@@ -148,7 +148,7 @@ class LogCleaner:
                 try:
                     await self._in_lane(partial(self._checkpoints.write, directory, offsets))
                 except OSError as error:
-                    self._removal.directory_failed(directory, error)
+                    self._failures.on_error(directory, error)
 
     # --- one pass --------------------------------------------------------------------------------
 

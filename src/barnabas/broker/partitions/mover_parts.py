@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import asyncio
 
+    from barnabas.broker.partitions.directory_failure import DirectoryFailures
     from barnabas.broker.partitions.replica_listener import ReplicaListener
-    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
     from barnabas.broker.partitions.throttles import Throttles
     from barnabas.types import TopicPartition
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class MoverParts(NamedTuple):
     """Handed on by `DirectoryMoves`, which loads the mover later."""
 
-    removal: ReplicaRemoval
+    failures: DirectoryFailures
     listeners: Sequence[ReplicaListener]
     throttles: Throttles
     stopping: asyncio.Event

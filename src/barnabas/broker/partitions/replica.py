@@ -35,9 +35,9 @@ _FEW_WAITING = 100
 
 
 class LogDirs(Protocol):
-    """Takes log directories offline (`ReplicaRemoval`)."""
+    """Takes log directories offline (`DirectoryFailures`)."""
 
-    def fail(self, replica: Replica, error: OSError) -> None: ...
+    def on_replica_error(self, replica: Replica, error: OSError) -> None: ...
 
 
 class ReplicaHost(NamedTuple):
@@ -291,7 +291,7 @@ class Replica:
 
     def fail(self, error: OSError) -> None:
         """The disk refused: take the log directory offline, and this replica with it."""
-        self._host.log_dirs.fail(self, error)
+        self._host.log_dirs.on_replica_error(self, error)
 
     # --- as follower -----------------------------------------------------------------------------
 

@@ -60,12 +60,12 @@ class ReplicaMover:
     """Moves one partition's replica to its future one; used once."""
 
     __slots__ = (
+        "_failures",
         "_future",
         "_leaving",
         "_listeners",
         "_move",
         "_name",
-        "_removal",
         "_replicas",
         "_stopping",
         "_store",
@@ -73,9 +73,9 @@ class ReplicaMover:
     )
 
     def __init__(self, parts: MoverParts, name: TopicPartition, future: Log) -> None:
-        self._removal, self._listeners, self._throttles, self._stopping, self._leaving = parts
-        self._replicas = parts.removal.replicas
-        self._store = parts.removal.replicas.store
+        self._failures, self._listeners, self._throttles, self._stopping, self._leaving = parts
+        self._replicas = parts.failures.removal.replicas
+        self._store = self._replicas.store
         self._name = name
         self._future = future
         self._move = DirectoryMove()
@@ -109,7 +109,7 @@ class ReplicaMover:
         try:
             self._store.futures.drop(self._name)
         except DirectoryError as error:
-            self._removal.directory_failed(error.directory, error)
+            self._failures.on_error(error.directory, error)
 
     def _release(self, replica: Replica | None) -> None:
         """Let everything be acknowledged that waits for a flush of the future replica."""
@@ -120,7 +120,7 @@ class ReplicaMover:
 
     async def _failed(self, target: Path, error: OSError) -> None:
         """The target's disk refused: it goes offline, unless descriptors are short."""
-        self._removal.directory_failed(target, error)
+        self._failures.on_error(target, error)
         if self._future.is_failed and self._store.futures.get(self._name) is self._future:
             self._drop()
         await self._pause(_AGAIN_AFTER_S)
@@ -304,10 +304,10 @@ class ReplicaMover:
                 await self._in_lane(partial(self._store.moved, name, source))
                 _log.info("%s has been moved from %s to %s", name, source, home)
             except DirectoryError as error:
-                self._removal.directory_failed(error.directory, error)
+                self._failures.on_error(error.directory, error)
             except OSError as error:
                 if self._store.logs.get(name) is log:
-                    self._removal.directory_failed(home, error)
+                    self._failures.on_error(home, error)
                 if not self._stopping.is_set():  # there may be descriptors later
                     await self._pause(_AGAIN_AFTER_S)
                     continue

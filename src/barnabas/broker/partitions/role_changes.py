@@ -14,10 +14,11 @@ from pathlib import Path
 
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
 from barnabas.broker.partitions.deferred_states import DeferredStates
+from barnabas.broker.partitions.directory_failure import DirectoryFailures
 from barnabas.broker.partitions.log_changes import LogChanges
 from barnabas.broker.partitions.replica import Replica, ReplicaHost
 from barnabas.broker.partitions.replica_listener import ReplicaListener
-from barnabas.broker.partitions.replica_removal import ReplicaRemoval, follows
+from barnabas.broker.partitions.replica_removal import follows
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
 from barnabas.broker.runtime.steps import Steps, at_once, in_turns
@@ -51,6 +52,7 @@ class RoleChanges:
 
     __slots__ = (
         "_changes",
+        "_failures",
         "_has_unread",
         "_host_parts",
         "_listeners",
@@ -64,18 +66,19 @@ class RoleChanges:
     def __init__(
         self,
         replicas: Replicas,
-        removal: ReplicaRemoval,
+        failures: DirectoryFailures,
         proposals: AlterPartitionQueue,
         listeners: Sequence[ReplicaListener],
         unplaced: UnplacedLogs,
         keep_objects: Callable[[], None],
     ) -> None:
         self._replicas = replicas
-        self._removal = removal
-        self._host_parts = ReplicaHost(replicas.dirty, replicas.clock, proposals, removal)
+        self._failures = failures
+        self._removal = failures.removal
+        self._host_parts = ReplicaHost(replicas.dirty, replicas.clock, proposals, failures)
         self._listeners = listeners
         self._unplaced = unplaced
-        self._changes = LogChanges(replicas, removal, keep_objects)
+        self._changes = LogChanges(replicas, failures, keep_objects)
         # What lies in a directory that failed before it was read is not known.
         self._has_unread = bool(replicas.store.failed_directories)
         self.deferred = DeferredStates(self._retry)
@@ -237,7 +240,7 @@ class RoleChanges:
             return self._host(state)
         except DirectoryError as error:
             self._replicas.went_offline(name)
-            self._removal.directory_failed(error.directory, error)
+            self._failures.on_error(error.directory, error)
         except OSError as error:
             _log.error("%s cannot be hosted: %s", name, error)
             self._replicas.went_offline(name)

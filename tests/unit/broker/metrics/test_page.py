@@ -140,7 +140,7 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         failed = OSError("gone")
         inside(
             broker,
-            lambda: parts_of(broker).partitions.removal.directory_failed(directories[1], failed),
+            lambda: parts_of(broker).partitions.failures.on_error(directories[1], failed),
         )
         lost = len(replicas.offline)
         assert 0 < lost < 6

@@ -40,7 +40,7 @@ class Moving(Hosted):
         super().__init__(self.directories, files, **settings)
         config = BrokerConfig({})
         self.throttles = Throttles(config)
-        self.moves = DirectoryMoves(self.parts.removal, (), self.throttles, SystemRandom())
+        self.moves = DirectoryMoves(self.parts.failures, (), self.throttles, SystemRandom())
 
     @property
     def home(self) -> Path:
@@ -212,7 +212,7 @@ def test_st_7_what_moves_is_not_compacted(tmp_path: Path) -> None:
         parts, clock = hosted.parts, WatchedClock(SystemClock())
         cleaner = LogCleaner(
             CleanerParts(
-                parts.config, clock, parts.replicas, parts.removal, QuickFiles(), inline=True
+                parts.config, clock, parts.replicas, parts.failures, QuickFiles(), inline=True
             )
         )
         for _ in range(20):
@@ -254,7 +254,7 @@ def test_st_10_a_target_that_fails_ends_the_move_alone(tmp_path: Path) -> None:
         replica = hosted.host("t", **SMALL)
         home, other = hosted.home, hosted.other
         await begun(hosted, replica)
-        hosted.parts.removal.directory_failed(other, OSError(5, "Input/output error"))
+        hosted.parts.failures.on_error(other, OSError(5, "Input/output error"))
         await hosted.moves.stop()
         assert hosted.store.online_directories == (home,)
         assert hosted.replicas.hosts(replica)

@@ -67,7 +67,7 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
     parts.role_changes.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))
     replica = replicas.hosted(name)
     replica.partition.followed(3, 3)
-    housekeeping = Housekeeping(parts.config, clock, store, replicas, parts.removal, OsFiles())
+    housekeeping = Housekeeping(parts.config, clock, store, replicas, parts.failures, OsFiles())
 
     async def cut_while_the_disk_is_busy() -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))

@@ -317,7 +317,7 @@ def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delet
     assert disks.host(FIRST, SECOND) == 0
     home = disks.store.directory_of(FIRST)
     assert home != disks.store.directory_of(SECOND)
-    disks.parts.removal.directory_failed(home, OSError(5, "EIO"))
+    disks.parts.failures.on_error(home, OSError(5, "EIO"))
     for _ in range(2):
         assert disks.stop(FIRST, SECOND, delete=delete) == [KafkaStorageError.code, 0]
     assert disks.stop(FIRST) == [KafkaStorageError.code], "though it had to stop it before"

@@ -1,0 +1,138 @@
+"""What follows from a disk that refuses: its log directory goes offline, and is reported (ST-10).
+
+    an operation fails --> on_error --> the store closes the directory
+                                    --> its replicas are removed: KAFKA_STORAGE_ERROR from then on
+                                    --> the queue --> FailureReports --> the controller (KIP-112)
+
+Other log directories, and what they hold, are not touched. The broker itself fails with its last
+directory. A process that is out of file descriptors has no failed disk: such an error changes
+nothing here, and whoever met it tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.counted import counted
+from barnabas.errors import KafkaStorageError
+from barnabas.storage.abandoned import LogAbandoned
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replica_removal import ReplicaRemoval
+    from barnabas.storage.store import LogStore
+    from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+Report = Callable[[Sequence["TopicPartition"]], Awaitable[None]]
+"""Notifies the controller that this broker has lost these partitions."""
+
+
+class FailedDirectory(NamedTuple):
+    """A log directory that has failed, and the partitions that went offline with it."""
+
+    path: Path
+    partitions: Sequence[TopicPartition]
+
+
+class DirectoryFailures:
+    """Takes the log directories of one broker offline."""
+
+    __slots__ = ("queue", "removal")
+
+    def __init__(self, removal: ReplicaRemoval) -> None:
+        self.removal = removal
+        self.queue: asyncio.Queue[FailedDirectory] = asyncio.Queue()
+        """Holds what is to be reported to the controller."""
+
+    def on_replica_error(self, replica: Replica, error: OSError) -> None:
+        """Take the directory of a replica offline, whose disk has refused an operation.
+
+        An error of one that is hosted no longer says nothing of any disk: its log was deleted, or
+        has failed before, and the log of that name is another one.
+        """
+        replicas = self.removal.replicas
+        if replicas.is_short_of_descriptors(error):
+            return  # nothing has failed
+        if replicas.hosts(replica) and not isinstance(error, LogAbandoned):
+            directory = replicas.store.directory_of(replica.topic_partition)
+            self.on_error(directory, error)
+
+    def on_error(self, directory: Path, error: OSError) -> None:
+        """Take a log directory offline in which an operation has failed, and all its partitions.
+
+        Nothing is done if there was no file descriptor to reach it with: nothing has failed then.
+        """
+        replicas = self.removal.replicas
+        store = replicas.store
+        if replicas.is_short_of_descriptors(error):
+            return
+        if directory not in store.online_directories:
+            return  # that is known
+        names = store.fail_directory(directory, error)
+        _log.error(
+            "log directory %s is offline, and %s with it: %s; repair the disk and "
+            "restart the broker",
+            directory,
+            counted(len(names), "partition"),
+            error,
+        )
+        # From now on a look-up answers KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
+        replicas.went_offline(*names)
+        lost = [replica for name in names if (replica := replicas.get(name)) is not None]
+        for replica in lost:
+            name = replica.topic_partition
+            reason = KafkaStorageError(f"the log directory of {name} is offline")
+            self.removal.remove(replica, reason)
+        self.queue.put_nowait(FailedDirectory(directory, names))
+
+
+class FailureReports:
+    """Reports failed directories from `start` to `close`."""
+
+    __slots__ = ("_failed", "_logs", "_queue", "_report", "_tasks")
+
+    def __init__(
+        self,
+        queue: asyncio.Queue[FailedDirectory],
+        logs: LogStore,
+        report: Report,
+        failed: asyncio.Future[str],
+    ) -> None:
+        """`failed` gets the reason why this broker cannot go on."""
+        self._queue = queue
+        self._logs = logs
+        self._report = report
+        self._failed = failed
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        self._begin(self._run())
+
+    def close(self) -> None:
+        """Stop reporting."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            directory = await self._queue.get()
+            if self._logs.online_directories:
+                # In a task of its own: a metadata store that does not answer may take a while, and
+                # the next directory is reported meanwhile.
+                self._begin(self._report(directory.partitions))
+            elif not self._failed.done():
+                self._failed.set_result(
+                    f"no log directory is left, the last one was {directory.path}: see the log "
+                    "above, repair the disk and start again"
+                )
+
+    def _begin(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -178,7 +178,14 @@ PAGES = (
         "errors",
         "Errors",
         "What the clients raise; all of it can be imported from `barnabas.client`.",
-        (*_errors("client/errors.py"), *_errors("errors.py")),
+        (
+            *_errors("client/errors.py"),
+            *_errors("errors/kafka_error.py"),
+            *_errors("errors/partitions.py"),
+            *_errors("errors/coordination.py"),
+            *_errors("errors/security.py"),
+            *_errors("errors/cluster.py"),
+        ),
     ),
     Page(
         "broker",

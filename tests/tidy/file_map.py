@@ -28,6 +28,7 @@ PACKAGES = (
     "src/barnabas/records",
     "src/barnabas/protocol",
     "src/barnabas/config",
+    "src/barnabas/errors",
     "src/pyspark_barnabas",
     "src/pyspark_barnabas_delta",
     "simulation",

@@ -77,7 +77,7 @@ def _is_error(path: str, name: str) -> bool:
     module = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
     if not name[:1].isupper() or module.endswith(("__init__", "__main__")):
         return False
-    if path in ("src/barnabas/errors.py", "src/barnabas/client/errors.py"):
+    if path.startswith("src/barnabas/errors/") or path == "src/barnabas/client/errors.py":
         return True
     if not path.startswith(("src/barnabas/client", "src/barnabas/testing", EMBEDDED)):
         return False

@@ -1,0 +1,134 @@
+"""Errors of any request, and of brokers, controllers, log directories and settings as a whole."""
+
+from __future__ import annotations
+
+from barnabas.errors.kafka_error import KafkaError
+
+
+class RequestTimedOut(KafkaError, code=7, retriable=True):
+    """The time given in the request was over before it could be completed."""
+
+
+class BrokerNotAvailable(KafkaError, code=8):
+    """The broker is not available."""
+
+
+class StaleControllerEpoch(KafkaError, code=11):
+    """A newer controller has been elected than the one that sent this."""
+
+
+class NetworkException(KafkaError, code=13, retriable=True):
+    """The connection broke before the answer came."""
+
+
+class UnsupportedVersion(KafkaError, code=35):
+    """The broker does not speak that version of the API."""
+
+
+class InvalidConfig(KafkaError, code=40):
+    """A config has an unknown name or a value that is not allowed."""
+
+
+class NotController(KafkaError, code=41, retriable=True):
+    """This broker is not the controller of the cluster."""
+
+
+class InvalidRequest(KafkaError, code=42):
+    """The request contradicts itself or lacks something."""
+
+
+class PolicyViolation(KafkaError, code=44):
+    """A configured policy refuses the request."""
+
+
+class OperationNotAttempted(KafkaError, code=55):
+    """Not tried, since another part of the same request failed."""
+
+
+class KafkaStorageError(KafkaError, code=56, retriable=True):
+    """The log directory that holds the partition is offline."""
+
+
+class LogDirNotFound(KafkaError, code=57):
+    """The broker has no such log directory."""
+
+
+# KIP-380: the request was meant for the broker's former life, or comes from it.
+class StaleBrokerEpoch(KafkaError, code=77):
+    """The broker has registered again since this was sent."""
+
+
+# KIP-599: topics created and deleted, partitions added.
+class ThrottlingQuotaExceeded(KafkaError, code=89, retriable=True):
+    """The quota for such requests is used up; wait and ask again."""
+
+
+class ResourceNotFound(KafkaError, code=91):
+    """What the request names does not exist."""
+
+
+class DuplicateResource(KafkaError, code=92):
+    """What is to be created exists, or is named twice."""
+
+
+# A broker with ZooKeeper sends none of the rows of KRaft's quorum: here and below those of voters,
+# features, registrations and controllers. A client may meet them at another cluster.
+class InconsistentVoterSet(KafkaError, code=94):
+    """Sender and receiver do not agree on the set of voters."""
+
+
+class InvalidUpdateVersion(KafkaError, code=95):
+    """The update is based on an older version than the stored one."""
+
+
+class FeatureUpdateFailed(KafkaError, code=96):
+    """The features could not be updated."""
+
+
+class DuplicateBrokerRegistration(KafkaError, code=101):
+    """A live broker is registered under the same id."""
+
+
+class BrokerIdNotRegistered(KafkaError, code=102):
+    """No broker is registered under that id."""
+
+
+class InconsistentClusterId(KafkaError, code=104):
+    """The cluster id is not this cluster's."""
+
+
+class MismatchedEndpointType(KafkaError, code=114):
+    """The request went to a broker but is for a controller, or the reverse."""
+
+
+class UnsupportedEndpointType(KafkaError, code=115):
+    """The receiver does not support that type of endpoint."""
+
+
+class UnknownControllerId(KafkaError, code=116):
+    """There is no controller of that id."""
+
+
+# 117 and 118 are client metrics (KIP-714).
+class UnknownSubscriptionId(KafkaError, code=117):
+    """The telemetry subscription id is not the current one; fetch it again."""
+
+
+class TelemetryTooLarge(KafkaError, code=118):
+    """The telemetry is larger than the broker accepts."""
+
+
+class InvalidRegistration(KafkaError, code=119):
+    """The controller considers the broker's registration invalid."""
+
+
+class InvalidVoterKey(KafkaError, code=125):
+    """The voter's key does not match the receiver's."""
+
+
+class DuplicateVoter(KafkaError, code=126):
+    """The voter is in the set of voters already."""
+
+
+class VoterNotFound(KafkaError, code=127):
+    """The voter is not in the set of voters."""

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
 
-from barnabas.config.coordinator_keys import COORDINATOR_KEYS
 from barnabas.config.key import ConfigKey, table, unknown_key
 from barnabas.config.log_keys import LOG_KEYS
 from barnabas.config.network_keys import NETWORK_KEYS, PER_LISTENER
-from barnabas.config.quota_keys import QUOTA_KEYS
-from barnabas.config.replication_keys import REPLICATION_KEYS
 from barnabas.config.zookeeper_keys import ZOOKEEPER_KEYS
+
+_INT_MAX = 2147483647
 
 _LISTENER = "listener.name."
 _SHARE_GROUPS = "share.coordinator."
@@ -61,13 +60,111 @@ _NODE = (
      "authorizer. Barnabas's own."),
 )  # fmt: skip
 
+# Groups, offsets and transactions.
+_COORDINATORS = (
+    ("group.initial.rebalance.delay.ms", "int", 3000, "",
+     "How long a new group waits for more members."),
+    ("group.max.session.timeout.ms", "int", 1800000, "", "Longest session timeout of a member."),
+    ("group.max.size", "int", _INT_MAX, "[1,...]", "Members of a group."),
+    ("group.min.session.timeout.ms", "int", 6000, "", "Shortest session timeout of a member."),
+    ("offset.metadata.max.bytes", "int", 4096, "", "Largest metadata of a committed offset."),
+    ("offsets.commit.timeout.ms", "int", 5000, "[1,...]", "Time for an offset commit."),
+    ("offsets.load.buffer.size", "int", 5242880, "[1,...]",
+     "Bytes read at once while loading offsets."),
+    ("offsets.retention.check.interval.ms", "long", 600000, "[1,...]",
+     "Time between two checks for expired offsets."),
+    ("offsets.retention.minutes", "int", 10080, "[1,...]",
+     "How long offsets of a group without members are kept."),
+    ("offsets.topic.compression.codec", "int", 0, "", "Codec of the offsets topic."),
+    ("offsets.topic.num.partitions", "int", 50, "[1,...]", "Partitions of the offsets topic."),
+    ("offsets.topic.replication.factor", "short", 3, "[1,...]", "Replicas of the offsets topic."),
+    ("offsets.topic.segment.bytes", "int", 104857600, "[1,...]",
+     "Segment size of the offsets topic."),
+    ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", 10000, "[1,...]",
+     "Time between two checks for transactions to abort."),
+    ("transaction.max.timeout.ms", "int", 900000, "[1,...]",
+     "Longest timeout that a transaction may have."),
+    ("transaction.partition.verification.enable", "boolean", True, "",
+     "Whether a transactional write is verified at the coordinator."),
+    ("transaction.remove.expired.transaction.cleanup.interval.ms", "int", 3600000, "[1,...]",
+     "Time between two checks for expired transactional ids."),
+    ("transaction.state.log.load.buffer.size", "int", 5242880, "[1,...]",
+     "Bytes read at once while loading transactions."),
+    ("transaction.state.log.min.isr", "int", 2, "[1,...]",
+     "min.insync.replicas of the transactions topic."),
+    ("transaction.state.log.num.partitions", "int", 50, "[1,...]",
+     "Partitions of the transactions topic."),
+    ("transaction.state.log.replication.factor", "short", 3, "[1,...]",
+     "Replicas of the transactions topic."),
+    ("transaction.state.log.segment.bytes", "int", 104857600, "[1,...]",
+     "Segment size of the transactions topic."),
+    ("transactional.id.expiration.ms", "int", 604800000, "[1,...]",
+     "How long an unused transactional id is kept."),
+)  # fmt: skip
+
+# The time over which clients are measured.
+_QUOTAS = (
+    ("quota.window.num", "int", 11, "[1,...]",
+     "Windows over which the rates of clients are measured."),
+    ("quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
+    ("controller.quota.window.num", "int", 11, "[1,...]",
+     "Windows whose partitions a client may create or delete at once."),
+    ("controller.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
+)  # fmt: skip
+
+# Replication, controlled shutdown and the controller.
+_REPLICATION = (
+    ("auto.leader.rebalance.enable", "boolean", True, "",
+     "Whether preferred leaders are elected automatically."),
+    ("controlled.shutdown.enable", "boolean", True, "",
+     "Whether leaders move away before the broker stops."),
+    ("controlled.shutdown.max.retries", "int", 3, "", "Attempts at that."),
+    ("controlled.shutdown.retry.backoff.ms", "long", 5000, "", "Pause between two of them."),
+    ("controller.socket.timeout.ms", "int", 30000, "",
+     "Time for a request of the controller to a broker."),
+    ("inter.broker.protocol.version", "string", "3.9-IV0", "",
+     "Version of the protocol between brokers, for rolling upgrades: below 2.7 leaders write their "
+     "ISRs themselves."),
+    ("leader.imbalance.check.interval.seconds", "long", 300, "[1,...]",
+     "Time between two checks for leader imbalance."),
+    ("leader.imbalance.per.broker.percentage", "int", 10, "",
+     "Percentage of leaders that are not preferred above which they move."),
+    ("num.replica.fetchers", "int", 1, "", "Connections to each leader's broker."),
+    ("replica.fetch.backoff.ms", "int", 1000, "[0,...]", "Pause of a follower after an error."),
+    ("replica.fetch.max.bytes", "int", 1048576, "[0,...]",
+     "Bytes per partition in a follower's fetch."),
+    ("replica.fetch.min.bytes", "int", 1, "", "Least bytes that a follower's fetch waits for."),
+    ("replica.fetch.response.max.bytes", "int", 10485760, "[0,...]",
+     "Bytes in all in a follower's fetch."),
+    ("replica.fetch.wait.max.ms", "int", 500, "", "Longest wait of a follower's fetch."),
+    ("replica.lag.time.max.ms", "long", 30000, "",
+     "Time after which a follower that has not caught up leaves the ISR."),
+    ("replica.selector.class", "string", None,
+     "[org.apache.kafka.common.replica.RackAwareReplicaSelector, RackAwareReplicaSelector, "
+     "org.apache.kafka.common.replica.LeaderSelector, LeaderSelector]",
+     "How a replica is chosen for a consumer with client.rack; unset: all consumers read from "
+     "the leader."),
+    ("replica.socket.timeout.ms", "int", 30000, "", "Time for a follower's request."),
+    ("replication.quota.window.num", "int", 11, "[1,...]",
+     "Windows over which the rate of throttled replication is measured."),
+    ("replication.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
+    ("alter.log.dirs.replication.quota.window.num", "int", 11, "[1,...]",
+     "Windows over which moves between log directories are measured."),
+    ("alter.log.dirs.replication.quota.window.size.seconds", "int", 1, "[1,...]",
+     "Length of such a window."),
+    ("unclean.leader.election.enable", "boolean", False, "",
+     "Whether a replica out of sync may become leader if none in sync is left; it loses records."),
+    ("security.inter.broker.protocol", "string", "PLAINTEXT",
+     "[PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]", "Security protocol between brokers."),
+)  # fmt: skip
+
 _EFFECTIVE: Mapping[str, ConfigKey] = {
     **table(_NODE),
     **NETWORK_KEYS,
     **LOG_KEYS,
-    **COORDINATOR_KEYS,
-    **QUOTA_KEYS,
-    **REPLICATION_KEYS,
+    **table(_COORDINATORS),
+    **table(_QUOTAS),
+    **table(_REPLICATION),
     **ZOOKEEPER_KEYS,
 }
 

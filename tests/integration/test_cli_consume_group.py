@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas import Broker
-from barnabas.cli.groups.missing import suspicion
 from barnabas.cli.main import main
+from barnabas.cli.records.consume_command import suspicion
 from barnabas.client.admin.admin import Admin, NewTopic
 from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import CoordinatorNotAvailable

@@ -23,7 +23,7 @@ from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
 from barnabas.security.tls_settings import TlsSettings
-from barnabas.testing.embedded.quiet import LOGGERS
+from barnabas.testing.embedded.settings import LOGGERS
 from tests.kit import foreign
 from tests.kit.metadata_stores import SESSION_MS, data_of, opened
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process

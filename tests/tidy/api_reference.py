@@ -217,7 +217,7 @@ PAGES = (
             Item("testing/embedded/snapshot.py", "Snapshot"),
             Item("testing/embedded/waiting.py", "WaitTimeout"),
             Item("testing/remote_broker.py", "RemoteBroker"),
-            Item("testing/faults/injected.py", "Faults"),
+            Item("testing/faults/broker_faults.py", "Faults"),
             Item("testing/faults/cluster_faults.py", "ClusterFaults"),
             Item("testing/faults/rule.py", "Rule"),
         ),

@@ -26,8 +26,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from barnabas.testing.faults.metadata_errors import put_errors
-from barnabas.testing.faults.refusal import merge, refusal
+from barnabas.testing.faults.refusal import merge, put_errors, refusal
 from barnabas.testing.faults.selection import Narrowed, select
 
 NOT_LEADER = 6

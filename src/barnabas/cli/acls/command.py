@@ -10,7 +10,14 @@ import click
 
 from barnabas.cli.acls import options
 from barnabas.cli.acls.grants import Clients, Deeds, bindings, filter_of
-from barnabas.cli.acls.text import explanation_lines, letting_in, rule_line, rule_text, rule_values
+from barnabas.cli.acls.text import (
+    explanation_lines,
+    letting_in,
+    resource_text,
+    rule_line,
+    rule_text,
+    rule_values,
+)
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
@@ -23,6 +30,7 @@ from barnabas.security.acl_binding import (
     Pattern,
     PatternType,
     PermissionType,
+    pascal_name,
 )
 from barnabas.security.acl_explanation import Access, explain
 from barnabas.security.acl_host import matches_nobody
@@ -164,9 +172,7 @@ def list_(  # noqa: PLR0913  (a command's parameters are its options)
     if as_json:
         click.echo(json.dumps([rule_values(each) for each in rules], indent=2))
     elif sys.stdout.isatty():
-        from barnabas.cli.acls.table import show_rules
-
-        show_rules(rules)
+        _show_table(rules)
     else:
         for each in rules:
             click.echo("\t".join(rule_values(each).values()))
@@ -231,6 +237,27 @@ def _filters(
 def _print_rules(rules: Iterable[AclBinding]) -> None:
     for each in rules:
         click.echo(f"  {rule_text(each)}")
+
+
+def _show_table(rules: Iterable[AclBinding]) -> None:
+    """Show a row per rule on a terminal; those that deny stand out."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=True, header_style="dim")
+    for title in ("resource", "principal", "", "operation", "host"):
+        table.add_column(title, overflow="fold")
+    for pattern, entry in rules:
+        denies = entry.permission is PermissionType.DENY
+        table.add_row(
+            Text(resource_text(pattern)),
+            Text(entry.principal),
+            Text(entry.permission.name.lower(), style="bold red" if denies else ""),
+            Text(pascal_name(entry.operation)),
+            Text("any" if entry.host == WILDCARD else entry.host),
+        )
+    Console(highlight=False).print(table if table.row_count else "No rules.")
 
 
 async def _create(servers: str, rules: Sequence[AclBinding]) -> None:

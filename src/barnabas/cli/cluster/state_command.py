@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import click
@@ -74,9 +75,7 @@ def describe(as_json: bool, servers: str) -> None:
         click.echo(json.dumps(values, indent=2))
         return
     if sys.stdout.isatty():
-        from barnabas.cli.cluster.table import show_brokers
-
-        show_brokers(state, leaders, replicas)
+        _show_table(state, leaders, replicas)
         return
     click.echo(f"Cluster {cluster.cluster_id}: {state.summary}")
     for broker in cluster.brokers:
@@ -126,6 +125,32 @@ def health(as_json: bool, servers: str) -> int:
     else:
         click.echo(f"healthy: {state.summary}, all replicas in sync")
     return EXIT_FAILURE if found else EXIT_OK
+
+
+def _show_table(state: State, leaders: Mapping[int, int], replicas: Mapping[int, int]) -> None:
+    """Show a heading and a row per broker on a terminal; `leaders`, `replicas`: how many it has."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from barnabas.cli.terminal_table import Cells, outside_text, show_table, size_text
+
+    console = Console(highlight=False)
+    heading = Text(f"Cluster {state.cluster.cluster_id}", style="bold")
+    console.print(heading.append(f"  {state.summary}", style="dim"))
+    rows: list[Cells] = [
+        [
+            str(broker.broker_id),
+            outside_text(f"{broker.host}:{broker.port}"),
+            outside_text(broker.rack or "-"),
+            str(leaders.get(broker.broker_id, 0)),
+            str(replicas.get(broker.broker_id, 0)),
+            size_text(state.sizes.get(broker.broker_id)),
+            Text("controller" * (broker.broker_id == state.cluster.controller_id), style="bold"),
+        ]
+        for broker in state.cluster.brokers
+    ]
+    titles = (">broker", "address", "rack", ">leaders", ">replicas", ">size", "")
+    show_table(console, titles, rows)
 
 
 async def _state(servers: str, *, with_sizes: bool = False) -> State:

@@ -10,6 +10,7 @@ import click
 
 from barnabas.cli.complaint import warn
 from barnabas.cli.configs.changes import BadChange, operations
+from barnabas.cli.configs.entity_options import EntityOptions, entity_options
 from barnabas.cli.configs.text import (
     KINDS,
     describe_configs_text,
@@ -17,7 +18,6 @@ from barnabas.cli.configs.text import (
     explain_text,
     shown_entries,
 )
-from barnabas.cli.configs.whose import Whose, whose
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.group import command_group
 from barnabas.cli.options import as_json, run_client
@@ -51,7 +51,7 @@ def configs() -> None:
 
 
 @configs.command()
-@whose
+@entity_options
 @click.option(
     "--all", "everything", is_flag=True, help="Include the configs that were not set for it."
 )
@@ -64,7 +64,7 @@ def configs() -> None:
 @as_json
 @bootstrap_server
 def describe(
-    whose: Whose,
+    chosen: EntityOptions,
     quotas: bool,
     everything: bool,
     explain: str | None,
@@ -88,13 +88,13 @@ def describe(
     if explain is not None:
         click.echo(explain_text(explain), nl=False)
         return
-    entity = whose.entity()
+    entity = chosen.entity()
     if entity or quotas:
         if entity and quotas:
             raise click.UsageError("--quotas shows those of all: leave out the name")
         _describe_clients(entity, servers, as_json=as_json)
         return
-    resource = whose.resource()
+    resource = chosen.resource()
 
     async def work() -> list[ConfigEntry]:
         async with Admin(servers, **client_options()) as admin:
@@ -114,7 +114,7 @@ def describe(
 
 
 @configs.command()
-@whose
+@entity_options
 @click.option("--add", "--add-config", "add", multiple=True, metavar=_LISTS, help="Set these.")
 @click.option(
     "--delete",
@@ -129,7 +129,7 @@ def describe(
 @click.option("--validate-only", is_flag=True, help="Check the change without making it.")
 @bootstrap_server
 def alter(  # noqa: PLR0913  (a command's parameters are its options)
-    whose: Whose,
+    chosen: EntityOptions,
     add: tuple[str, ...],
     delete: tuple[str, ...],
     append: tuple[str, ...],
@@ -155,7 +155,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas configs alter --ip 10.0.0.1 --add connection_creation_rate=10
       barnabas configs alter --user alice --add 'SCRAM-SHA-512=[password=secret]'
     """
-    entity = whose.entity()
+    entity = chosen.entity()
     if entity:
         if append or subtract or validate_only:
             raise click.UsageError(
@@ -163,7 +163,7 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
             )
         _alter_clients(entity, add, delete, servers)
         return
-    resource = whose.resource()
+    resource = chosen.resource()
     try:
         changes = operations(add, delete, append, subtract)
     except BadChange as error:

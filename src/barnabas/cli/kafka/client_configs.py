@@ -21,8 +21,8 @@ _OWN: Final = {"user": "user", "client-id": "client", "ip": "ip"}
 """The options of our command."""
 
 
-class Whose(NamedTuple):
-    """Whose quotas a line is about."""
+class LineEntity(NamedTuple):
+    """The owner of the quotas or credentials that a line is about."""
 
     entity: dict[str, str | None]
     types: list[str]
@@ -39,7 +39,7 @@ def is_about_clients(given: Given) -> bool:
 
 def explain(given: Given, action: str) -> list[Line]:
     """Our command for the line."""
-    entity, types = whose(given)
+    entity, types = entity_of_line(given)
     if types:
         if action == "describe" and not entity:
             return [["configs", "describe", "--quotas", *at_servers(given)]]
@@ -55,7 +55,7 @@ def explain(given: Given, action: str) -> list[Line]:
 
 async def describe(given: Given) -> None:
     """Print what Kafka prints."""
-    entity, types = whose(given)
+    entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
         quotas, users = await described(admin, entity, types)
     for each, values in quotas.items():
@@ -67,12 +67,12 @@ async def describe(given: Given) -> None:
 async def alter(given: Given) -> None:
     """Change quotas or credentials, with Kafka's line."""
     await change(given)
-    click.echo(f"Completed updating {named(whose(given).entity)}.")
+    click.echo(f"Completed updating {named(entity_of_line(given).entity)}.")
 
 
 async def change(given: Given) -> None:
     """Change quotas or credentials. Raises BadCommandLine."""
-    entity, types = whose(given)
+    entity, types = entity_of_line(given)
     if not entity:
         raise BadCommandLine(
             "an entity-name or default entity must be specified with --alter of users, clients, "
@@ -97,7 +97,7 @@ def _change(given: Given, entity: dict[str, str | None]) -> Change:
         raise BadCommandLine(str(error)) from error
 
 
-def whose(given: Given) -> Whose:
+def entity_of_line(given: Given) -> LineEntity:
     """The names by type; a type may lack one. Raises BadCommandLine."""
     types = given.texts("entity-type")
     short = [name for name in _SHORT if name in given]
@@ -117,7 +117,7 @@ def whose(given: Given) -> Whose:
     entity = dict(zip(kinds, names, strict=False))
     if "" in entity.values():
         raise BadCommandLine("--entity-name needs a name; --entity-default is for all others")
-    return Whose(entity, kinds[len(names) :])
+    return LineEntity(entity, kinds[len(names) :])
 
 
 def _check_types(types: Iterable[str]) -> None:

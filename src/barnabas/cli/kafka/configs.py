@@ -147,11 +147,12 @@ def explain(given: Given) -> list[Line]:
         for name, value in _of_file(given).items():
             options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
     return [
-        ["configs", action, *_whose(kind, name), *options, *at_servers(given)] for name in names
+        ["configs", action, *_entity_option(kind, name), *options, *at_servers(given)]
+        for name in names
     ]
 
 
-def _whose(kind: int, name: str) -> Line:
+def _entity_option(kind: int, name: str) -> Line:
     if not name:
         return ["--broker-defaults"]
     return ["--broker-loggers" if kind == BROKER_LOGGER else f"--{KINDS[kind]}", name]

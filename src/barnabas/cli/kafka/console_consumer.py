@@ -38,9 +38,9 @@ from barnabas.cli.kafka.tool import (
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values, run_client
-from barnabas.cli.records.place import own_group_id
+from barnabas.cli.records.consume_plan import own_group_id
+from barnabas.cli.records.positions import Start, Subscribed, give_back, go_to
 from barnabas.cli.records.silence import JOIN_MS, Silence
-from barnabas.cli.records.start_position import Start, Subscribed, give_back, go_to
 from barnabas.client.config import ClientConfig, ConsumerConfig
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord

@@ -136,7 +136,7 @@ def _settings(given: Given) -> Settings:
 
 def _entity(given: Given, resource: Callable[[], tuple[str, list[str] | None]]) -> Entity:
     if client_configs.is_about_clients(given):
-        names, types = client_configs.whose(given)
+        names, types = client_configs.entity_of_line(given)
         nodes = {
             kind: DEFAULT if name is None else encoded_user(name) for kind, name in names.items()
         }

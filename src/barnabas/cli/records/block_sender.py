@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import accumulate
 from typing import Any
 
-from barnabas.cli.records.value_batches import batches_of, encode_values
 from barnabas.client.producer.batch import ProducerBatch
+from barnabas.client.producer.open_records import OpenRecords
 from barnabas.client.producer.partitioner import Partitioner, Partitions
 from barnabas.client.producer.producer import Producer
 from barnabas.clock import SystemClock, SystemRandom
-from barnabas.records.compression import CODEC_NAMES
+from barnabas.records.batch import seal
+from barnabas.records.compression import CODEC_NAMES, NONE
 from barnabas.types import TopicPartition
+
+MOST_RECORDS = 4_096  # of a batch
 
 _FEWEST = 32
 _FEWEST_KEYED = 1_000  # for which it is worth while to import numpy
@@ -86,3 +91,19 @@ class BlockSender:
             numbers = await self._producer.partitions_for(self._topic)
             self._partitions = Partitions(len(numbers), available, known.generation + 1)
         return self._partitioner.partition(self._topic, None, self._partitions)
+
+
+def encode_values(values: Sequence[bytes], timestamp_ms: int, codec: int = NONE) -> bytes:
+    """The batch of these values, all with this timestamp."""
+    return seal(*OpenRecords.of_values(values, timestamp_ms, codec).build())
+
+
+def batches_of(values: Sequence[bytes], most_bytes: int) -> Iterator[Sequence[bytes]]:
+    """The values in stretches of at most that many bytes, but one value at least."""
+    ends = list(accumulate(map(len, values)))
+    start = before = 0
+    while start < len(values):
+        end = min(bisect_right(ends, before + most_bytes), start + MOST_RECORDS)
+        end = max(end, start + 1)
+        yield values[start:end]
+        start, before = end, ends[end - 1]

@@ -11,10 +11,9 @@ import click
 from barnabas.cli.complaint import complain
 from barnabas.cli.completion import group_ids
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.groups.missing import why_no_group
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, client_properties, run_client, topic_name
-from barnabas.cli.records.end_position import Ends
+from barnabas.cli.records.consume_plan import Place, Plan, planned
 from barnabas.cli.records.layout import (
     BadFormat,
     Layout,
@@ -22,17 +21,21 @@ from barnabas.cli.records.layout import (
     template_layout,
     value_layout,
 )
-from barnabas.cli.records.place import Place, Plan, planned
+from barnabas.cli.records.positions import Ends, Subscribed, give_back, go_to
 from barnabas.cli.records.silence import JOIN_MS, Silence
-from barnabas.cli.records.start_position import Subscribed, give_back, go_to
 from barnabas.cli.terminal import printable_bytes
 from barnabas.cli.waiting import Waiting
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import BROKER, ConfigResource
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
-from barnabas.errors import ConfigError
+from barnabas.counted import counted
+from barnabas.errors import BarnabasError, ConfigError, CoordinatorNotAvailable
 
 _POLL_MS = 1_000
 _POLL_AT_END_MS = 100
+_WHY_MS = 3_000
+_FACTOR = "offsets.topic.replication.factor"
 
 
 class Limits(NamedTuple):
@@ -172,6 +175,34 @@ def _printed(work: Coroutine[Any, Any, None]) -> str:
 def _never_was_a_member(group: str, reason: str) -> int:
     complain("barnabas consume", f"never became a member of group {group!r}: {reason}")
     return EXIT_FAILURE
+
+
+async def why_no_group(servers: str, group: str) -> str:
+    """A reason and what to do about it; works with any broker of the Kafka family."""
+    try:
+        async with Admin(servers, default_api_timeout_ms=_WHY_MS) as admin:
+            try:
+                await admin.describe_groups([group])
+            except CoordinatorNotAvailable as error:
+                # A broker of Kafka's does not give the reason.
+                return str(error) if _FACTOR in str(error) else await suspicion(admin, error)
+    except BarnabasError as error:
+        return str(error)
+    return "joining the group took longer than that; give it more time (--timeout-ms)"
+
+
+async def suspicion(admin: Admin, error: BarnabasError) -> str:
+    """The error, and its likely cause where there are fewer live brokers than replicas."""
+    brokers = (await admin.describe_cluster()).brokers
+    for broker in brokers:
+        resource = ConfigResource(BROKER, str(broker.broker_id))
+        for entry in await admin.describe_configs(resource, [_FACTOR]):
+            if entry.value is not None and int(entry.value) > len(brokers):
+                return (
+                    f"{error}; {_FACTOR} is {entry.value} on broker {broker.broker_id}, but only "
+                    f"{counted(len(brokers), 'live broker')}: start more, or lower it"
+                )
+    return str(error)
 
 
 class Printer:

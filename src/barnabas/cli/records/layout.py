@@ -19,8 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from barnabas.cli.options import unescaped
-from barnabas.cli.records.offsets_line import group_line, offset_line
-from barnabas.cli.records.transactions_line import transaction_line
+from barnabas.cli.records.internal_lines import group_line, offset_line, transaction_line
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.errors import BarnabasError, CorruptData
 

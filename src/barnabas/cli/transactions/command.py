@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -45,6 +46,7 @@ _STATES = (
     "PrepareEpochFence",
     "Dead",
 )
+_OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _topic = click.option("--topic", required=True, metavar="NAME", shell_complete=topic_names)
 _partition = click.option("--partition", type=INT32, required=True, metavar="N")
 
@@ -114,9 +116,7 @@ def list_(
 
     found = run_client(work())
     if not as_json and sys.stdout.isatty():
-        from barnabas.cli.transactions.table import show_listings
-
-        show_listings(found)
+        _show_table(found)
         return
     _show(listing_values(found) if as_json else listing_text(found))
 
@@ -248,6 +248,26 @@ async def _hanging(
     again = await admin.describe_producers({each.partition for each in found})
     still = set(suspects(again, silent_since_ms))
     return [each for each in found if each in still]
+
+
+def _show_table(listings: Iterable[TransactionListing]) -> None:
+    """Show a row per id on a terminal; transactions that are open stand out."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from barnabas.cli.terminal_table import Cells, outside_text, show_table
+
+    rows: list[Cells] = [
+        [
+            outside_text(each.transactional_id),
+            Text(each.state, style="yellow" if each.state in _OPEN else ""),
+            str(each.coordinator_id),
+            str(each.producer_id),
+        ]
+        for each in listings
+    ]
+    titles = ("transactional id", "state", ">coordinator", ">producer id")
+    show_table(Console(highlight=False), titles, rows, "No transactional ids.")
 
 
 def _show(what: str | list[dict[str, Any]]) -> None:

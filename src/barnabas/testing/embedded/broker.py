@@ -27,7 +27,7 @@ from barnabas.testing.embedded.settings import Setting, defaults_for_tests, text
 
 if TYPE_CHECKING:
     from barnabas.testing.embedded.snapshot import SnapshotKind
-    from barnabas.testing.faults.injected import Faults
+    from barnabas.testing.faults.broker_faults import Faults
 
 
 class Broker(EmbeddedLife):
@@ -81,7 +81,7 @@ class Broker(EmbeddedLife):
 
                 self._faults = self._distant = DistantBrokerFaults(self._control_port)
                 return self._faults
-            from barnabas.testing.faults.injected import Faults
+            from barnabas.testing.faults.broker_faults import Faults
 
             self._faults = Faults(self._call)
             if self._server is not None:

@@ -29,12 +29,11 @@ from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.shielded import shielded
 from barnabas.storage.files import OsFiles
-from barnabas.testing.embedded.data_directory import DataDirectory
+from barnabas.testing.embedded.data_directory import DataDirectory, UnsyncedFiles
 from barnabas.testing.embedded.handle import BrokerHandle
 from barnabas.testing.embedded.pause import Pause
-from barnabas.testing.embedded.quiet import QuietLog
 from barnabas.testing.embedded.secured import Secured, client_settings
-from barnabas.testing.embedded.unsynced_files import UnsyncedFiles
+from barnabas.testing.embedded.settings import QuietLog
 
 if TYPE_CHECKING:
     from barnabas.testing.embedded.child_process import ChildProcess

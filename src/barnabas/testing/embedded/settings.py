@@ -1,7 +1,15 @@
-"""Broker configs as a program writes them, and the defaults of embedded brokers."""
+"""Broker configs as a program writes them, and the defaults of embedded brokers.
+
+One of these is a quiet log: warnings and errors, nothing below. Loggers are the whole process's, so
+only those of the broker's parts are touched, and only where no level is set:
+`logging.getLogger("barnabas").setLevel("INFO")` before the start has the last word. The levels are
+taken back by the broker that set them. Of several brokers side by side that is the first, and the
+others may be heard for as long as they outlive it.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Final
@@ -10,6 +18,11 @@ from barnabas.errors import ConfigError
 
 TIMEOUT_S: Final = 10.0
 """How long a wait of a test lasts unless it says otherwise."""
+
+LOGGERS: Final = tuple(
+    f"barnabas.{part}"
+    for part in ("broker", "cluster", "controller", "coordinator", "net", "replication", "storage")
+)
 
 Setting = str | int | float | bool | os.PathLike[str]
 """A broker config's value as a program writes it."""
@@ -40,3 +53,25 @@ def _text(name: str, value: Setting) -> str:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     raise ConfigError(f"{name}: {value!r} is not a text, a number, a path, True or False")
+
+
+class QuietLog:
+    """Raises the level of these loggers to WARNING from `begin` to `end`."""
+
+    def __init__(self) -> None:
+        self._changed: list[logging.Logger] = []
+
+    def begin(self) -> None:
+        if logging.getLogger("barnabas").level != logging.NOTSET:
+            return
+        for logger in map(logging.getLogger, LOGGERS):
+            if logger.level == logging.NOTSET:
+                logger.setLevel(logging.WARNING)
+                self._changed.append(logger)
+
+    def end(self) -> None:
+        """Take the levels back, except one that the program changed meanwhile."""
+        while self._changed:
+            logger = self._changed.pop()
+            if logger.level == logging.WARNING:
+                logger.setLevel(logging.NOTSET)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.store import SessionState
 from barnabas.errors import ConfigError
-from barnabas.testing.faults.injected import Faults
+from barnabas.testing.faults.broker_faults import Faults
 from barnabas.testing.faults.isolation import Isolation, sender_of
-from barnabas.testing.faults.temporary import Temporary
+from barnabas.testing.faults.temporary_fault import Temporary
 
 if TYPE_CHECKING:
     from barnabas.broker.server import Server

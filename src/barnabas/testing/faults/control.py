@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.metrics.listener import bind_reason
 from barnabas.errors import ConfigError
+from barnabas.testing.faults.broker_faults import Faults
 from barnabas.testing.faults.control_requests import ControlRequests
 from barnabas.testing.faults.http_message import (
     LONGEST_S,
@@ -31,7 +32,6 @@ from barnabas.testing.faults.http_message import (
     Refused,
     read_request,
 )
-from barnabas.testing.faults.injected import Faults
 
 if TYPE_CHECKING:
     from barnabas.broker.server import Server

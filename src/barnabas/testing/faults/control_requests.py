@@ -8,10 +8,10 @@ from typing import Any
 
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
+from barnabas.testing.faults.broker_faults import Faults
 from barnabas.testing.faults.http_message import Answer, Refused, Request
-from barnabas.testing.faults.injected import Faults
 from barnabas.testing.faults.rule import Rule
-from barnabas.testing.faults.temporary import Temporary
+from barnabas.testing.faults.temporary_fault import Temporary
 
 _LOOK_EVERY_S = 0.01
 _MOST_WAIT_MS = 600_000

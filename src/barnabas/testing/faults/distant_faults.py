@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.faults.broker_faults import Faults
 from barnabas.testing.faults.cluster_faults import ClusterFaults
-from barnabas.testing.faults.injected import Faults
-from barnabas.testing.faults.link import FaultLink
+from barnabas.testing.faults.fault_link import FaultLink
 from barnabas.testing.faults.request_rules import RequestRules
 from barnabas.testing.faults.rule import Rule
 

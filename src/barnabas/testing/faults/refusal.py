@@ -2,6 +2,8 @@
 
 refusal(api, version, request, code, whole=...)   the answer to all of the request
 merge(answer, refused)                            ... put into the answer to the rest of it
+put_errors(to, code, answer)                      the same in an answer to Metadata, whose request
+                                                  need not have named the topics
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from barnabas.testing.faults.rows import (
     TOPIC_FIELDS,
     row_class,
 )
+from barnabas.testing.faults.selection import Narrowed
 
 _UNKNOWN = frozenset(
     (
@@ -50,6 +53,7 @@ _COPIED = (
     "group_instance_id",
 )
 _IDENTITIES = (*_COPIED, "producer_id")
+_NO_LEADER = -1
 _OF_A_MARKER = "transaction_result"  # whose answer repeats the producer's id
 
 
@@ -72,6 +76,21 @@ def merge(answer: Message, refused: Message) -> None:
             else:
                 merge(same, row)
         setattr(answer, made.name, own)
+
+
+def put_errors(to: Narrowed, code: int, answer: Any) -> None:
+    """Put the error on each topic that it is about, or on the one partition."""
+    for topic in answer.topics:
+        if to.topic not in (None, topic.name):
+            continue
+        if to.partition is None:
+            topic.error_code = code
+            topic.partitions = []
+            continue
+        for partition in topic.partitions:
+            if partition.partition_index == to.partition:
+                partition.error_code = code
+                partition.leader_id = _NO_LEADER
 
 
 def _identity(row: Message) -> list[Any]:

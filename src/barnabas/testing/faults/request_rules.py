@@ -12,16 +12,14 @@ from typing import Any
 
 from barnabas.broker.context import Context
 from barnabas.broker.network.request_faults import ConnectionCut
-from barnabas.broker.outcome import Hold, Later, Outcome, Staged
+from barnabas.broker.outcome import Hold, Later, LaterOutcome, Outcome, Staged
 from barnabas.errors import ConfigError, FetchSessionIdNotFound, KafkaError
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import encode_response
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.testing.faults.answerable import is_whole
 from barnabas.testing.faults.arguments import checked
-from barnabas.testing.faults.changed_outcome import changed
-from barnabas.testing.faults.metadata_errors import put_errors
-from barnabas.testing.faults.refusal import merge, refusal
+from barnabas.testing.faults.refusal import merge, put_errors, refusal
 from barnabas.testing.faults.rule import Rule
 from barnabas.testing.faults.selection import Narrowed, select
 from barnabas.types import FileSlice
@@ -29,6 +27,8 @@ from barnabas.types import FileSlice
 MOST_RULES = 1000
 
 Handler = Callable[[Context, Any], Outcome]
+Change = Callable[[Message | None], None]
+"""Changes an answer in place; None: the request has none. What it raises ends the connection."""
 
 _NO_SESSION = 0
 _FULL_WITHOUT_SESSION = -1
@@ -171,7 +171,7 @@ def _act(rule: Rule, context: Context, request: Message, handler: Handler) -> Ou
     if action.cut:
         raise ConnectionCut(f"{rule} cuts the connection")
     if action.drop:
-        return changed(handler(context, request), partial(_drop, rule, context))
+        return _with_change(handler(context, request), partial(_drop, rule, context))
     if action.error is None:
         return handler(context, request)
     return _refuse(rule, context, request, handler, _CODES[action.error])
@@ -183,7 +183,7 @@ def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: 
         # As a broker does: there is no answer in which an error could stand.
         raise ConnectionCut(f"{rule} refuses a Produce request with acks=0, which has no answer")
     if api.name == "Metadata":
-        return changed(handler(context, request), partial(put_errors, narrowed, code))
+        return _with_change(handler(context, request), partial(put_errors, narrowed, code))
     chosen, rest = select(request, narrowed, context.node.image.topic_names)
     assert chosen is not None, "the request was found to be about the topic"
     whole = is_whole(api.name, rule.action.error or "")
@@ -192,7 +192,7 @@ def _refuse(rule: Rule, context: Context, request: Any, handler: Handler, code: 
         return refused
     if isinstance(rest, FetchRequest):
         rest.max_wait_ms = 0  # the error is to be answered now
-    return changed(handler(context, rest), partial(_merge, refused))
+    return _with_change(handler(context, rest), partial(_merge, refused))
 
 
 def _merge(refused: Message, answer: Message | None) -> None:
@@ -206,3 +206,51 @@ def _drop(rule: Rule, context: Context, answer: Message | None) -> None:
             if isinstance(part, FileSlice):
                 part.release()
     raise ConnectionCut(f"{rule} drops the answer")
+
+
+# ---- a handler's outcome, with its answer changed on its way out --------------------------------
+
+
+def _with_change(outcome: Outcome, change: Change) -> Outcome:
+    """The same outcome, whose answer `change` sees before it is sent."""
+    if isinstance(outcome, Hold):
+        return Hold(_outcome_later(outcome.until, change))
+    return _with_change_now(outcome, change)
+
+
+def _with_change_now(outcome: Message | Staged | Later, change: Change) -> Message | Staged | Later:
+    if isinstance(outcome, Message):
+        change(outcome)
+        return outcome
+    if isinstance(outcome, Staged):
+        return _ChangedStaged(outcome, change)
+    return _answer_later(outcome, change)
+
+
+async def _answer_later(later: Later, change: Change) -> Message | None:
+    answer = await later
+    change(answer)
+    return answer
+
+
+async def _outcome_later(later: LaterOutcome, change: Change) -> Message | Staged | Later | None:
+    outcome = await later
+    if outcome is None:
+        change(None)
+        return None
+    return _with_change_now(outcome, change)
+
+
+class _ChangedStaged(Staged):
+    __slots__ = ("_change", "_staged")
+
+    def __init__(self, staged: Staged, change: Change) -> None:
+        self._staged = staged
+        self._change = change
+
+    def answer(self) -> Message | Later | None:
+        answer = self._staged.answer()
+        if answer is None or isinstance(answer, Message):
+            self._change(answer)
+            return answer
+        return _answer_later(answer, self._change)

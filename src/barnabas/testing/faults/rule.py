@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError
 from barnabas.testing.faults.selection import Narrowed
-from barnabas.testing.faults.temporary import Temporary
+from barnabas.testing.faults.temporary_fault import Temporary
 
 
 class RuleNotHit(BarnabasError, AssertionError):

@@ -8,7 +8,7 @@ import click
 
 from barnabas.cli.groups.instants import BadInstant, moment_ms
 from barnabas.cli.options import one_topic
-from barnabas.cli.records.start_position import Start, Subscribed, beginning, start_of
+from barnabas.cli.records.positions import Start, Subscribed, beginning, start_of
 from barnabas.clock import SystemClock, SystemRandom
 
 _OWN_GROUPS = 100_000

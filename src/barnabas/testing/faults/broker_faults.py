@@ -19,7 +19,7 @@ from barnabas.testing.faults.machine_faults import (
     disk_fault,
 )
 from barnabas.testing.faults.request_rules import RequestRules
-from barnabas.testing.faults.temporary import Temporary
+from barnabas.testing.faults.temporary_fault import Temporary
 
 if TYPE_CHECKING:
     from barnabas.broker.server import Server

@@ -1,4 +1,4 @@
-"""The options that say whose configs are meant: a topic's, a broker's, a client's. Pure."""
+"""The options that name the owner of configs: a topic, a broker, clients. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _OPTIONS = (
 )
 
 
-class Whose(NamedTuple):
+class EntityOptions(NamedTuple):
     """The values of these options."""
 
     topic: str | None
@@ -83,8 +83,10 @@ class Whose(NamedTuple):
         return ConfigResource(BROKER, "" if self.broker is None else str(self.broker))
 
     def entity(self) -> dict[str, str | None]:
-        """Whose quotas are meant: names by type (`user`, `client-id`, `ip`), None for the default;
-        empty if none are. Raises UsageError."""
+        """Return the owner of quotas: names by type (`user`, `client-id`, `ip`), None: default.
+
+        Empty if none is named. Raises UsageError.
+        """
         found = self._entity()
         if not found:
             return {}
@@ -113,13 +115,13 @@ class Whose(NamedTuple):
         return found
 
 
-def whose(command: F) -> F:
-    """Gives a command the options, as the argument `whose`."""
+def entity_options(command: F) -> F:
+    """Give a command these options, as the argument `chosen`."""
 
     @wraps(command)
-    def collected(**options: Any) -> Any:
-        return command(whose=Whose(*map(options.pop, Whose._fields)), **options)
+    def collect(**options: Any) -> Any:
+        return command(chosen=EntityOptions(*map(options.pop, EntityOptions._fields)), **options)
 
     for option in reversed(_OPTIONS):
-        collected = option(collected)
-    return collected  # type: ignore[return-value]  # called by click alone, by names
+        collect = option(collect)
+    return collect  # type: ignore[return-value]  # called by click alone, by names

@@ -1,24 +1,33 @@
-"""Where a console consumer starts: at assigned offsets, or as a member of a group.
+"""The positions between which a console consumer reads.
 
-As Kafka's does, it joins a group of its own (`console-consumer-1234`, which commits nothing) unless
-it is given a group or a position. What it calls "from now on" begins with the command: the ends of
-the partitions are noted before it joins, which takes `group.initial.rebalance.delay.ms`.
+Start: at assigned offsets, or as a member of a group. As Kafka's does, it joins a group of its own
+(`console-consumer-1234`, which commits nothing) unless it is given a group or a position. What it
+calls "from now on" begins with the command: the ends of the partitions are noted before it joins,
+which takes `group.initial.rebalance.delay.ms`.
+
+Meanwhile: a group of its own commits nothing, so its positions are remembered in `OwnGroup`.
+Without that each rebalance, such as after partitions were added, would start again by
+`auto.offset.reset`: records would be printed twice, or never.
+
+End, if one is asked for: at a time, or at the ends of its partitions. A partition's end is looked
+up once, when it is assigned; records that arrive later are not waited for. So a command with an end
+always ends.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import click
 
-from barnabas.cli.records.own_group import LaterTopic, OwnGroup
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.client.consumer.record_offsets import Span, last_records
 from barnabas.client.consumer.subscription import RebalanceListener
 from barnabas.client.errors import UnknownPartition
+from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
 
@@ -187,3 +196,106 @@ def _pattern(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise click.UsageError(f"--include {text}: not a regular expression: {error}") from error
+
+
+class OwnGroup(RebalanceListener):
+    """Seeks to where the only member of the group has been, or begins.
+
+    `begins`: what "from now on" means, by partition that was there when the command started; None
+    for its end when the group has formed. All records of other partitions came later, and are read.
+    Without `begins` `auto.offset.reset` says where a partition begins.
+    """
+
+    def __init__(
+        self, consumer: Consumer, begins: Mapping[TopicPartition, int | None] | None
+    ) -> None:
+        self._consumer = consumer
+        self._positions = dict(begins or {})
+        self._is_from_now = begins is not None
+        self._topic_ids: dict[str, bytes] = {}
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        known = self._consumer.positions()
+        self._positions |= {name: known[name].offset for name in partitions if name in known}
+
+    async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        await self._forget_topics_that_are_gone({name.topic for name in partitions})
+        for name in partitions:
+            offset = self._positions.get(name, 0 if self._is_from_now else None)
+            if offset is not None:
+                self._consumer.seek(name, offset)
+
+    async def _forget_topics_that_are_gone(self, topics: Set[str]) -> None:
+        """One that has been made again is another topic: positions in the old one mean nothing."""
+        try:
+            ids = await self._consumer.topic_ids(topics)
+        except BarnabasError:
+            ids = {}  # no broker answers now: what is assigned is most likely the same
+        gone = {name for name, known in self._topic_ids.items() if ids.get(name, known) != known}
+        self._positions = {
+            name: offset
+            for name, offset in self._positions.items()
+            if name.topic in topics and name.topic not in gone
+        }
+        self._topic_ids |= ids
+
+
+class LaterTopic(RebalanceListener):
+    """Reads a topic that was made after the command had started from its first record on.
+
+    All its records came from now on. The group goes on where it has committed: other members may
+    have been quicker.
+    """
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+
+    async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        for name, committed in (await self._consumer.committed(partitions)).items():
+            if committed is None:
+                self._consumer.seek(name, 0)
+
+
+class Ends:
+    """The offset at which each assigned partition ends."""
+
+    def __init__(self, consumer: Consumer, to_ms: int | None) -> None:
+        """`to_ms`: end before the first record as young as that; None: at the end of the log."""
+        self._consumer = consumer
+        self._to_ms = to_ms
+        self._ends: dict[TopicPartition, int] = {}
+
+    async def are_reached(self) -> bool:
+        """Whether all assigned partitions are at their ends; not before there are any."""
+        names = self._consumer.assignment()
+        if not names:
+            is_member = bool(self._consumer.subscription())
+            return is_member and self._consumer.group_metadata().generation >= 0
+        await self.look_up()
+        positions = self._consumer.positions()
+        reached = [
+            name
+            for name in names
+            if name in positions and positions[name].offset >= self._ends[name]
+        ]
+        if reached:
+            self._consumer.pause(*reached)
+        return len(reached) == len(names)
+
+    def before(self, records: Iterable[ConsumerRecord]) -> list[ConsumerRecord]:
+        """Those of the records that lie before the ends."""
+        return [
+            record
+            for record in records
+            if record.offset < self._ends[TopicPartition(record.topic, record.partition)]
+        ]
+
+    async def look_up(self) -> None:
+        """Look up the ends of partitions that were assigned since."""
+        names = [name for name in self._consumer.assignment() if name not in self._ends]
+        if not names:
+            return
+        if self._to_ms is None:
+            self._ends.update(await self._consumer.end_offsets(names))
+        else:
+            self._ends.update(await offsets_at(self._consumer, names, self._to_ms))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.cli.records.internal_lines import group_line, offset_line
 from barnabas.cli.records.layout import template_layout
-from barnabas.cli.records.offsets_line import group_line, offset_line
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.coordinator.records import OffsetCommitKey, OffsetCommitValue, encode_record
 from barnabas.errors import CorruptData

@@ -1,10 +1,12 @@
-"""Records of `__consumer_offsets` as the lines of Kafka 3.9's two formatters (GC-4). Pure.
+"""Records of the internal topics as the lines of Kafka 3.9's formatters (GC-4). Pure.
 
     OffsetsMessageFormatter         [group,topic,0]::OffsetAndMetadata(offset=100, ...)
     GroupMetadataMessageFormatter   group::GroupMetadata(groupId=group, generation=1, ...)
+    TransactionLogMessageFormatter  copy::TransactionMetadata(transactionalId=copy, ...)
 
-Each formats its kind of record and skips the other; a tombstone's value is NULL. One difference:
-the members of a group are in their record's order here, in a hash table's order in Kafka.
+The first two read `__consumer_offsets`, the last one `__transaction_state`. Each formats its kind
+of record and skips the others; a tombstone's value is NULL. One difference: the members of a group
+and the partitions of a transaction are in order here, in a hash table's order in Kafka.
 """
 
 from __future__ import annotations
@@ -16,12 +18,17 @@ from barnabas.coordinator.records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    TransactionKey,
+    TransactionStatus,
+    TransactionValue,
     UnknownRecordType,
     decode_group_record,
+    decode_transaction_record,
 )
 from barnabas.errors import CorruptData
 
 _NOT_GIVEN = -1
+_STATES = {each.value: each.name for each in TransactionStatus}
 
 
 def offset_line(key: bytes | None, value: bytes | None) -> str | None:
@@ -41,6 +48,22 @@ def group_line(key: bytes | None, value: bytes | None) -> str | None:
         return None
     shown = "NULL" if decoded.value is None else _group(decoded)
     return f"{decoded.key.group}::{shown}"
+
+
+def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
+    """A transaction; a tombstone's value is NULL; None without a key. Raises CorruptData."""
+    if key is None:
+        return None
+    try:
+        decoded = decode_transaction_record(key, value)
+    except UnknownRecordType as error:
+        return f"unknown::version={error.version}"
+    assert isinstance(decoded.key, TransactionKey)
+    transactional_id = decoded.key.transactional_id
+    if decoded.value is None:
+        return f"{transactional_id}::NULL"
+    assert isinstance(decoded.value, TransactionValue)
+    return f"{transactional_id}::{_transaction(transactional_id, decoded.value)}"
 
 
 def _decoded(key: bytes | None, value: bytes | None) -> InternalRecord | None:
@@ -88,6 +111,24 @@ def _member(member: MemberMetadata, protocol: str | None, version: int) -> str:
         f"clientId={member.client_id}, clientHost={member.client_host}, "
         f"sessionTimeoutMs={member.session_timeout}, rebalanceTimeoutMs={rebalance_ms}, "
         f"supportedProtocols=List({'null' if protocol is None else protocol}))"
+    )
+
+
+def _transaction(transactional_id: str, value: TransactionValue) -> str:
+    partitions = sorted(
+        (topic.topic, partition)
+        for topic in value.transaction_partitions or ()
+        for partition in topic.partition_ids
+    )
+    listed = ", ".join(f"{topic}-{partition}" for topic, partition in partitions)
+    status = value.transaction_status
+    return (
+        f"TransactionMetadata(transactionalId={transactional_id}, "
+        f"producerId={value.producer_id}, producerEpoch={value.producer_epoch}, "
+        f"txnTimeoutMs={value.transaction_timeout_ms}, state={_STATES.get(status, status)}, "
+        f"pendingState=None, topicPartitions=HashSet({listed}), "
+        f"txnStartTimestamp={value.start_timestamp_ms}, "
+        f"txnLastUpdateTimestamp={value.last_update_timestamp_ms})"
     )
 
 

@@ -7,7 +7,7 @@ import re
 import click
 import pytest
 
-from barnabas.cli.records.start_position import Start, Subscribed, beginning, start_of
+from barnabas.cli.records.positions import Start, Subscribed, beginning, start_of
 
 
 @pytest.mark.parametrize(

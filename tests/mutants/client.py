@@ -23,7 +23,9 @@ _MURMUR2 = partial(
 _QUEUE_TESTS = ("unit/client/producer/test_accumulator.py", "property/test_accumulator.py")
 _ACCUMULATOR = partial(Mutation, "barnabas/client/producer/accumulator.py", tests=_QUEUE_TESTS)
 _QUEUE = partial(Mutation, "barnabas/client/producer/partition_queue.py", tests=_QUEUE_TESTS)
-_TROUBLE = partial(Mutation, "barnabas/client/trouble.py", tests=("unit/client/test_trouble.py",))
+_RETRY_LOG = partial(
+    Mutation, "barnabas/client/retry_log.py", tests=("unit/client/test_retry_log.py",)
+)
 
 MUTATIONS = (
     _FETCHED("if record.offset >= self.offset:", "if True:"),
@@ -58,5 +60,5 @@ MUTATIONS = (
     _QUEUE("if self.unresolved >= 0 and following.base_sequence < 0:", "if False:"),
     _QUEUE("if batch.is_out_of_order and batch.number < self.last_acknowledged", "if True"),
     _QUEUE("return bool(self.in_flight) and following.is_out_of_order", "return False"),
-    _TROUBLE("self._began_ms.pop(who, None)", "pass"),
+    _RETRY_LOG("self._began_ms.pop(who, None)", "pass"),
 )

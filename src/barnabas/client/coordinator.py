@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from barnabas.client.channel import BrokerAddress, Channel
 from barnabas.client.cluster import Cluster, exchange
 from barnabas.client.errors import Unreachable, broker_error, check, reason
-from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.client.retry_log import MOMENT_MS, RetryLog
 from barnabas.errors import (
     BarnabasError,
     CoordinatorLoadInProgress,
@@ -55,7 +55,7 @@ class CoordinatorFinder:
         self._connections = _ASIDE_CONNECTIONS if aside else _OWN_CONNECTIONS
         self._key_type = key_type
         self._nodes: dict[str, BrokerAddress] = {}
-        self._trouble = Trouble(MOMENT_MS)
+        self._retries = RetryLog(MOMENT_MS)
 
     async def nodes(self, keys: Iterable[str]) -> dict[str, BrokerAddress]:
         """The coordinator of each key. Raises the first KafkaError, Unreachable."""
@@ -110,7 +110,7 @@ class CoordinatorFinder:
             kind = error_for_code(code)
             self._warn(key, kind, reason(kind))
         else:
-            self._trouble.over(key)
+            self._retries.over(key)
         check(code, subject or self._subject(key))
 
     async def broker(self, key: str) -> BrokerAddress:
@@ -144,7 +144,7 @@ class CoordinatorFinder:
 
     def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
         """Log why callers wait: they retry until there is a coordinator."""
-        if self._trouble.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
+        if self._retries.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
             subject = self._subject(key)
             _log.warning("the coordinator of %s is not available, retrying: %s", subject, why)
 

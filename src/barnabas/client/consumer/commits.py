@@ -24,7 +24,7 @@ from barnabas.client.consumer.committed import (
 )
 from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed, Unreachable, reason
-from barnabas.client.trouble import Trouble
+from barnabas.client.retry_log import RetryLog
 from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
@@ -71,7 +71,7 @@ class Commits:
         self._line = asyncio.Lock()  # commits in the background, in the order of the calls
         self._running: dict[asyncio.Task[None], None] = {}
         self._settling: asyncio.Task[None] | None = None
-        self._refusals = Trouble()
+        self._refusals = RetryLog()
         self._committed: dict[TopicPartition, int] = {}  # by auto commit, to leave out repetitions
         self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)

@@ -33,7 +33,7 @@ from barnabas.client.consumer.fetched import AbortedTransaction, Chunk
 from barnabas.client.consumer.truncation import Truncation
 from barnabas.client.errors import LOG_IN_ERRORS, NoOffsetForPartition, broker_error
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
-from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.client.retry_log import MOMENT_MS, RetryLog
 from barnabas.errors import (
     BarnabasError,
     CorruptMessage,
@@ -76,7 +76,7 @@ class Fetcher:
         self._assignment = assignment
         self._clock = cluster.seams.clock
         self._truncation = Truncation(cluster, config)
-        self._unserved = Trouble(MOMENT_MS)
+        self._unserved = RetryLog(MOMENT_MS)
         self._isolation_level = (
             READ_COMMITTED if config.isolation_level == "read_committed" else READ_UNCOMMITTED
         )

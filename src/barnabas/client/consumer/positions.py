@@ -19,7 +19,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.assignment import AssignedPartition
 from barnabas.client.errors import NoOffsetForPartition, UnknownPartition, reason
 from barnabas.client.offsets import EARLIEST, LATEST, OffsetFinder, is_passing
-from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.client.retry_log import MOMENT_MS, RetryLog
 from barnabas.client.view import unknown_partition
 from barnabas.errors import BarnabasError, LeaderNotAvailable, UnknownTopicOrPartition
 
@@ -55,7 +55,7 @@ class Positions:
         self._timeout_ms = cluster.config.default_api_timeout_ms
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._waiting: list[AssignedPartition] = []  # for their topics
-        self._trouble = Trouble(MOMENT_MS)
+        self._retries = RetryLog(MOMENT_MS)
         self.commits: Commits | None = None  # of a consumer in a group
         cluster.metadata.on_update(self._resume)
 
@@ -166,7 +166,7 @@ class Positions:
             elif isinstance(at, BarnabasError):
                 self._failed([sought], at)
             else:
-                self._trouble.over(state.topic_partition)
+                self._retries.over(state.topic_partition)
                 state.seek(at.offset, at.leader_epoch)
 
     # ---- trouble ----
@@ -204,7 +204,7 @@ class Positions:
         state.not_before_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
 
     def _is_news(self, state: AssignedPartition, kind: type[BarnabasError]) -> bool:
-        return self._trouble.is_news(state.topic_partition, kind, self._clock.monotonic_ms())
+        return self._retries.is_news(state.topic_partition, kind, self._clock.monotonic_ms())
 
     def _warn(self, state: AssignedPartition, why: str) -> None:
         _log.warning(

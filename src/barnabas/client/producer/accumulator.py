@@ -21,7 +21,6 @@ from barnabas.client.producer.batch import (
 )
 from barnabas.client.producer.open_records import SealedRecords
 from barnabas.client.producer.partition_queue import PartitionQueue
-from barnabas.client.producer.statistics import Statistics
 from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
@@ -44,6 +43,53 @@ SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerE
 class Ready(NamedTuple):
     queues: list[PartitionQueue]  # with a batch that may be sent now
     next_ms: int | None  # when more may be ready, or expire, if nothing else happens
+
+
+class Statistics:
+    """Counts what a producer has done, per batch and request, never per record."""
+
+    __slots__ = (
+        "acknowledged_batches",
+        "acknowledged_bytes",
+        "acknowledged_records",
+        "failed_records",
+        "longest_request_ms",
+        "request_ms",
+        "requests",
+        "retries",
+    )
+
+    def __init__(self) -> None:
+        self.acknowledged_batches = 0
+        self.acknowledged_bytes = 0
+        self.acknowledged_records = 0
+        self.failed_records = 0
+        self.longest_request_ms = 0
+        self.request_ms = 0
+        self.requests = 0
+        self.retries = 0
+
+    def answered(self, took_ms: int) -> None:
+        """A Produce request has its answer."""
+        self.requests += 1
+        self.request_ms += took_ms
+        self.longest_request_ms = max(self.longest_request_ms, took_ms)
+
+    def as_dict(self) -> dict[str, float]:
+        """Names with their units: `_total` is a count since the start."""
+        return {
+            "records_acknowledged_total": self.acknowledged_records,
+            "records_failed_total": self.failed_records,
+            "batches_acknowledged_total": self.acknowledged_batches,
+            "batch_bytes_acknowledged_total": self.acknowledged_bytes,
+            "batch_retries_total": self.retries,
+            "requests_answered_total": self.requests,
+            "records_per_batch_average": _ratio(
+                self.acknowledged_records, self.acknowledged_batches
+            ),
+            "request_latency_average_ms": _ratio(self.request_ms, self.requests),
+            "request_latency_longest_ms": self.longest_request_ms,
+        }
 
 
 class Accumulator:
@@ -359,3 +405,7 @@ def _attempts(batch: ProducerBatch, missing: str) -> str:
     if isinstance(batch.last_failure, KafkaError):
         return f"{sent}, last refused with {reason(batch.last_failure)}"
     return f"{sent}, no answer to the last attempt ({batch.last_failure})"
+
+
+def _ratio(whole: float, parts: int) -> float:
+    return whole / parts if parts else 0.0

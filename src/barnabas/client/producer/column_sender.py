@@ -14,9 +14,9 @@ from barnabas.client import arguments
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import ColumnOptions, ProducerBatch, ProducerRecord
 from barnabas.client.producer.batch_delivery import BatchDelivery
+from barnabas.client.producer.buffer_memory import BufferMemory
 from barnabas.client.producer.delivery import call_back
 from barnabas.client.producer.partitioner import Partitioner
-from barnabas.client.producer.room import Room
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
 from barnabas.extras import install_line
@@ -39,12 +39,16 @@ class ColumnSender:
     """For one call of `send_columns`."""
 
     def __init__(
-        self, producer: Producer, accumulator: Accumulator, partitioner: Partitioner, room: Room
+        self,
+        producer: Producer,
+        accumulator: Accumulator,
+        partitioner: Partitioner,
+        memory: BufferMemory,
     ) -> None:
         self._producer = producer
         self._accumulator = accumulator
         self._partitioner = partitioner
-        self._room = room
+        self._memory = memory
         self._config = producer.config
         self._codec = CODEC_NAMES.index(self._config.compression_type)
         self._deliveries: list[BatchDelivery] = []
@@ -92,11 +96,11 @@ class ColumnSender:
         records, numbers = encoded
         limit_ms = self._config.max_block_ms
         try:
-            async with asyncio.timeout(limit_ms / 1000), self._room.line:
-                await self._room.wait(len(records.body))
+            async with asyncio.timeout(limit_ms / 1000), self._memory.line:
+                await self._memory.wait(len(records.body))
                 batch = self._accumulator.append_sealed(name, records, self._producer.now_ms())
         except TimeoutError:
-            raise self._room.full(name.topic, limit_ms) from None
+            raise self._memory.full(name.topic, limit_ms) from None
         self._producer.watch(batch)
         self._keep(BatchDelivery(batch, numbers, range(records.count)))
         await asyncio.sleep(0)  # the sender may take it

@@ -9,31 +9,120 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.client import arguments
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ClientClosed, Unreachable
+from barnabas.client.metadata import Metadata
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import CheckedRecord, ProducerBatch, ProducerRecord
-from barnabas.client.producer.delivery import Delivery
-from barnabas.client.producer.growth import Growth
+from barnabas.client.producer.buffer_memory import BufferMemory
+from barnabas.client.producer.delivery import Delivery, RecordMetadata
 from barnabas.client.producer.open_records import OpenRecords
 from barnabas.client.producer.partitioner import Partitioner
-from barnabas.client.producer.room import Room
 from barnabas.client.producer.sender import Sender
 from barnabas.client.view import TopicView, unknown_partition
+from barnabas.clock import Clock
 from barnabas.errors import BarnabasError, MessageTooLarge
 from barnabas.records.batch import HEADER_BYTES
 from barnabas.records.record import RECORD_OVERHEAD_BYTES
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.client.producer.preparation import Preparation
     from barnabas.client.producer.transactions import Transactions
 
+_PATIENCE_MS: Final = 5_000
+"""How long brokers may answer that there is no such partition: growth takes far less to reach all
+of them, and `max.block.ms` is too long for a wrong number."""
+_REMEMBERED_MS: Final = 1_000  # so many records for one wrong number wait once
+_MOST_REMEMBERED: Final = 1_000
+
+_NO_PARTITION: Final = -1
+
 _new_tuple = tuple.__new__
+
+
+class Growth:
+    """The partitions that topics of one producer turned out not to have."""
+
+    def __init__(self, metadata: Metadata, clock: Clock) -> None:
+        self._metadata = metadata
+        self._clock = clock
+        self._absent: dict[tuple[str, int], int] = {}  # -> when that was last seen
+
+    async def having(self, topic: TopicView, partition: int) -> TopicView:
+        """The topic, once it has the partition. Raises UnknownPartition; the caller bounds it, for
+        as long as no broker answers."""
+        began_ms = self._clock.monotonic_ms()
+        name = topic.name, partition
+        is_answered = began_ms - self._absent.get(name, -_REMEMBERED_MS) < _REMEMBERED_MS
+        while partition not in topic.partitions:
+            if is_answered:
+                raise unknown_partition(topic, partition)
+            try:
+                view = await self._metadata.refresh()
+            except Unreachable:  # it is repeated with backoff
+                continue
+            topic = view.topics.get(topic.name, topic)
+            is_answered = self._clock.monotonic_ms() - began_ms >= _PATIENCE_MS
+            if is_answered:
+                if len(self._absent) >= _MOST_REMEMBERED:
+                    self._absent.clear()
+                self._absent[name] = self._clock.monotonic_ms()
+        return topic
+
+
+class Preparation:
+    """Applies one producer's interceptors, then its serializers, to each record (PR-1, PR-10)."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        # Imported only here: most producers start without them.
+        from barnabas.client.interceptors import PRODUCER_METHODS, interceptor_classes
+        from barnabas.client.serialization import serialize, serializer
+
+        key, value = config.key_serializer, config.value_serializer
+        self._serialize = serialize
+        self._key = None if key is None else serializer(key, "key.serializer")
+        self._value = None if value is None else serializer(value, "value.serializer")
+        self._interceptors = interceptor_classes(config.interceptor_classes, PRODUCER_METHODS)
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self._interceptors or self._key or self._value)
+
+    @property
+    def has_interceptors(self) -> bool:
+        return bool(self._interceptors)
+
+    def prepared(self, record: ProducerRecord) -> ProducerRecord:
+        """The record with bytes. Raises SerializationError."""
+        record = self._interceptors.on_send(record)
+        topic, value, key = record[:3]
+        if self._key is not None:
+            key = self._serialize(self._key, key, "key", topic)
+        if self._value is not None:
+            value = self._serialize(self._value, value, "value", topic)
+        return record._replace(value=value, key=key)
+
+    def acknowledged(self, delivery: Delivery) -> None:
+        """Notify interceptors of the outcome of a record that was queued."""
+        error = delivery.exception()
+        if error is None:
+            self._interceptors.on_acknowledgement(delivery.result(), None)
+        else:
+            topic, partition = delivery.batch.topic_partition
+            metadata = RecordMetadata(topic, partition, -1, delivery.timestamp_ms)
+            self._interceptors.on_acknowledgement(metadata, error)
+
+    def refused(self, topic: str, partition: int | None, error: BaseException) -> None:
+        """Notify interceptors of a record that was not queued."""
+        where = _NO_PARTITION if partition is None else partition
+        self._interceptors.on_acknowledgement(RecordMetadata(topic, where, -1, -1), error)
+
+    def close(self) -> None:
+        self._interceptors.close()
 
 
 class Intake:
@@ -61,7 +150,7 @@ class Intake:
         self._partitioner = Partitioner(
             self._config.partitioner, self._cluster.seams.random, self._config.batch_size
         )
-        self._room = Room(self._accumulator, self._sender.wake, self._check_open)
+        self._memory = BufferMemory(self._accumulator, self._sender.wake, self._check_open)
         # By topic, the batch that records without a key join: nothing else is to be decided.
         self._open: dict[str, ProducerBatch] = {}
         self._open_partitions: dict[tuple[str, int], ProducerBatch] = {}  # for those with one
@@ -69,7 +158,7 @@ class Intake:
         self._preparation = _preparation(config)
         # Nothing is to be decided for a record that joins an open batch, not even its size.
         self._joins = self._preparation is None and config.batch_size <= config.max_request_size
-        self.tasks.on_failure(lambda error: self._room.changed())
+        self.tasks.on_failure(lambda error: self._memory.changed())
         self.tasks.on_failure(lambda error: self._close_open())
         if self._transactions is not None:
             self._transactions.on_state = self._close_open
@@ -84,7 +173,7 @@ class Intake:
         Raises as `send` does.
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
-        if topic is None or self._room.line.locked():
+        if topic is None or self._memory.line.locked():
             return None
         if record.partition is not None and record.partition not in topic.partitions:
             return None
@@ -324,7 +413,7 @@ class Intake:
 
     def _keep_open(self, batch: ProducerBatch, *, is_free: bool) -> None:
         """Let more records join this batch; those without a key as far as the partitioner stays."""
-        if not self._joins or not self._running or self._room.line.locked():
+        if not self._joins or not self._running or self._memory.line.locked():
             return
         if not batch.limit_bytes:
             return
@@ -341,7 +430,7 @@ class Intake:
 
     def watch(self, batch: ProducerBatch) -> None:
         """Watch a new batch: its end makes room, and a transaction waits for it."""
-        batch.when_done(self._room.changed)
+        batch.when_done(self._memory.changed)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self._transactions is not None:
             self._transactions.sending(batch.topic_partition, batch)
@@ -376,16 +465,16 @@ class Intake:
                 topic = await metadata.topic(record.topic, limit_ms)
                 if record.partition is not None:
                     topic = await self._growth.having(topic, record.partition)
-                async with self._room.line:
+                async with self._memory.line:
                     self._close_open()  # none may overtake those in line
-                    await self._room.wait(record.size_bytes)
+                    await self._memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
             if not self.knows_place(record) and self.knows_topic(record.topic):
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
-                raise self._room.full(record.topic, limit_ms) from None
+                raise self._memory.full(record.topic, limit_ms) from None
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
             raise last_said or Unreachable(
@@ -399,7 +488,5 @@ def _preparation(config: ProducerConfig) -> Preparation | None:
     given = (config.key_serializer, config.value_serializer, config.interceptor_classes)
     if all(each is None for each in given):
         return None
-    from barnabas.client.producer.preparation import Preparation
-
     preparation = Preparation(config)
     return preparation if preparation.is_needed else None

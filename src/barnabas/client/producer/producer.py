@@ -381,7 +381,7 @@ class Producer(Intake):
         """
         from barnabas.client.producer.column_sender import ColumnSender
 
-        sender = ColumnSender(self, self._accumulator, self._partitioner, self._room)
+        sender = ColumnSender(self, self._accumulator, self._partitioner, self._memory)
         return await sender.send(topic, values, keys, rest)
 
     async def send_batch(
@@ -402,8 +402,8 @@ class Producer(Intake):
                 f"batch: {len(encoded)} bytes for {name}, more than {most} (max.request.size)"
             )
         await self.topic_with(name.topic, [name.partition])
-        async with self._room.line:
-            await self._room.wait(len(encoded))
+        async with self._memory.line:
+            await self._memory.wait(len(encoded))
             now_ms = self._clock.monotonic_ms()
             made = self._accumulator.append_encoded(name, encoded, now_ms)
             self.watch(made)

@@ -32,7 +32,7 @@ from barnabas.client.pool import backoff_ms
 from barnabas.client.producer.accumulator import SEQUENCE_ERRORS, Accumulator
 from barnabas.client.producer.batch import ProducerBatch
 from barnabas.client.producer.partition_queue import PartitionQueue
-from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.client.retry_log import MOMENT_MS, RetryLog
 from barnabas.counted import counted
 from barnabas.errors import (
     BarnabasError,
@@ -89,8 +89,8 @@ class Sender:
         self._wake = asyncio.Event()
         self._requests: dict[int, int] = {}  # broker id -> Produce requests in flight
         self._connecting: dict[int, asyncio.Task[None]] = {}
-        self._trouble = Trouble()  # of partitions
-        self._no_id = Trouble(MOMENT_MS)
+        self._retries = RetryLog()  # of partitions
+        self._no_id = RetryLog(MOMENT_MS)
         self._task: asyncio.Task[None] | None = None
         self._is_closing = False
         self.on_cancelled: Callable[[int], None] = lambda lost: None  # the loop ends
@@ -367,7 +367,7 @@ class Sender:
             # time it is trouble.
             again = [batch for batch in again if batch.attempts > 1]
         names = [batch.topic_partition for batch in again]
-        fresh = [name for name in names if self._trouble.is_news(name, type(error), now_ms)]
+        fresh = [name for name in names if self._retries.is_news(name, type(error), now_ms)]
         if fresh:
             if isinstance(error, MessageTooLarge):
                 _log.warning(

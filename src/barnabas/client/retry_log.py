@@ -14,7 +14,7 @@ MOMENT_MS = 1_000
 _REPEAT_MS = 30_000
 
 
-class Trouble:
+class RetryLog:
     def __init__(self, patience_ms: int = 0) -> None:
         """`patience_ms`: how long an error has to last before it is logged."""
         self._patience_ms = patience_ms

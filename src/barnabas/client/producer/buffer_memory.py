@@ -9,7 +9,7 @@ from barnabas.client.errors import BufferFull
 from barnabas.client.producer.accumulator import Accumulator
 
 
-class Room:
+class BufferMemory:
     """Hold `line` to be the next that gets room."""
 
     def __init__(

@@ -62,7 +62,7 @@ class OutboxWriter(Writer):
 
     async def _flush(self, producer: Producer) -> None:
         before = list(self._open)
-        await self._outbox.drained()
+        await self._outbox.wait_until_drained()
         await producer.flush()
         lost = [each.record for each in before if not each.done()]
         if lost:
@@ -83,7 +83,7 @@ class OutboxWriter(Writer):
         topic, partition = writing.name
         history = self._around.history
         try:
-            checked = producer.checked(ProducerRecord(topic, value, writing.key, partition))
+            checked = producer.check_record(ProducerRecord(topic, value, writing.key, partition))
             delivery = self._put(checked)
         except BarnabasError as error:
             history.failed(writing, error)
@@ -95,7 +95,7 @@ class OutboxWriter(Writer):
         topic, partition = writing.name
         odd = ProducerRecord(topic, b"odd", None, partition, headers=_ODD_HEADER)
         try:
-            checked = producer.checked(odd)
+            checked = producer.check_record(odd)
         except (TypeError, BarnabasError):
             return  # as it should be
         self._put(checked)

@@ -76,7 +76,7 @@ class _Stager:
         """Send rows that no columns can be made of, as `topic_columns` says."""
         builders: dict[TopicPartition, BatchBuilder] = {}
         for record in rows:
-            checked = self._producer.checked(record)
+            checked = self._producer.check_record(record)
             target = await self._target(checked)
             builder = builders.setdefault(target, BatchBuilder(self._codec))
             full = builder.size_bytes + checked.size_bytes > self._config.batch_size
@@ -110,7 +110,7 @@ class _Stager:
         if number is None:
             number = self._partitioner.partition(record.topic, record.key, view.choice)
             if record.key is None:
-                self._partitioner.appended(record.topic, record.size_bytes)
+                self._partitioner.on_appended(record.topic, record.size_bytes)
         else:
             self._producer.check_partition(view, number)
         return TopicPartition(record.topic, number)

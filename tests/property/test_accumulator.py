@@ -118,7 +118,7 @@ class World:
 
     def _identify(self) -> None:
         accumulator = self.accumulator
-        needs = accumulator.needs_producer_id and accumulator.unfinished
+        needs = accumulator.needs_producer_id and accumulator.unfinished_batches
         if needs and not accumulator.in_flight_count:
             accumulator.identify(self.identities, 0)
             self.identities += 1
@@ -180,7 +180,7 @@ def test_each_record_has_one_outcome_and_that_is_true(
     for what, how in moments:
         world.happen(what, how)
     world.come_to_an_end()
-    assert world.accumulator.unfinished == [], "something waits for ever"
+    assert world.accumulator.unfinished_batches == [], "something waits for ever"
     assert set(world.outcomes) == set(world.appended)
     assert world.accumulator.used_bytes == 0
     for value, batch in world.outcomes.items():

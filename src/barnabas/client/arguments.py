@@ -196,10 +196,10 @@ def offset(value: object, argument: str) -> Offset:
 def several(value: object, argument: str) -> list[object]:
     """The items of any iterable (of a mapping its keys), but not of text."""
     given: Iterable[object] = value  # type: ignore[assignment]
-    return list(walked(given, argument))
+    return list(iterator(given, argument))
 
 
-def walked(value: Iterable[V], argument: str) -> Iterator[V]:
+def iterator(value: Iterable[V], argument: str) -> Iterator[V]:
     """As `several`, one by one, for iterables that may be long."""
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")

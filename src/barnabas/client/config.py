@@ -366,7 +366,8 @@ def _settle_security(secured: Mapping[str, Any]) -> SecurityConfig:
         client_tls(security.tls_settings())
     elif any(name.startswith("ssl_") for name in secured):
         _log.warning("ssl.* is without effect: security.protocol is %s", security.security_protocol)
-    return security.checked()
+    security.check()
+    return security
 
 
 def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:

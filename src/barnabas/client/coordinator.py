@@ -121,7 +121,7 @@ class CoordinatorFinder:
     def hang_up(self, key: str) -> None:
         """Close the connection: brokers read no request behind one that is unanswered."""
         node = self._nodes.get(key)
-        channel = None if node is None else self._cluster.pool.opened(node)
+        channel = None if node is None else self._cluster.pool.ready_channel(node)
         if channel is not None:
             channel.close()
 

@@ -71,7 +71,7 @@ class Metadata:
         self._clock = seams.clock
         self._random = seams.random
         self._tasks = tasks
-        tasks.on_failure(self._fail_waiters)
+        tasks.add_failure_listener(self._fail_waiters)
         self.view = ClusterView()
         self.creates_topics = False
         # The topics to ask for, in order of first use, with the time of the last one.
@@ -115,7 +115,7 @@ class Metadata:
                 "use it where it was started, within one asyncio.run, or make one for each loop"
             )
 
-    def on_update(self, listener: Callable[[], None]) -> None:
+    def add_listener(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each refresh."""
         self._listeners.append(listener)
 
@@ -239,7 +239,7 @@ class Metadata:
         """A channel to any broker: an open one, else the first that opens."""
         nodes = self._candidates()
         for node in nodes:
-            opened = self._pool.opened(node)
+            opened = self._pool.ready_channel(node)
             if opened is not None:
                 return opened
         failures: dict[str, str] = {}
@@ -395,13 +395,13 @@ class Metadata:
             start = self._random.below(len(known))
             known = known[start:] + known[:start]
         nodes = known + self._servers
-        return sorted(nodes, key=lambda node: self._pool.opened(node) is None)
+        return sorted(nodes, key=lambda node: self._pool.ready_channel(node) is None)
 
     def _accept(self, responses: Sequence[MetadataResponse]) -> None:
         for response in responses:
             # Without those that were forgotten meanwhile: they would not be asked for again.
             response.topics = [each for each in response.topics if each.name in self._tracked]
-            self.view = self.view.updated(response)
+            self.view = self.view.after(response)
             for topic in response.topics:
                 if not topic.error_code:
                     self._wanted.pop(topic.name or "", None)

@@ -45,7 +45,7 @@ class Pool:
         self._slots: dict[int, _Slot] = {}
         self._closed = False
 
-    def opened(self, node: BrokerAddress) -> Channel | None:
+    def ready_channel(self, node: BrokerAddress) -> Channel | None:
         """The broker's channel if it is open right now."""
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
@@ -54,7 +54,7 @@ class Pool:
 
     async def channel(self, node: BrokerAddress) -> Channel:
         """The broker's channel, opened if need be (after its backoff). Raises Unreachable."""
-        opened = self.opened(node)
+        opened = self.ready_channel(node)
         if opened is not None:
             return opened
         if self._closed:

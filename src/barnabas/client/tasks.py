@@ -29,7 +29,7 @@ class Tasks:
         self._listeners: list[Callable[[ClientFailed], None]] = []
         self.error: ClientFailed | None = None
 
-    def on_failure(self, listener: Callable[[ClientFailed], None]) -> None:
+    def add_failure_listener(self, listener: Callable[[ClientFailed], None]) -> None:
         """Call `listener`, which must not raise, when the first task fails."""
         self._listeners.append(listener)
 
@@ -39,14 +39,14 @@ class Tasks:
         task.add_done_callback(lambda done: self._ended(name, done))
         return task
 
-    def guarded(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
+    def guard(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
         """`function` as a callback of the loop, where an exception would only be logged."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
                 function(*args, **kwargs)
             except Exception as error:
-                self.failed(name, error)
+                self.fail(name, error)
 
         return call
 
@@ -66,7 +66,7 @@ class Tasks:
         if self.error is not None:
             raise again(self.error)
 
-    def failed(self, name: str, cause: Exception) -> None:
+    def fail(self, name: str, cause: Exception) -> None:
         """Record that `name` failed by this unexpected error."""
         if self.error is not None:
             _log.error("client %r: %s failed, too", self._client_id, name, exc_info=cause)
@@ -80,4 +80,4 @@ class Tasks:
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
-            self.failed(name, error)
+            self.fail(name, error)

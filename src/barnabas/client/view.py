@@ -68,7 +68,7 @@ class ClusterView(NamedTuple):
         errors = {name: code for name, code in self.errors.items() if name not in names}
         return self._replace(topics=topics, errors=errors)
 
-    def updated(self, response: MetadataResponse) -> ClusterView:
+    def after(self, response: MetadataResponse) -> ClusterView:
         """The view after an answer; topics that it does not mention stay as they were."""
         generation = self.generation + 1
         topics = dict(self.topics)

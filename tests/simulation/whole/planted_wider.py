@@ -143,10 +143,10 @@ def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
         if self._drain is not None:
             await asyncio.wait([self._drain])
 
-    check = Producer.checked
-    patch.setattr(Producer, "checked", checked)
+    check = Producer.check_record
+    patch.setattr(Producer, "check_record", checked)
     patch.setattr(Outbox, "_drain_all", drain_all)
-    patch.setattr(Outbox, "drained", drained)
+    patch.setattr(Outbox, "wait_until_drained", drained)
     patch.setattr(Tasks, "_ended", lambda self, name, task: task.cancelled() or task.exception())
 
 

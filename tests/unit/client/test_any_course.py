@@ -86,7 +86,7 @@ class Course:
         elif kind == "restart":
             self.leader.restart()
         elif kind == "expire":  # the oldest of those that wait
-            for oldest in self.accumulator.unfinished[:1]:
+            for oldest in self.accumulator.unfinished_batches[:1]:
                 self.accumulator.expire(oldest.created_ms + _LIMIT_MS)
         elif self._connection:
             self._answer(kind, *self._connection.popleft())
@@ -154,7 +154,7 @@ def test_every_record_is_stored_once_and_in_order_whatever_fails(steps: list[str
         course.step("take")
         course.step("answer")
 
-    assert course.accumulator.unfinished == []
+    assert course.accumulator.unfinished_batches == []
     assert course.accumulator.used_bytes == 0
     # What has expired may be stored or not, but for once; all else is stored if it succeeded.
     expired = {

@@ -47,11 +47,12 @@ def own_login(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -
         }
         login = login._replace(**{name: each for name, each in tokens.items() if each is not None})
     try:
-        return login.checked()
+        login.check()
     except ConfigError as error:
         raise ConfigError(
             f"{_MECHANISM}={mechanism}, by which brokers log in at listener {listener}: {error}"
         ) from None
+    return login
 
 
 def is_between_brokers(config: BrokerConfig, listener: str, protocol: SecurityProtocol) -> bool:

@@ -79,7 +79,7 @@ class BlockSender:
             batch = encode_values(part, self._clock.wall_ms(), self._codec)
             place = TopicPartition(self._topic, partition)
             yield (await self._producer.send_batch(place, batch)).batch
-            self._partitioner.appended(self._topic, len(batch))
+            self._partitioner.on_appended(self._topic, len(batch))
 
     async def _next_partition(self) -> int:
         """One that has a leader now, if any has one."""

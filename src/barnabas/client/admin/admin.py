@@ -354,7 +354,7 @@ class Admin(
 
         async def attempt() -> ClusterView:
             answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
-            return ClusterView().updated(answer)
+            return ClusterView().after(answer)
 
         view = await self._persist(attempt)
         for name in wanted or ():

@@ -86,7 +86,7 @@ class Commits:
 
     # ---- reading ----
 
-    async def committed(
+    async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's offsets; partitions without one are left out."""
@@ -152,7 +152,7 @@ class Commits:
         except BarnabasError as failure:
             return [], failure
         except Exception as failure:  # a bug of ours, which the callback gets as well
-            self._cluster.tasks.failed("a commit", failure)
+            self._cluster.tasks.fail("a commit", failure)
             return [], self._cluster.tasks.error
 
     async def _attempt(

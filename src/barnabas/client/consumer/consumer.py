@@ -87,7 +87,7 @@ class Consumer(Polls):
         )
         self._deserialize = self._chosen_deserializers()
         self._interceptors = self._chosen_interceptors()
-        self._cluster.tasks.on_failure(lambda error: self._wake())
+        self._cluster.tasks.add_failure_listener(lambda error: self._wake())
         self._commits: Commits | None = None
         self._group: Group | None = None
         if self._config.group_id:
@@ -413,7 +413,7 @@ class Consumer(Polls):
             InvalidGroupId: without a `group.id`.
         """
         names = arguments.partitions(topic_partitions)
-        found = await self._required_commits().committed(names)
+        found = await self._required_commits().fetch(names)
         return {name: found.get(name) for name in names}
 
     def group_metadata(self) -> GroupMetadata:

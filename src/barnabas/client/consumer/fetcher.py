@@ -88,10 +88,10 @@ class Fetcher:
         self.buffered_bytes = 0  # of the chunks
         self._reserved_bytes = 0  # for the answers of fetches in flight
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
-        cluster.metadata.on_update(self._resume_leaderless)
+        cluster.metadata.add_listener(self._resume_leaderless)
         self.on_new_topic: Callable[[TopicPartition], None] = lambda name: None
         self._arrived = asyncio.Event()
-        cluster.tasks.on_failure(lambda error: self._arrived.set())
+        cluster.tasks.add_failure_listener(lambda error: self._arrived.set())
 
     async def close(self) -> None:
         tasks = list(self._fetches.values())

@@ -67,7 +67,7 @@ class Group:
         self._moving_to: list[TopicPartition] | None = None  # cooperative: not yet taken
         self.is_revoking = False  # the commit before is under way: what is read now is lost
         self._clock = cluster.seams.clock
-        cluster.metadata.on_update(self._metadata_changed)
+        cluster.metadata.add_listener(self._metadata_changed)
         commits.on_refused = self._refused
 
     # ---- what to read ----

@@ -57,7 +57,7 @@ class Positions:
         self._waiting: list[AssignedPartition] = []  # for their topics
         self._retries = RetryLog(MOMENT_MS)
         self.commits: Commits | None = None  # of a consumer in a group
-        cluster.metadata.on_update(self._resume)
+        cluster.metadata.add_listener(self._resume)
 
     async def close(self) -> None:
         tasks = list(self._tasks)
@@ -234,7 +234,7 @@ class Positions:
     async def _go_to_committed(self, states: Sequence[AssignedPartition]) -> None:
         if not states or self.commits is None:
             return
-        found = await self.commits.committed(state.topic_partition for state in states)
+        found = await self.commits.fetch(state.topic_partition for state in states)
         self.commits.start_at(found)
         for state in states:
             if state.reset != COMMITTED:

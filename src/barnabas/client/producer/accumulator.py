@@ -69,7 +69,7 @@ class Statistics:
         self.requests = 0
         self.retries = 0
 
-    def answered(self, took_ms: int) -> None:
+    def on_answer(self, took_ms: int) -> None:
         """A Produce request has its answer."""
         self.requests += 1
         self.request_ms += took_ms
@@ -189,7 +189,7 @@ class Accumulator:
     # ---- out ----
 
     @property
-    def unfinished(self) -> list[ProducerBatch]:
+    def unfinished_batches(self) -> list[ProducerBatch]:
         """Every batch without an outcome, oldest first."""
         return list(self._unfinished.values())
 
@@ -240,7 +240,7 @@ class Accumulator:
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
-        queue.acknowledged(batch)
+        queue.acknowledge(batch)
         stored = queue.take_stored()
         self._resolve(queue)
         for older in stored:  # only the broker of its first attempt knew the offset
@@ -280,9 +280,9 @@ class Accumulator:
             self._active[batch.topic_partition] = queue
             return
         if batch.base_sequence >= 0 and batch.in_doubt:
-            queue.given_up_in_flight(batch)
+            queue.give_up_in_flight(batch)
         else:
-            queue.refused(batch)
+            queue.refuse(batch)
         self._resolve(queue)
         self._fail(batch, error)
 
@@ -367,7 +367,7 @@ class Accumulator:
             queue.waiting.clear()
             queue.in_flight.clear()
         self._active.clear()
-        for batch in self.unfinished:
+        for batch in self.unfinished_batches:
             self._fail(batch, error)
 
     def _drop(self, batch: ProducerBatch, error: BarnabasError) -> None:
@@ -375,7 +375,7 @@ class Accumulator:
         queue = self._queues[batch.topic_partition]
         queue.waiting.popleft()
         if batch.base_sequence >= 0:  # it was sent once and may be in the log
-            queue.given_up(batch)
+            queue.give_up(batch)
             self._resolve(queue)
         if not queue.waiting:
             del self._active[batch.topic_partition]

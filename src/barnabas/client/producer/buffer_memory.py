@@ -21,7 +21,7 @@ class BufferMemory:
         self._changed = asyncio.Event()
         self.line = asyncio.Lock()
 
-    def changed(self) -> None:
+    def on_change(self) -> None:
         """A batch has its outcome, or nothing is sent any more."""
         self._changed.set()
 

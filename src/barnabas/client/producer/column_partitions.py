@@ -51,7 +51,7 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
         # It stays until so many bytes are exceeded, so the row that exceeds them goes there.
         end = int(np.searchsorted(sums, before + stays_bytes, "left")) + 1
         ends.append(min(end if stays_bytes else first + 1, len(sizes)))
-        partitioner.appended(topic, int(sums[ends[-1] - 1]) - before)
+        partitioner.on_appended(topic, int(sums[ends[-1] - 1]) - before)
     return np.repeat(np.array(partitions, np.int64), np.diff(ends))
 
 

@@ -147,12 +147,12 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
     return waiter
 
 
-async def flushed(accumulator: Accumulator, wake: Callable[[], None]) -> None:
+async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None]) -> None:
     """Return once every record accepted so far has its outcome; `wake` wakes the sender."""
     accumulator.flushing += 1
     wake()
     try:
-        for batch in accumulator.unfinished:
+        for batch in accumulator.unfinished_batches:
             if not batch.done:
                 await until_done(batch)
     finally:

@@ -96,7 +96,7 @@ class Preparation:
     def has_interceptors(self) -> bool:
         return bool(self._interceptors)
 
-    def prepared(self, record: ProducerRecord) -> ProducerRecord:
+    def prepare(self, record: ProducerRecord) -> ProducerRecord:
         """The record with bytes. Raises SerializationError."""
         record = self._interceptors.on_send(record)
         topic, value, key = record[:3]
@@ -106,7 +106,7 @@ class Preparation:
             value = self._serialize(self._value, value, "value", topic)
         return record._replace(value=value, key=key)
 
-    def acknowledged(self, delivery: Delivery) -> None:
+    def on_outcome(self, delivery: Delivery) -> None:
         """Notify interceptors of the outcome of a record that was queued."""
         error = delivery.exception()
         if error is None:
@@ -116,7 +116,7 @@ class Preparation:
             metadata = RecordMetadata(topic, partition, -1, delivery.timestamp_ms)
             self._interceptors.on_acknowledgement(metadata, error)
 
-    def refused(self, topic: str, partition: int | None, error: BaseException) -> None:
+    def on_refused(self, topic: str, partition: int | None, error: BaseException) -> None:
         """Notify interceptors of a record that was not queued."""
         where = _NO_PARTITION if partition is None else partition
         self._interceptors.on_acknowledgement(RecordMetadata(topic, where, -1, -1), error)
@@ -158,11 +158,11 @@ class Intake:
         self._preparation = _preparation(config)
         # Nothing is to be decided for a record that joins an open batch, not even its size.
         self._joins = self._preparation is None and config.batch_size <= config.max_request_size
-        self.tasks.on_failure(lambda error: self._memory.changed())
-        self.tasks.on_failure(lambda error: self._close_open())
+        self.tasks.add_failure_listener(lambda error: self._memory.on_change())
+        self.tasks.add_failure_listener(lambda error: self._close_open())
         if self._transactions is not None:
             self._transactions.on_state = self._close_open
-        self._cluster.metadata.on_update(self._close_open)
+        self._cluster.metadata.add_listener(self._close_open)
         self._growth = Growth(self._cluster.metadata, self._clock)
         self._running = False
         self._is_let_go = False  # its loop has ended, which was said
@@ -239,7 +239,7 @@ class Intake:
         """Have the partitioner count what has joined the topic's open batch, if there is one."""
         batch = self._open.pop(topic, None)
         if batch is not None:
-            self._partitioner.appended(topic, batch.size_bytes - batch.counted_bytes)
+            self._partitioner.on_appended(topic, batch.size_bytes - batch.counted_bytes)
             batch.counted_bytes = batch.size_bytes
         return batch
 
@@ -250,9 +250,9 @@ class Intake:
         """
         left_bytes = self._partitioner.stays_bytes(topic)
         if left_bytes <= size_bytes + HEADER_BYTES:
-            self._partitioner.appended(topic, left_bytes)
+            self._partitioner.on_appended(topic, left_bytes)
 
-    def checked(self, record: ProducerRecord) -> CheckedRecord:
+    def check_record(self, record: ProducerRecord) -> CheckedRecord:
         """The record to send, with copies of mutable fields (PR-1); in any thread.
 
         Interceptors and serializers are called. Raises as `send` for a record that cannot be sent,
@@ -260,7 +260,7 @@ class Intake:
         """
         self._check_open()
         if self._preparation is not None and isinstance(record, ProducerRecord):
-            record = self._preparation.prepared(record)
+            record = self._preparation.prepare(record)
         checked = arguments.checked_record(record, self._cluster.metadata.view.topics)
         most = self._config.max_request_size
         if checked.size_bytes > most:
@@ -271,7 +271,7 @@ class Intake:
         return checked
 
     def plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
-        """As `checked`, of a record without other wishes; None if that takes any thought."""
+        """As `check_record`, of a record without other wishes; None if that takes any thought."""
         if not self._joins or not self._running or self.tasks.error is not None:
             return None
         if self._transactions is not None and not self._transactions.is_open:
@@ -292,12 +292,12 @@ class Intake:
         return record
 
     async def send_checked(self, record: CheckedRecord) -> Delivery:
-        """As `send`, for a record that `checked` returned."""
+        """As `send`, for a record that `check_record` returned."""
         try:
             self._check_open()
             delivery = self._accept(record) or await self._accept_later(record)
         except BarnabasError as error:
-            self.refused(error, record)
+            self.on_refused(error, record)
             raise
         if delivery.index == 0:
             # A new batch, so the last one may leave: a caller that never waits would otherwise
@@ -311,7 +311,7 @@ class Intake:
             self._check_open()
             return self._accept(record)
         except BarnabasError as error:
-            self.refused(error, record)
+            self.on_refused(error, record)
             raise
 
     def knows_place(self, record: CheckedRecord) -> bool:
@@ -347,7 +347,7 @@ class Intake:
 
     def unfinished_count(self) -> int:
         """The records that were accepted and have no outcome."""
-        return sum(batch.record_count for batch in self._accumulator.unfinished)
+        return sum(batch.record_count for batch in self._accumulator.unfinished_batches)
 
     def acknowledged_count(self) -> int:
         """The records that were acknowledged since the start."""
@@ -370,14 +370,14 @@ class Intake:
         if not self._running or not self._sender.is_running:
             raise ClientClosed("the producer is not running: call start() first, not after close")
 
-    def refused(
+    def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
         """A record is not sent: the open transaction, if any, can only be aborted."""
         if self._transactions is not None:
-            self._transactions.refused(error)
+            self._transactions.on_refused(error)
         if self._preparation is not None and record is not None:
-            self._preparation.refused(record.topic, record.partition, error)
+            self._preparation.on_refused(record.topic, record.partition, error)
 
     def _append(self, record: CheckedRecord, topic: TopicView) -> Delivery:
         partition = record.partition
@@ -400,7 +400,7 @@ class Intake:
             timestamp_ms,
         )
         if is_free:
-            self._partitioner.appended(record.topic, record.size_bytes)
+            self._partitioner.on_appended(record.topic, record.size_bytes)
         self._keep_open(batch, is_free=is_free)
         if index == 0:
             self.watch(batch)
@@ -408,7 +408,7 @@ class Intake:
             self._sender.wake()
         delivery = Delivery(batch, index, timestamp_ms)
         if self._preparation is not None and self._preparation.has_interceptors:
-            batch.when_done(partial(self._preparation.acknowledged, delivery))
+            batch.when_done(partial(self._preparation.on_outcome, delivery))
         return delivery
 
     def _keep_open(self, batch: ProducerBatch, *, is_free: bool) -> None:
@@ -430,10 +430,10 @@ class Intake:
 
     def watch(self, batch: ProducerBatch) -> None:
         """Watch a new batch: its end makes room, and a transaction waits for it."""
-        batch.when_done(self._memory.changed)
+        batch.when_done(self._memory.on_change)
         self._cluster.metadata.on_use(batch.topic_partition.topic)
         if self._transactions is not None:
-            self._transactions.sending(batch.topic_partition, batch)
+            self._transactions.track(batch.topic_partition, batch)
         self._sender.wake()
 
     def check_partition(self, topic: TopicView, partition: int) -> None:

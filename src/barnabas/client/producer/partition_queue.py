@@ -112,7 +112,7 @@ class PartitionQueue:
         self.in_flight.append(batch)
         return batch
 
-    def acknowledged(self, batch: ProducerBatch) -> None:
+    def acknowledge(self, batch: ProducerBatch) -> None:
         self.last_acknowledged = max(self.last_acknowledged, batch.number)
         if self.last_acknowledged > self.unresolved:
             self.unresolved = -1
@@ -155,17 +155,17 @@ class PartitionQueue:
             place += 1
         self.waiting.insert(place, batch)
 
-    def given_up(self, batch: ProducerBatch) -> None:
+    def give_up(self, batch: ProducerBatch) -> None:
         """The batch, which is in neither list any more, may be in the log or not."""
         self.unresolved = max(self.unresolved, batch.number)
 
-    def given_up_in_flight(self, batch: ProducerBatch) -> None:
-        """As `given_up`, of a batch in flight; the batches sent behind it resolve the doubt."""
+    def give_up_in_flight(self, batch: ProducerBatch) -> None:
+        """As `give_up`, of a batch in flight; the batches sent behind it resolve the doubt."""
         self.settling = True
-        self.given_up(batch)
+        self.give_up(batch)
         self._land(batch)
 
-    def refused(self, batch: ProducerBatch) -> None:
+    def refuse(self, batch: ProducerBatch) -> None:
         """The broker does not have this batch and never will, nor any that was sent behind it."""
         self.settling = True
         if batch.base_sequence >= 0:

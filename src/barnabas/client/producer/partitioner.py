@@ -35,7 +35,7 @@ class Keyless(Protocol):
 
     def choose(self, topic: str, partitions: Partitions) -> int: ...
 
-    def appended(self, topic: str, size_bytes: int) -> None: ...
+    def on_appended(self, topic: str, size_bytes: int) -> None: ...
 
     def stays_bytes(self, topic: str) -> int: ...
 
@@ -81,7 +81,7 @@ class Sticky:
         self._stays[topic] = _Stay(chosen, partitions.generation)
         return chosen
 
-    def appended(self, topic: str, size_bytes: int) -> None:
+    def on_appended(self, topic: str, size_bytes: int) -> None:
         stay = self._stays.get(topic)
         if stay is not None:
             stay.sent_bytes += size_bytes
@@ -106,7 +106,7 @@ class RoundRobin:
         candidates = partitions.candidates()
         return candidates[turn % len(candidates)]
 
-    def appended(self, topic: str, size_bytes: int) -> None:
+    def on_appended(self, topic: str, size_bytes: int) -> None:
         """Sizes do not matter here."""
 
     def stays_bytes(self, topic: str) -> int:
@@ -128,7 +128,7 @@ class RandomUntilRefresh:
             self._current[topic] = (partitions.generation, chosen)
         return chosen
 
-    def appended(self, topic: str, size_bytes: int) -> None:
+    def on_appended(self, topic: str, size_bytes: int) -> None:
         """Sizes do not matter here."""
 
     def stays_bytes(self, topic: str) -> int:
@@ -177,9 +177,9 @@ class Partitioner:
             self._by_key[key, partitions.partition_count] = known
         return known
 
-    def appended(self, topic: str, size_bytes: int) -> None:
+    def on_appended(self, topic: str, size_bytes: int) -> None:
         """A record without a key and of this size went to the partition chosen for it."""
-        self._keyless.appended(topic, size_bytes)
+        self._keyless.on_appended(topic, size_bytes)
 
     def stays_bytes(self, topic: str) -> int:
         """How many bytes without a key may follow to the partition that was chosen last."""

@@ -29,7 +29,7 @@ from barnabas.client.producer.batch import (
     SendOptions,
 )
 from barnabas.client.producer.batch_delivery import BatchDeliveries, BatchDelivery, OnDelivery
-from barnabas.client.producer.delivery import Delivery, flushed
+from barnabas.client.producer.delivery import Delivery, wait_until_flushed
 from barnabas.client.producer.intake import Intake
 from barnabas.counted import counted
 from barnabas.errors import BarnabasError, ConfigError, CorruptData, MessageTooLarge
@@ -94,7 +94,7 @@ class Producer(Intake):
         self._cluster.metadata.check_loop()
         try:
             async with asyncio.timeout(limit_s):
-                await flushed(self._accumulator, self._sender.wake)
+                await wait_until_flushed(self._accumulator, self._sender.wake)
         except TimeoutError:
             raise TimeoutError(
                 f"{counted(self.unfinished_count(), 'record')} not acknowledged after "
@@ -152,7 +152,7 @@ class Producer(Intake):
         return {
             **accumulator.statistics.as_dict(),
             "records_unfinished": self.unfinished_count(),
-            "batches_unfinished": len(accumulator.unfinished),
+            "batches_unfinished": len(accumulator.unfinished_batches),
             "batches_in_flight": accumulator.in_flight_count,
             "buffer_used_bytes": accumulator.used_bytes,
             "buffer_memory_bytes": self.buffer_memory,
@@ -308,9 +308,9 @@ class Producer(Intake):
                 if joined is not None:
                     return joined
         try:
-            checked = self.checked(record)
+            checked = self.check_record(record)
         except BarnabasError as error:
-            self.refused(error, record)
+            self.on_refused(error, record)
             raise
         return await self.send_checked(checked)
 
@@ -341,7 +341,7 @@ class Producer(Intake):
 
             await producer.send_many(records, on_delivery=lambda batch: print(batch.offsets))
         """
-        walk = arguments.walked(records, "records")
+        walk = arguments.iterator(records, "records")
         if on_delivery is None:
             return [await self.send_record(record) for record in walk]
         together = BatchDeliveries(arguments.callback(on_delivery, "on_delivery"))

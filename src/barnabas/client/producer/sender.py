@@ -96,8 +96,8 @@ class Sender:
         self.on_cancelled: Callable[[int], None] = lambda lost: None  # the loop ends
 
     def start(self) -> None:
-        self._cluster.metadata.on_update(self.wake)
-        self._cluster.tasks.on_failure(self._accumulator.fail_all)
+        self._cluster.metadata.add_listener(self.wake)
+        self._cluster.tasks.add_failure_listener(self._accumulator.fail_all)
         self._task = self._cluster.tasks.start("the sender", self._run())
 
     @property
@@ -128,7 +128,7 @@ class Sender:
         """Send what is left, since the loop ends; the rest fails, and is counted."""
         accumulator = self._accumulator
         acknowledged = accumulator.statistics.acknowledged_records
-        owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished)
+        owed = acknowledged + sum(batch.record_count for batch in accumulator.unfinished_batches)
         accumulator.flushing += 1
         try:
             async with asyncio.timeout(_LAST_S):
@@ -143,7 +143,7 @@ class Sender:
     async def _send_all(self, *, is_last: bool = False) -> None:
         """Send batches as they come; if they are the last, until each has its outcome."""
         loop = asyncio.get_running_loop()
-        while not is_last or self._accumulator.unfinished:
+        while not is_last or self._accumulator.unfinished_batches:
             self._wake.clear()
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
@@ -166,10 +166,10 @@ class Sender:
         """Get a producer id if one is needed and nothing is in flight; True if there is one."""
         accumulator = self._accumulator
         if self._transactions is not None:
-            self._transactions.sequences_lost()
+            self._transactions.on_sequences_lost()
             await self._wake.wait()
             return False
-        if accumulator.in_flight_count or not accumulator.unfinished:
+        if accumulator.in_flight_count or not accumulator.unfinished_batches:
             await self._wake.wait()
             return False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
@@ -233,7 +233,7 @@ class Sender:
         most = self._config.max_in_flight_requests_per_connection
         if self._requests.get(node.node_id, 0) >= most:
             return False
-        channel = self._cluster.pool.opened(node)
+        channel = self._cluster.pool.ready_channel(node)
         if channel is None:
             self._connect(node)
             return False
@@ -264,11 +264,11 @@ class Sender:
             return
         self._requests[node_id] = self._requests.get(node_id, 0) + 1
         answer = channel.send(PRODUCE, request, version)
-        answered = self._cluster.tasks.guarded("the answer to a Produce", self._answered)
+        answered = self._cluster.tasks.guard("the answer to a Produce", self._answered)
         sent_ms = self._clock.monotonic_ms()
 
         def done(answer: asyncio.Future[Message]) -> None:
-            self._accumulator.statistics.answered(self._clock.monotonic_ms() - sent_ms)
+            self._accumulator.statistics.on_answer(self._clock.monotonic_ms() - sent_ms)
             answered(node_id, flight, answer)
 
         answer.add_done_callback(done)

@@ -37,7 +37,7 @@ from barnabas.client.errors import TransactionAborted, Unreachable
 from barnabas.client.pool import backoff_ms
 from barnabas.client.producer.accumulator import Accumulator
 from barnabas.client.producer.batch import ProducerBatch
-from barnabas.client.producer.delivery import flushed
+from barnabas.client.producer.delivery import wait_until_flushed
 from barnabas.errors import (
     BarnabasError,
     ClusterAuthorizationFailed,
@@ -221,7 +221,7 @@ class Transactions:
         """Whether the partition is part of the transaction, so that it may be written to."""
         return topic_partition in self._partitions
 
-    def sending(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
+    def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
         """Track a new batch for this partition, whose outcome the transaction depends on."""
         batch.when_done(lambda: self._settled(batch))
         if topic_partition in self._partitions or topic_partition in self._wanted:
@@ -230,7 +230,7 @@ class Transactions:
         if self._adding is None:
             self._adding = self._cluster.tasks.start("adding partitions", self._add())
 
-    def sequences_lost(self) -> None:
+    def on_sequences_lost(self) -> None:
         """Fail the transaction: the brokers' state of this producer is unknown."""
         if self.state is State.UNINITIALIZED:
             return
@@ -245,9 +245,9 @@ class Transactions:
 
     def _settled(self, batch: ProducerBatch) -> None:
         if batch.error is not None and self.state in (State.OPEN, State.COMMITTING):
-            self.refused(batch.error)
+            self.on_refused(batch.error)
 
-    def refused(self, error: BarnabasError) -> None:
+    def on_refused(self, error: BarnabasError) -> None:
         """Fail the transaction: one of its records is not stored."""
         if isinstance(error, ProducerFenced | TransactionalIdAuthorizationFailed):
             self._fence(error)
@@ -461,7 +461,7 @@ class Transactions:
 
     async def _flushed(self) -> None:
         """Wait until every record has its outcome."""
-        await flushed(self._accumulator, self.on_change)
+        await wait_until_flushed(self._accumulator, self.on_change)
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Retry transient errors, for `max.block.ms`."""

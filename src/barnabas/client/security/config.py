@@ -65,14 +65,14 @@ class SecurityConfig(NamedTuple):
     def protocol(self) -> SecurityProtocol:
         return SecurityProtocol(self.security_protocol)
 
-    def checked(self) -> SecurityConfig:
-        """This, if its options fit together; raises ConfigError."""
+    def check(self) -> None:
+        """Raise ConfigError unless the options fit together."""
         if self.protocol.uses_sasl:
             # Only here, so that a client without log-in loads nothing for it.
             from barnabas.client.security.login import check_login
 
             check_login(self)
-            return self
+            return
         for name, value in zip(self._fields, self, strict=True):
             is_tuning = name.startswith("sasl_login_refresh_")
             if name.startswith("sasl_") and not is_tuning and value != self._field_defaults[name]:
@@ -81,7 +81,6 @@ class SecurityConfig(NamedTuple):
                     f"{self.security_protocol}, which has no log-in; set it to SASL_SSL or "
                     "SASL_PLAINTEXT, or remove the option"
                 )
-        return self
 
     def tls_settings(self) -> TlsSettings:
         """Those of TLS. Raises ConfigError if one is wrong by itself."""

@@ -62,7 +62,7 @@ class Outbox:
         self._line_bytes = 0
         self._is_drained = True  # no drain is running or scheduled
         self._is_closed = False
-        producer.tasks.on_failure(self.fail)
+        producer.tasks.add_failure_listener(self.fail)
         # Used on the loop only:
         self._drain: asyncio.Task[None] | None = None
         self._passing: deque[SyncDelivery] = deque()  # taken by the drain, but not passed on
@@ -122,7 +122,7 @@ class Outbox:
 
     # ---- on the loop ----
 
-    async def drained(self) -> None:
+    async def wait_until_drained(self) -> None:
         """Return once all records put before are with the producer, or have failed."""
         if self._waiting:
             self._start_drain()  # the thread that put the first one may not have started it yet
@@ -252,7 +252,7 @@ class Outbox:
                 await self._producer.wait_for_topic(topic)
             except Exception as error:  # any error is the records' outcome
                 if isinstance(error, BarnabasError):
-                    self._producer.refused(error)
+                    self._producer.on_refused(error)
                 _settle_all(line.deliveries, error)
             while line.deliveries:
                 await self._send(line.deliveries.popleft())

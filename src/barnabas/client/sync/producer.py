@@ -150,7 +150,7 @@ class SyncProducer(BlockingClient[Producer]):
         together = None
         if on_delivery is not None:
             together = BatchDeliveries(self._on_thread(on_delivery))
-        for chunk in self._chunks(arguments.walked(records, "records")):
+        for chunk in self._chunks(arguments.iterator(records, "records")):
             sent = self._thread.run(self._send_all(chunk, together))
             if together is None:
                 deliveries += sent
@@ -323,11 +323,11 @@ class SyncProducer(BlockingClient[Producer]):
 
     def _checked(self, record: ProducerRecord) -> CheckedRecord:
         try:
-            return self._client.checked(record)
+            return self._client.check_record(record)
         except BarnabasError as error:
             refused = error
             if self._thread.is_alive:
-                self._thread.call_soon(lambda: self._client.refused(refused, record))
+                self._thread.call_soon(lambda: self._client.on_refused(refused, record))
             raise
 
     # ---- on the loop ----
@@ -335,7 +335,7 @@ class SyncProducer(BlockingClient[Producer]):
     async def _send_all(
         self, records: Sequence[CheckedRecord], together: BatchDeliveries | None
     ) -> list[Delivery]:
-        await self._outbox.drained()
+        await self._outbox.wait_until_drained()
         if together is None:
             return [await self._client.send_checked(record) for record in records]
         for record in records:
@@ -345,14 +345,14 @@ class SyncProducer(BlockingClient[Producer]):
     async def _send_columns(
         self, topic: str, values: Any, keys: Any, rest: ColumnOptions
     ) -> list[BatchDelivery]:
-        await self._outbox.drained()
+        await self._outbox.wait_until_drained()
         return await self._client.send_columns(topic, values, keys, **rest)
 
     async def _flush(self, timeout_ms: float | None = None) -> None:
         ends_at = _ends_at(timeout_ms)
         try:
             async with asyncio.timeout_at(ends_at):
-                await self._outbox.drained()
+                await self._outbox.wait_until_drained()
         except TimeoutError:
             raise TimeoutError("records wait for brokers after timeout_ms; they stay") from None
         await self._client.flush(_left_ms(ends_at))
@@ -362,21 +362,21 @@ class SyncProducer(BlockingClient[Producer]):
         return purged + self._client.purge()
 
     async def _end(self, scope: TransactionScope, error: BaseException | None) -> None:
-        await self._outbox.drained()
+        await self._outbox.wait_until_drained()
         await scope.__aexit__(None if error is None else type(error), error, None)
 
     async def _send_batch(
         self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
     ) -> Delivery:
-        await self._outbox.drained()  # records that were sent before come first
+        await self._outbox.wait_until_drained()  # records that were sent before come first
         return await self._client.send_batch(topic_partition, batch)
 
     async def _commit(self) -> None:
-        await self._outbox.drained()
+        await self._outbox.wait_until_drained()
         await self._client.commit_transaction()
 
     async def _abort(self) -> None:
-        await self._outbox.drained()
+        await self._outbox.wait_until_drained()
         await self._client.abort_transaction()
 
 
@@ -384,7 +384,7 @@ async def _closed(producer: Producer, outbox: Outbox, timeout_ms: float | None) 
     ends_at = _ends_at(timeout_ms)
     try:
         async with asyncio.timeout_at(ends_at):
-            await outbox.drained()
+            await outbox.wait_until_drained()
     except TimeoutError:
         outbox.fail(closed_too_early())
     await producer.close(_left_ms(ends_at))

@@ -102,7 +102,7 @@ class Topic:
 
         A pair is refused with TypeError: it does not say which of the two is the key.
         """
-        pairs = [_given(each) for each in arguments.walked(records, "records")]
+        pairs = [_given(each) for each in arguments.iterator(records, "records")]
         return self._send_all(pairs, rest, timeout_s)
 
     def _send_all(
@@ -184,7 +184,7 @@ class Topic:
         self, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
     ) -> None:
         """Return once exactly these brokers are in sync, in any order, or raise WaitTimeout."""
-        members = sorted(arguments.walked(isr, "isr"))
+        members = sorted(arguments.iterator(isr, "isr"))
 
         async def look() -> Sight[None]:
             view = await self._partition(partition)

@@ -58,7 +58,7 @@ def test_linger_zero_sends_at_once_and_what_waits_shares_a_batch() -> None:
     for number in range(3):
         append(accumulator, f"together-{number}")
     assert accumulator.ready(0).queues == [], "five are in flight: the broker remembers no more"
-    first = accumulator.unfinished[0]
+    first = accumulator.unfinished_batches[0]
     accumulator.acknowledge(first, 0, -1)
     assert values(take(accumulator)) == ["together-0", "together-1", "together-2"]
 
@@ -102,7 +102,7 @@ def test_memory_is_given_back_with_the_outcome() -> None:
     assert accumulator.used_bytes == 61 + 2 * SIZE
     accumulator.acknowledge(batch, 0, -1)
     assert accumulator.used_bytes == 0
-    assert accumulator.unfinished == []
+    assert accumulator.unfinished_batches == []
 
 
 def test_sequences_follow_each_other_and_wrap() -> None:
@@ -297,7 +297,7 @@ def test_a_record_that_fails_leaves_no_batch_behind() -> None:
     broken = record()._replace(size_bytes=None)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         accumulator.append(T0, broken, 0, 0)
-    assert (accumulator.unfinished, accumulator.used_bytes) == ([], 0)
+    assert (accumulator.unfinished_batches, accumulator.used_bytes) == ([], 0)
     assert accumulator.ready(0) == ([], None)
     assert values(take_new(accumulator, "next")) == ["next"]
 
@@ -329,7 +329,7 @@ def test_what_is_older_than_an_acknowledged_batch_is_stored() -> None:
     accumulator.acknowledge(younger, 17, -1)
     assert (older.done, older.error, older.base_offset) == (True, None, -1)
     assert not accumulator.needs_producer_id
-    assert (accumulator.ready(0).queues, accumulator.unfinished) == ([], [])
+    assert (accumulator.ready(0).queues, accumulator.unfinished_batches) == ([], [])
 
 
 def test_what_was_acknowledged_in_the_meantime_counts_as_well() -> None:
@@ -343,7 +343,7 @@ def test_what_was_acknowledged_in_the_meantime_counts_as_well() -> None:
     accumulator.fail_attempt(older, OutOfOrderSequenceNumber(), 0)
     assert (older.done, older.error) == (True, None)
     assert not accumulator.needs_producer_id
-    assert accumulator.unfinished == []
+    assert accumulator.unfinished_batches == []
 
 
 def test_what_is_out_of_order_waits_for_those_that_were_sent_behind_it() -> None:

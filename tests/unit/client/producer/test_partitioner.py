@@ -60,7 +60,7 @@ def test_sticky_stays_for_one_batch_and_moves_on() -> None:
     seen = []
     for _ in range(40):
         seen.append(partitioner.partition("t", None, FOUR))
-        partitioner.appended("t", 50)
+        partitioner.on_appended("t", 50)
     assert seen[0::2] == seen[1::2], "two records of 50 bytes share a partition"
     assert all(before != after for before, after in zip(seen[1::2], seen[2::2], strict=False))
     assert set(seen) == {0, 1, 2, 3}
@@ -97,7 +97,7 @@ def test_without_any_leader_every_partition_will_do(rule: str) -> None:
     chosen = set()
     for generation in range(40):
         chosen.add(partitioner.partition("t", None, Partitions(3, (), generation)))
-        partitioner.appended("t", 10)
+        partitioner.on_appended("t", 10)
     assert chosen == {0, 1, 2}
 
 

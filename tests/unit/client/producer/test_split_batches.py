@@ -44,7 +44,7 @@ def store(accumulator: Accumulator, most: int) -> list[list[str]]:
     """What a broker stores, in order, that takes batches of at most so many records."""
     stored: list[list[str]] = []
     expected = offset = 0
-    while accumulator.unfinished:
+    while accumulator.unfinished_batches:
         batch = take(accumulator)
         sequence, values = sent(batch)
         if len(values) > most:
@@ -80,7 +80,7 @@ def test_pr_6_what_was_sent_behind_keeps_its_sequences() -> None:
     accumulator.fail_attempt(large, TOO_LARGE, 0)
     accumulator.fail_attempt(small, OutOfOrderSequenceNumber(), 0)
     order = []
-    while accumulator.unfinished:
+    while accumulator.unfinished_batches:
         batch = take(accumulator)
         order.append(sent(batch))
         accumulator.acknowledge(batch, order[-1][0], -1)
@@ -95,7 +95,7 @@ def test_pr_8_a_single_record_that_is_too_large_fails_alone() -> None:
     deliveries = append(accumulator, *texts)
     together = BatchDelivery(deliveries[0].batch, [10, 11, 12, 13], range(4))
     expected = 0
-    while accumulator.unfinished:
+    while accumulator.unfinished_batches:
         batch = take(accumulator)
         sequence, values = sent(batch)
         if any(len(value) > 100 for value in values):

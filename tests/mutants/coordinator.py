@@ -28,8 +28,8 @@ _TRANSACTION = partial(
 )
 _TIMEOUTS = partial(
     Mutation,
-    "barnabas/coordinator/transaction_timeouts.py",
-    tests=("unit/coordinator/test_transaction_timeouts.py",),
+    "barnabas/coordinator/timers.py",
+    tests=("unit/coordinator/test_timers.py",),
 )
 _UNREPLICATED = partial(
     Mutation,

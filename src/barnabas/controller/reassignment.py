@@ -5,9 +5,9 @@
     complete   when all targets are in sync: one of them leads, the old ones leave the ISR and
                delete their logs, and then the topic's node has the targets alone
 
-The topic's node still names the old ones until they have confirmed that
-(`decision_draft.Departing`), so if the controller dies the next one completes the move again, and
-no log stays behind for good.
+The topic's node still names the old ones until they have confirmed that (see `Departing` in
+`decision_draft`), so if the controller dies the next one completes the move again, and no log stays
+behind for good.
 
 In between it is like any other partition: any controller can complete the move, change its targets
 or cancel it. The replicas' order is the requested one, so the first target is the preferred leader.

@@ -30,7 +30,6 @@ from barnabas.coordinator.decision import (
     Turn,
 )
 from barnabas.coordinator.group import Group, GroupState
-from barnabas.coordinator.group_description import described, listed
 from barnabas.coordinator.joining import Attempt, Caller
 from barnabas.coordinator.member import Parked
 from barnabas.coordinator.offset_answers import commit_answer, transactional_answer
@@ -42,7 +41,6 @@ from barnabas.coordinator.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from barnabas.coordinator.session_expiry import session_expired
 from barnabas.coordinator.settings import GroupConfig
 from barnabas.coordinator.timers import Timer, Timers
 from barnabas.errors import (
@@ -54,6 +52,7 @@ from barnabas.errors import (
     UnknownMemberId,
 )
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import (
@@ -61,7 +60,11 @@ from barnabas.protocol.messages.leave_group import (
     LeaveGroupResponse,
     MemberIdentity,
 )
-from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup
@@ -71,6 +74,9 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 __all__ = ["Caller", "Groups"]
 
 _SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version that names several members
+
+_CLASSIC: Final = "classic"
+"""The type of all groups here; the other one is KIP-848's."""
 
 # The most that one call of `expire` does: steps are short, and no append is unbounded.
 _MOST_TIMERS = 200
@@ -175,12 +181,12 @@ class Groups:
 
     def describe(self, ticket: int, group_id: str, *, with_events: bool) -> Decision:
         """The reply is a `DescribedGroup`."""
-        answer = described(group_id, self._find(group_id), with_events=with_events)
+        answer = _description(group_id, self._find(group_id), with_events=with_events)
         return Decision(replies=(Reply(ticket, answer, AT_ONCE),))
 
     def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
         """All groups that match the request's filters, also those that only have offsets."""
-        found = listed(self._all(), request)
+        found = _matching(self._all(), request)
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found), AT_ONCE),))
 
     def delete(self, ticket: int, group_ids: Sequence[str], now: Now) -> Decision:
@@ -332,9 +338,9 @@ class Groups:
         turn = self._turn(now)
         group = self.groups[timer.group_id]
         if timer is group.timer:
-            rebalance.phase_expired(turn, group)
+            rebalance.on_phase_expired(turn, group)
         else:
-            session_expired(turn, group, timer.member_id)
+            rebalance.on_session_expired(turn, group, timer.member_id)
         self._drop_if_unused(group)
         return turn.decision()
 
@@ -431,3 +437,51 @@ def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]
             batch = []
     if batch:
         yield tuple(batch)
+
+
+def _description(group_id: str, group: Group | None, *, with_events: bool) -> DescribedGroup:
+    """The group's current state; None: an unknown group, which is not an error but "Dead".
+
+    Subscriptions and assignments are included for a stable group alone: in a rebalance they are no
+    longer, or not yet, true.
+    """
+    if group is None:
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    is_stable = group.state is GroupState.STABLE
+    protocol = (group.protocol or "") if is_stable else ""
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.subscription(protocol) if is_stable else b"",
+                member_assignment=member.assignment if is_stable else b"",
+            )
+            for member in group.members.values()
+        ],
+        events=list(group.events) if with_events else [],
+    )
+
+
+def _matching(groups: Iterable[Group], wanted: ListGroupsRequest) -> list[ListedGroup]:
+    """The groups that match the filters on state and type, ignoring case; no filter: all."""
+    states = {state.lower() for state in wanted.states_filter}
+    types = {kind.lower() for kind in wanted.types_filter}
+    if types and _CLASSIC not in types:
+        return []
+    return [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=_CLASSIC,
+        )
+        for group in groups
+        if not states or group.state.value.lower() in states
+    ]

@@ -85,7 +85,7 @@ def complete_if_all_joined(turn: Turn, group: Group) -> None:
         _complete(turn, group)
 
 
-def phase_expired(turn: Turn, group: Group) -> None:
+def on_phase_expired(turn: Turn, group: Group) -> None:
     """The group's own timer has expired."""
     if group.state is GroupState.PREPARING:
         until_ms = group.initial_until_ms
@@ -102,6 +102,20 @@ def phase_expired(turn: Turn, group: Group) -> None:
             _drop(turn, group, member)
         _prepare(turn, group)
         complete_if_all_joined(turn, group)
+
+
+def on_session_expired(turn: Turn, group: Group, member_id: str) -> None:
+    """Expel the member, which begins a rebalance; drop a member id that was not used.
+
+    A member that waits for the others cannot heartbeat, so it stays: its session begins again with
+    the answer. Only a new one, which no client may know of, has a limit there.
+    """
+    if member_id in group.pending:
+        forget_pending(turn, group, member_id)
+        return
+    member = group.members[member_id]
+    if member.is_new or not (member.joining or member.syncing):
+        expel(turn, group, member, cause(member, "session timed out"))
 
 
 def forget_pending(turn: Turn, group: Group, member_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The deadlines of many members, at no cost per heartbeat.
+"""The deadlines of many members and of many transactions, at no cost per heartbeat.
 
 A heap of (when, order, timer). Postponing a deadline, as every heartbeat does, is one assignment to
 `Timer.deadline_ms`: when the old time comes, the heap puts the timer back at the new one. Timers
@@ -97,3 +97,35 @@ class Timers:
             self._heap = [entry for entry in self._heap if entry[0] == entry[2].queued_ms]
             heapq.heapify(self._heap)
             self._stale = 0
+
+
+class TransactionTimeouts:
+    """Transactional ids by the earliest time at which to look at them."""
+
+    __slots__ = ("_heap", "_set")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str]] = []
+        self._set: dict[str, int] = {}  # the live entry; others of an id are skipped
+
+    def set(self, transactional_id: str, due_ms: int) -> None:
+        """Have this id looked at once `due_ms` has passed, or earlier."""
+        known_ms = self._set.get(transactional_id)
+        if known_ms is None or due_ms < known_ms:
+            self._set[transactional_id] = due_ms
+            heapq.heappush(self._heap, (due_ms, transactional_id))
+
+    @property
+    def next_ms(self) -> int | None:
+        """The first millisecond at which `take` may have something."""
+        return self._heap[0][0] + 1 if self._heap else None
+
+    def take(self, now_ms: int) -> list[str]:
+        """The ids that are due; they are then unset."""
+        taken = []
+        while self._heap and self._heap[0][0] < now_ms:
+            due_ms, transactional_id = heapq.heappop(self._heap)
+            if self._set.get(transactional_id) == due_ms:
+                del self._set[transactional_id]
+                taken.append(transactional_id)
+        return taken

@@ -29,8 +29,8 @@ from barnabas.coordinator.decision import (
 )
 from barnabas.coordinator.records import TransactionKey, TransactionValue
 from barnabas.coordinator.settings import TransactionConfig
+from barnabas.coordinator.timers import TransactionTimeouts
 from barnabas.coordinator.transaction import Owner, Transaction, initialized, transaction_of
-from barnabas.coordinator.transaction_timeouts import TransactionTimeouts
 from barnabas.counted import counted
 from barnabas.errors import (
     NONE,

@@ -30,8 +30,13 @@ from barnabas.protocol.messages.stop_replica import StopReplicaResponse
 from barnabas.protocol.messages.update_metadata import UpdateMetadataResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.controller.channel_answers import Answered, Codes, Deposed
-    from barnabas.broker.controller.peer_connection import PeerConnection, Peers
+    from barnabas.broker.controller.peer_connection import (
+        Answered,
+        Codes,
+        Deposed,
+        PeerConnection,
+        Peers,
+    )
     from barnabas.protocol.api import Api
     from barnabas.protocol.message import Message
 

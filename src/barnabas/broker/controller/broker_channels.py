@@ -18,8 +18,7 @@ from barnabas.errors import NONE
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.broker_channel import BrokerChannel
-    from barnabas.broker.controller.channel_answers import Answered, Codes, Deposed
-    from barnabas.broker.controller.peer_connection import Peers
+    from barnabas.broker.controller.peer_connection import Answered, Codes, Deposed, Peers
     from barnabas.controller.controller import Send
 
 _log = logging.getLogger(__name__)

@@ -19,12 +19,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from barnabas.broker.controller.broker_channels import BrokerChannels
-from barnabas.broker.controller.channel_answers import Codes
 from barnabas.broker.controller.event_loop import (
     ControllerContext,
     ControllerSettings,
     ControllerTerm,
 )
+from barnabas.broker.controller.peer_connection import Codes
 from barnabas.broker.controller.registration import (
     Elected,
     become_controller,

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller import tool_requests
 from barnabas.broker.controller.broker_channels import BrokerChannels, Deliver
-from barnabas.broker.controller.channel_answers import Codes
 from barnabas.broker.controller.event_queue import EventQueue, Request
 from barnabas.broker.controller.log_ends import LogEndQuery
+from barnabas.broker.controller.peer_connection import Codes
 from barnabas.broker.controller.registration import Elected, elected_term
 from barnabas.broker.controller.state_change_log import (
     log_brokers,

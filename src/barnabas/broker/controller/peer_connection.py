@@ -1,16 +1,24 @@
-"""Connections to other brokers, as far as the controller uses them.
+"""Connections to other brokers, as far as the controller uses them, and how answers are passed on.
 
 `broker.inter_broker.peers` makes the real ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from barnabas.cluster.controller_requests import ControlRequest
 from barnabas.cluster.image import BrokerImage
 from barnabas.protocol.api import Api
 from barnabas.protocol.message import Message
+from barnabas.types import TopicPartition
+
+Codes = Mapping[TopicPartition, int]
+Answered = Callable[[int, ControlRequest, Codes], None]
+"""Gets the broker that has answered, its request, and an error code for each partition of it."""
+Deposed = Callable[[Exception], None]
+"""Gets the error that makes it pointless to go on: a broker knows a later controller epoch."""
 
 
 class PeerConnection(Protocol):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.replication.receive_memory import ReceiveMemory
 from barnabas.client.errors import ConnectionLost
 from barnabas.errors import UnsupportedVersion
+from barnabas.net.memory import MemoryPool, has_views
 from barnabas.protocol.api import FETCH, LIST_OFFSETS
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.list_offsets import (
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _EARLIEST, _LATEST = -2, -1
 _DIVERGING_EPOCHS = 12  # the first version of Fetch that tells where logs part (KIP-595)
+_BUFFERS = 2
+_ROOM_BYTES = 4096
+"""More than was asked for: a read that does not fill its buffer is known to be the last one."""
 
 
 class Bounds(NamedTuple):
@@ -43,6 +46,39 @@ class Bounds(NamedTuple):
     error_code: int
     earliest: int
     latest: int
+
+
+class ReceiveMemory(MemoryPool):
+    """The buffers into which a leader's answers are received: as large as its largest, in turn.
+
+    One answer is on its way at a time, and its records are views of the buffer until they are
+    written; meanwhile the loop may ask for the next buffer. So two are enough, they serve for good,
+    and an answer arrives where it stays: no buffer has to grow under it, and the kernel need not
+    clear a fresh page for each page of records. The fetch has a limit, so this needs none.
+    """
+
+    __slots__ = ("_buffers", "_largest_bytes")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._buffers: list[bytearray] = []
+        self._largest_bytes = 0
+
+    def take(self, size_bytes: int) -> bytearray:
+        """One without views on it, at least as large as any that was asked for."""
+        if size_bytes > self._largest_bytes:
+            self._largest_bytes = size_bytes + _ROOM_BYTES
+            self._buffers.clear()
+        for buffer in self._buffers:
+            if not has_views(buffer):
+                return buffer
+        buffer = bytearray(self._largest_bytes)
+        if len(self._buffers) < _BUFFERS:
+            self._buffers.append(buffer)
+        return buffer
+
+    def give(self, buffer: bytearray) -> None:
+        """They are distinguished by the views on them, so there is nothing to do."""
 
 
 class LeaderConnection:

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.inter_broker.peers import Peers
-from barnabas.broker.replication.leader_connection import Bounds, LeaderConnection
+from barnabas.broker.replication.leader_connection import Bounds, LeaderConnection, ReceiveMemory
 from barnabas.client.errors import ConnectionLost
 from barnabas.cluster.image import BrokerImage, Endpoint
 from barnabas.errors import FencedLeaderEpoch, UnsupportedVersion
@@ -125,3 +125,46 @@ def test_the_bounds_of_a_leaders_logs(tmp_path: Path) -> None:
             leader.close()
 
     run(test)
+
+
+# --- receive buffers -----------------------------------------------------------------------------
+
+
+def test_a_buffer_is_used_again_when_no_view_of_it_is_left() -> None:
+    memory = ReceiveMemory()
+    first = id(memory.take(1000))
+    assert id(memory.take(1000)) == first
+    view = memoryview(memory.take(1000))[10:20]
+    other = memory.take(1000)
+    assert id(other) != first
+    view.release()
+    assert id(memory.take(1000)) == first
+
+
+def test_two_take_turns() -> None:
+    """The connection asks for the next buffer while the records of the last one are written."""
+    memory = ReceiveMemory()
+    seen = set()
+    held = memoryview(memory.take(1000))
+    for _ in range(10):
+        taken = memory.take(1000)
+        seen.add(id(taken))
+        held = memoryview(taken)
+        del taken
+    assert len(seen) == 2
+    held.release()
+
+
+def test_all_are_as_large_as_the_largest_that_was_asked_for() -> None:
+    memory = ReceiveMemory()
+    assert len(memory.take(1000)) > 1000
+    assert len(memory.take(1_000_000)) > 1_000_000
+    assert len(memory.take(10)) > 1_000_000
+
+
+def test_what_is_looked_at_is_kept_apart_even_if_more_are_needed_than_there_are() -> None:
+    memory = ReceiveMemory()
+    views = [memoryview(memory.take(100)) for _ in range(5)]
+    for index, view in enumerate(views):
+        view[:1] = bytes([index])
+    assert [view[0] for view in views] == list(range(5))

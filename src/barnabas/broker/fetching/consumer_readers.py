@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from struct import Struct
 
 from barnabas.broker.context import Context
-from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, TopicReader, diverging_epoch
-from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.row import Row
+from barnabas.broker.fetching.fetch_reader import (
+    DIVERGING_EPOCHS,
+    ReadBudget,
+    Row,
+    TopicReader,
+    diverging_epoch,
+)
 from barnabas.broker.partitions.replica import Replica
 from barnabas.protocol.messages.fetch import AbortedTransaction, FetchPartition, FetchRequest
 from barnabas.replication.replica_selector import RACK_AWARE, select_replica

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
-from barnabas.broker.fetching.fetch_reader import FetchReader
-from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.row import Row, bounds
+from barnabas.broker.fetching.fetch_reader import FetchReader, ReadBudget, Row, bounds
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.watchers import Watchers
 from barnabas.broker.runtime.slices import Pace, Slices

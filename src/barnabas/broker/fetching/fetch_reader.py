@@ -16,15 +16,24 @@ and nothing is read.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.context import Context
-from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
-from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition
+from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from barnabas.replication.fetch_session import SessionPartition
+from barnabas.types import FileSlice
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+Ends = tuple[int, int, int, int]
+"""A replica's log start, high watermark, log end and leader epoch."""
+
+_READ_ENTRIES = 20
+"""As many entries of a request cost as much as a partition of which records are read."""
 
 CONSUMER = -1
 """The replica id of a consumer."""
@@ -34,6 +43,87 @@ END_PROBE = -2
 
 DIVERGING_EPOCHS = 12
 """The first version that carries the epoch of the last record fetched."""
+
+
+class Row:
+    """The part of the answer for one partition, and where its log stood when it was read."""
+
+    __slots__ = (
+        "data",
+        "ends",
+        "is_drained",
+        "partition",
+        "replica",
+        "size_bytes",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self, topic: str, topic_id: bytes, data: PartitionData, replica: Replica | None = None
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.data = data
+        self.size_bytes = 0
+        """Of its records."""
+        self.is_drained = False
+        """There is nothing from the reader's offset on, and nothing is wrong."""
+        self.replica = replica
+        """The one that was read; None if the row is an error."""
+        self.ends = _ends(replica) if replica is not None else None
+        """Where the replica's log stood then."""
+        self.partition: SessionPartition | None = None
+        """Its place in the fetch session, if there is one."""
+
+    @property
+    def entries(self) -> int:
+        """Its cost for `Pace`: records are found in an index, and a file may be opened."""
+        return _READ_ENTRIES if self.size_bytes else 1
+
+    def has_moved(self) -> bool:
+        """Whether the replica's log has changed since it was read."""
+        return self.replica is not None and self.ends != _ends(self.replica)
+
+
+class ReadBudget:
+    """The bytes that one answer may still hold, shared out among its partitions in the order of
+    reading, and the reads for which a thread has to warm the page cache first."""
+
+    __slots__ = ("cold", "is_warmed", "left_bytes", "taken_bytes")
+
+    def __init__(self, max_bytes: int, is_warmed: bool) -> None:
+        self.left_bytes = max_bytes
+        self.taken_bytes = 0
+        self.cold: list[tuple[Log, int, int]] = []
+        """Reads, from an offset and of how many bytes, that a thread has to warm first."""
+        self.is_warmed = is_warmed
+        """Whether a thread has done so: what is cold all the same is read."""
+
+    def read(
+        self, row: Row, log: Log, wanted: FetchPartition, bound: int
+    ) -> list[FileSlice] | None:
+        """Put whole batches below `bound` into a row; None if their pages are cold.
+
+        A first batch larger than every limit is returned all the same, or its reader would never
+        get past it (KIP-74). Raises OffsetOutOfRange, and what a read of a file raises.
+        """
+        offset = wanted.fetch_offset
+        max_bytes = min(self.left_bytes, wanted.partition_max_bytes)
+        if (
+            not self.is_warmed
+            and not log.is_failed
+            and log.log_start_offset <= offset < log.log_end_offset
+            and log.is_cold(offset, max_bytes)
+        ):
+            self.cold.append((log, offset, max_bytes))
+            return None
+        slices = log.read(offset, max_bytes, bound, self.taken_bytes == 0)
+        row.data.records = slices
+        row.size_bytes = size_bytes = sum([part.size for part in slices])
+        self.taken_bytes += size_bytes
+        self.left_bytes -= size_bytes
+        return slices
 
 
 class FetchReader(Protocol):
@@ -103,3 +193,26 @@ def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset 
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
+
+
+def bounds(replica: Replica) -> PartitionData:
+    """The answer for a replica of which nothing has been read yet."""
+    high_watermark, log = replica.partition.high_watermark, replica.log
+    return PartitionData(
+        partition_index=log.topic_partition.partition,
+        high_watermark=high_watermark,
+        last_stable_offset=log.last_stable_offset(high_watermark),
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _ends(replica: Replica) -> Ends:
+    log, partition = replica.log, replica.partition
+    return (
+        log.log_start_offset,
+        partition.high_watermark,
+        log.log_end_offset,
+        partition.leader_epoch,
+    )

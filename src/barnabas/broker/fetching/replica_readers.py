@@ -8,9 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
-from barnabas.broker.fetching.fetch_reader import DIVERGING_EPOCHS, TopicReader, diverging_epoch
-from barnabas.broker.fetching.read_budget import ReadBudget
-from barnabas.broker.fetching.row import Row
+from barnabas.broker.fetching.fetch_reader import (
+    DIVERGING_EPOCHS,
+    ReadBudget,
+    Row,
+    TopicReader,
+    diverging_epoch,
+)
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed

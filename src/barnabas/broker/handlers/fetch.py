@@ -18,10 +18,13 @@ from typing import Any, cast
 from barnabas.broker.context import Context
 from barnabas.broker.fetching.consumer_readers import ConsumerReader, RackReader
 from barnabas.broker.fetching.fetch_pass import TOPIC_IDS, FetchPass
-from barnabas.broker.fetching.fetch_quota import most_bytes, throttle_ms
-from barnabas.broker.fetching.fetch_reader import CONSUMER, END_PROBE, FetchReader
-from barnabas.broker.fetching.parked_fetch import ParkedFetch
-from barnabas.broker.fetching.read_budget import ReadBudget
+from barnabas.broker.fetching.fetch_reader import (
+    CONSUMER,
+    END_PROBE,
+    FetchReader,
+    ReadBudget,
+    Row,
+)
 from barnabas.broker.fetching.replica_readers import EndProbe, FollowerReader
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.disk_threads import run_in
@@ -38,6 +41,7 @@ Later = Coroutine[Any, Any, FetchResponse]
 
 _REPLICA_STATE = 15  # the first version with the replica id in a structure of its own
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
+_ANSWER_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 16, 18, 40  # besides the records
 _CHEAP = 32  # so many looks into a dictionary count as one entry
 
 
@@ -80,6 +84,42 @@ def _collapse(request: FetchRequest) -> Slices[None]:
         request.topics = list(by_topic.values())
 
 
+class ParkedFetch:
+    """A fetch that found too few bytes: one object, notified of what its partitions get.
+
+    It waits for `missing_bytes` more at any of its partitions, or for the time to be over.
+
+    It does not read: the fetch reads again when `wait` returns, since by then the bytes may be gone
+    (a topic deleted), or more than notified.
+    """
+
+    __slots__ = ("_future", "_missing_bytes")
+
+    def __init__(self, missing_bytes: int) -> None:
+        self._missing_bytes = missing_bytes
+        self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def notify(self, appended_bytes: int) -> None:
+        self._missing_bytes -= appended_bytes
+        if self._missing_bytes <= 0:
+            self.wake()
+
+    def wake(self) -> None:
+        if not self._future.done():
+            self._future.set_result(None)
+
+    def requested_at_ms(self, replica_id: int) -> int | None:
+        return None
+
+    async def wait(self, until: float) -> None:
+        """Return when woken, or at `until`, in seconds of the loop's time."""
+        timer = asyncio.get_running_loop().call_at(until, self.wake)
+        try:
+            await self._future
+        finally:
+            timer.cancel()
+
+
 class _Fetch:
     """One request until its answer."""
 
@@ -102,7 +142,7 @@ class _Fetch:
         self._max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
         self._has_quota = context.node.quotas.is_active and self._replica_id < 0
         if self._has_quota:
-            self._max_bytes = most_bytes(context, self._max_bytes)
+            self._max_bytes = _most_bytes(context, self._max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
         self._epoch = request.session_epoch
@@ -226,7 +266,7 @@ class _Fetch:
             return FetchResponse(
                 error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
             )
-        if self._has_quota and (wait_ms := throttle_ms(self._context, found.rows)):
+        if self._has_quota and (wait_ms := _throttle_ms(self._context, found.rows)):
             found.release()
             session_id = 0 if session is None else session.session_id
             return FetchResponse(throttle_time_ms=wait_ms, session_id=session_id)
@@ -276,6 +316,47 @@ def _replica_id(context: Context, request: FetchRequest) -> int:
     if context.version >= _REPLICA_STATE:
         return request.replica_state.replica_id
     return request.replica_id
+
+
+# --- the quota of a consumer (SE-5) --------------------------------------------------------------
+#
+# As in Kafka an answer that would exceed the quota is not sent, and not counted. The client gets an
+# empty one with the time after which the same bytes would be within the quota, and asks again. An
+# answer is limited to what an idle client may have, or none would ever leave; only a single batch
+# may be larger (KIP-74).
+
+
+def _most_bytes(context: Context, max_bytes: int) -> int:
+    """How many bytes an answer may hold of those that are asked for."""
+    limits = context.node.quotas.of(context.client.principal.name, context.client_id)
+    if limits is None or limits.fetch is None:
+        return max_bytes
+    return min(max_bytes, limits.fetch.most_at_once)
+
+
+def _throttle_ms(context: Context, rows: list[Row]) -> int:
+    """Count an answer of these rows. If it may not leave now, it was not counted, and this is how
+    long the client has to wait; else 0."""
+    limits = context.node.quotas.of(context.client.principal.name, context.client_id)
+    if limits is None:
+        return 0
+    now_ms = context.node.clock.monotonic_ms()
+    wait_ms = 0 if limits.request is None else limits.request.throttle_ms(now_ms)
+    if limits.fetch is not None:
+        size_bytes = _size_bytes(rows)
+        wait_ms = max(wait_ms, limits.fetch.record(size_bytes, now_ms))
+        if wait_ms:
+            limits.fetch.count(-size_bytes, now_ms)
+    return wait_ms
+
+
+def _size_bytes(rows: list[Row]) -> int:
+    topics = len({row.topic_id or row.topic for row in rows})
+    records = sum([row.size_bytes for row in rows])
+    return _ANSWER_BYTES + topics * _TOPIC_BYTES + len(rows) * _PARTITION_BYTES + records
+
+
+# --- bytes that are not in the page cache --------------------------------------------------------
 
 
 def _call_all(calls: list[Callable[[], None]]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from barnabas import Broker
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.replica_listener import ReplicaListener
+from barnabas.broker.partitions.replicas import ReadFailures
 from barnabas.broker.partitions.role_changes import Codes
 from barnabas.broker.runtime.steps import Steps, in_turns
 from barnabas.clock import SystemClock
@@ -569,3 +570,18 @@ def test_a_topic_of_many_partitions_does_not_keep_the_broker_from_its_clients(
     stop = StopReplica(1, 1, names, delete=True)
     assert asyncio.run(turns_during(disks.parts.role_changes.stop_replica(stop))) > 20
     disks.store.close()
+
+
+def test_a_read_that_fails_is_logged_once_a_minute_for_a_partition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = SetClock()
+    failures = ReadFailures(clock)
+    for name in (TopicPartition("t", 0), TopicPartition("t", 1)):
+        for _ in range(1000):
+            failures.on_failure("read", name, ValueError("damage"))
+    assert caplog.messages == ["read of t-0 failed: damage", "read of t-1 failed: damage"]
+    caplog.clear()
+    clock.at_ms += 60_000
+    failures.on_failure("read", TopicPartition("t", 0), ValueError("damage"))
+    assert caplog.messages == ["read of t-0 failed: damage (999 more in the last minute)"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.coordinator import shards
-from barnabas.broker.partitions import deferred_states
+from barnabas.broker.partitions import role_changes
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
 from barnabas.cluster.controller_requests import StopReplica
@@ -30,7 +30,7 @@ T = TopicPartition("t", 0)
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was put off is tried again at once."""
-    monkeypatch.setattr(deferred_states, "_AGAIN_AFTER_S", 0.01)
+    monkeypatch.setattr(role_changes, "_AGAIN_AFTER_S", 0.01)
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:

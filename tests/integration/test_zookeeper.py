@@ -22,9 +22,8 @@ from barnabas.cluster.store import (
     SessionState,
     Set,
 )
-from barnabas.cluster.zookeeper import ZooKeeperStore
+from barnabas.cluster.zookeeper import ZooKeeperStore, rights_of
 from barnabas.cluster.zookeeper_requests import Commit
-from barnabas.cluster.zookeeper_rights import rights_of
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
 from tests.kit.metadata_stores import SESSION_MS, data_of, end_session, opened

@@ -35,7 +35,6 @@ from barnabas.broker.parts import Bound, Ground, Parts
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams, system_seams
 from barnabas.broker.security.authorization import AllowAll, Authorizer
-from barnabas.broker.security.authorizer_choice import open_authorizer
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.journal_copies import JOURNAL_NAME, accept_loss
@@ -143,9 +142,7 @@ class Server:
             if self._first_users:
                 await self._ensure_users(self._store, self._first_users)
             config = await self._with_secrets(self._store)
-            self._authorizer = await open_authorizer(
-                self.config, self._store, self.clock, self._seams.random
-            )
+            self._authorizer = await self._open_authorizer(self._store)
             self._parts = self._make_parts(config, self._store, self.failure)
             if self._view.has_peers:
                 self._serve()
@@ -231,6 +228,21 @@ class Server:
         from barnabas.cluster.zookeeper_settings import settings_from
 
         return await ZooKeeperStore.open(settings_from(self.config))
+
+    async def _open_authorizer(self, store: MetadataStore) -> Authorizer:
+        """Return the authorizer that the settings ask for, with its rules read.
+
+        Raises ConfigError, and MetadataError or CorruptData if the rules cannot be read whole: no
+        client is served without them.
+        """
+        name = "authorizer.class.name"
+        if not (self.config.is_set(name) and self.config.str(name)):
+            return AllowAll()
+        from barnabas.broker.security.acl_authorizer import AclAuthorizer  # few brokers have it
+
+        authorizer = AclAuthorizer(self.config, store, self.clock, self._seams.random)
+        await authorizer.acls.open()
+        return authorizer
 
     def _watch_disks(self, store: MetadataStore) -> None:
         """Notice a disk that hangs, where the session would outlast it."""

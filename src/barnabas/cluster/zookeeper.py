@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,14 @@ from kazoo.exceptions import (  # type: ignore[import-untyped]
     ZookeeperError,
 )
 from kazoo.protocol import serialization as wire  # type: ignore[import-untyped]
+from kazoo.security import (  # type: ignore[import-untyped]
+    ACL,
+    ANYONE_ID_UNSAFE,
+    CREATOR_ALL_ACL,
+    OPEN_ACL_UNSAFE,
+    READ_ACL_UNSAFE,
+    Permissions,
+)
 
 from barnabas.cluster.remote_store import RemoteStore
 from barnabas.cluster.store import (
@@ -48,7 +56,6 @@ from barnabas.cluster.zookeeper_requests import (
     under,
     znode,
 )
-from barnabas.cluster.zookeeper_rights import is_open_to_all, rights_of
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
@@ -69,6 +76,9 @@ _REPORTS_AFTER_S = 2.5
 _LOOK_EVERY_S = 1.0
 _COMPLAIN_EVERY_S = 60
 _ANY = -1
+
+OPEN_TO_ALL = "/consumers"
+_SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 
 
 class ZooKeeperStore(RemoteStore):
@@ -300,7 +310,7 @@ class ZooKeeperStore(RemoteStore):
             raise OutcomeUnknown(path, "the connection to ZooKeeper broke") from error
         except ZookeeperError as error:
             raise metadata_error(path, error) from error
-        return is_open_to_all(rights)
+        return _let_all_change(rights)
 
     async def set_rights(self, path: str, *, is_protected: bool) -> bool:
         """Give an existing node the rights with which `zookeeper.set.acl` creates it; whether it
@@ -327,3 +337,29 @@ async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:
         return await answer
     except ZookeeperError as error:
         return error
+
+
+def rights_of(path: str, *, is_protected: bool) -> list[ACL]:
+    """The ACL of a path below the chroot, as Kafka sets it under `zookeeper.set.acl` (SE-6).
+
+        /consumers and below                                     everybody may do everything
+        /config/users, /config/brokers, the delegation tokens    the brokers alone
+        all others                                               the brokers write, everybody reads
+
+    "The brokers" are all whose connection has the identity of the one that set the rights.
+    """
+    if not is_protected or _is_below(path, OPEN_TO_ALL):
+        return list(OPEN_ACL_UNSAFE)
+    if any(_is_below(path, top) for top in _SECRET):
+        return list(CREATOR_ALL_ACL)
+    return [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE]
+
+
+def _let_all_change(rights: Iterable[ACL]) -> bool:
+    # Of a node's rights those count that let every client create or delete nodes below it.
+    changes = Permissions.CREATE | Permissions.DELETE
+    return any(each.id == ANYONE_ID_UNSAFE and each.perms & changes for each in rights)
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")

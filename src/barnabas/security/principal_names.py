@@ -1,9 +1,14 @@
-"""`ssl.principal.mapping.rules`: from a certificate's name to a user's (KIP-371).
+"""From a certificate to its user's name: the subject, and `ssl.principal.mapping.rules` (KIP-371).
 
-    RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT
+    CN=alice,OU=Sales,O=Acme\\, Inc.,C=DE              a subject
+    RULE:^CN=(.*?),OU=Sales.*$/$1@sales/L,DEFAULT     rules
 
-The first rule whose pattern matches the whole name decides; DEFAULT takes the name as it is. `L`
-and `U` change the result to lower or upper case.
+A subject is written as Java's X500Principal.getName() does (RFC 2253), the specific part first.
+Attributes that RFC 2253 has no word for stand as their number and the hexadecimal DER of their
+value, so that rules and ACLs written for Kafka match.
+
+The first rule whose pattern matches the whole subject decides; DEFAULT takes it as it is. `L` and
+`U` change the result to lower or upper case.
 """
 
 from __future__ import annotations
@@ -13,11 +18,30 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.errors import ConfigError
+from barnabas.security.der import OID, SET, dotted, elements, subject_element
 
 _RULE = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)"
 _SPLIT = re.compile(rf"\s*(?:{_RULE})\s*(?:,\s*|$)")
 _NAMED_GROUP = re.compile(r"\(\?<(?![=!])")
 _IN_REPLACEMENT = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}", re.DOTALL)
+
+_UNIVERSAL_STRING, _BMP_STRING = 0x1C, 0x1E
+_STRINGS = (0x0C, 0x13, 0x14, 0x16, 0x1B, _UNIVERSAL_STRING, _BMP_STRING)
+"""UTF8String, PrintableString, T61String, IA5String, GeneralString, and the two above."""
+
+_KEYWORDS = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "2.5.4.9": "STREET",
+    "0.9.2342.19200300.100.1.25": "DC",
+    "0.9.2342.19200300.100.1.1": "UID",
+}
+_ESCAPED = ',=+<>#;"\\'
+_BLANKS = " \r"
 
 
 class NoRuleMatches(ValueError):
@@ -101,3 +125,40 @@ def _expanded(part: re.Match[str], match: re.Match[str]) -> str:
         if int(number[:length]) <= count:
             return (match.group(int(number[:length])) or "") + number[length:]
     return part.group()
+
+
+def subject_of(certificate: bytes) -> str:
+    """The subject of a certificate in DER. Raises ValueError for what is none."""
+    subject = elements(subject_element(certificate).content)
+    return ",".join(reversed([_relative_name(each.content) for each in subject if each.tag == SET]))
+
+
+def _relative_name(content: bytes) -> str:
+    """One step of the name, usually of one attribute."""
+    return "+".join(_attribute(each.content) for each in elements(content))
+
+
+def _attribute(content: bytes) -> str:
+    (kind, oid, _), (tag, value, whole) = elements(content)
+    if kind != OID:
+        raise ValueError("an attribute of the certificate's subject has no type")
+    number = dotted(oid)
+    keyword = _KEYWORDS.get(number)
+    if keyword is None or tag not in _STRINGS:
+        return f"{keyword or number}=#{whole.hex()}"
+    return f"{keyword}={_escape(value.decode('utf-8', 'replace'))}"
+
+
+def _escape(text: str) -> str:
+    escaped = "".join(
+        f"\\{each}" if each in _ESCAPED else "\\00" if each == "\0" else each for each in text
+    )
+    inner = escaped.strip(_BLANKS)
+    if not inner:
+        return "".join(f"\\{each}" for each in escaped)
+    before, _, after = escaped.partition(inner)
+    return f"{_escape_each(before)}{inner}{_escape_each(after)}"
+
+
+def _escape_each(blanks: str) -> str:
+    return "".join(f"\\{each}" for each in blanks)

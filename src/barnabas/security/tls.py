@@ -7,6 +7,7 @@ trusted by itself, as in Java: OpenSSL alone would want the authority at the cha
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from barnabas.errors import ConfigError
-from barnabas.security.cipher_suites import is_of_tls_1_3, openssl_name
 from barnabas.security.key_stores import KeyStore, load_key_store, load_trust_store
 from barnabas.security.tls_settings import (
     BROKERS_CRL_LOCATION,
@@ -29,6 +29,8 @@ _SUITES_1_3 = frozenset(
     {"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"}
 )
 _FIRST_1_3 = "TLS_AES_256_GCM_SHA384"
+_TLS_1_3 = re.compile(r"TLS_(AES|CHACHA20)_\w+_SHA\d+$")
+_SIZED = re.compile(r"(AES|ARIA|CAMELLIA)_(\d+)_")
 _CLIENT_AUTH = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -87,8 +89,29 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 def allowed_suites(settings: TlsSettings) -> frozenset[str]:
     """The suites of TLS 1.3 that a connection may have: Python cannot choose among them before."""
-    names = [name for name in _items(settings.cipher_suites) if is_of_tls_1_3(name)]
+    names = [name for name in _items(settings.cipher_suites) if _is_of_tls_1_3(name)]
     return frozenset(names) if names else _SUITES_1_3
+
+
+def openssl_name(name: str) -> str:
+    """OpenSSL's name of a suite of TLS 1.2; a name that is not IANA's is returned as it is.
+
+    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256
+    """
+    exchange, has_both, cipher = name.removeprefix("TLS_").partition("_WITH_")
+    if not name.startswith("TLS_") or not has_both:
+        return name
+    cipher = _SIZED.sub(r"\1\2-", cipher).replace("_", "-")
+    cipher = cipher.replace("-CBC-", "-").replace("CHACHA20-POLY1305-SHA256", "CHACHA20-POLY1305")
+    if cipher.endswith("-CCM") is False and "-CCM-8" in cipher:
+        cipher = cipher.replace("-CCM-8", "-CCM8")
+    parts = [] if exchange == "RSA" else [exchange.replace("_", "-")]
+    return "-".join((*parts, cipher))
+
+
+def _is_of_tls_1_3(name: str) -> bool:
+    # Such a suite names no key exchange, and has one name everywhere: TLS_AES_256_GCM_SHA384.
+    return _TLS_1_3.match(name) is not None
 
 
 def _checks_host(settings: TlsSettings) -> bool:
@@ -126,7 +149,7 @@ def _restrict_suites(
     context: ssl.SSLContext, suites: list[str], versions: list[ssl.TLSVersion]
 ) -> list[ssl.TLSVersion]:
     """Returns the versions that have one of the suites."""
-    newer = {name for name in suites if is_of_tls_1_3(name)}
+    newer = {name for name in suites if _is_of_tls_1_3(name)}
     older = [openssl_name(name) for name in suites if name not in newer]
     for name in (*(newer - _SUITES_1_3), *(each for each in older if not _is_known(each))):
         raise ConfigError(f"ssl.cipher.suites: {name} is unknown to {ssl.OPENSSL_VERSION}")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas.security.cipher_suites import openssl_name
-from barnabas.security.tls import allowed_suites, client_context, server_context
+from barnabas.security.tls import allowed_suites, client_context, openssl_name, server_context
 from barnabas.security.tls_settings import TlsSettings
 from tests.kit.certificates import Authority, PemFiles
 from tests.kit.tls_ends import shake_hands, tls_settings

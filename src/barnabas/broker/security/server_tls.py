@@ -23,11 +23,10 @@ from barnabas.net.tls_transport import TlsTransport
 from barnabas.net.turns import Turns
 from barnabas.printable import has_control_characters
 from barnabas.security.der import End, alternative_names, end_of
-from barnabas.security.distinguished_name import subject_of
 from barnabas.security.file_stamps import Stamps, stamps_of
 from barnabas.security.key_stores import load_key_store
 from barnabas.security.pem import der_of, pem_blocks
-from barnabas.security.principal_names import NoRuleMatches, PrincipalNames
+from barnabas.security.principal_names import NoRuleMatches, PrincipalNames, subject_of
 from barnabas.security.tls import allowed_suites, client_context, server_context
 from barnabas.security.tls_settings import TlsSettings
 

@@ -87,7 +87,7 @@ def _servers(context: click.Context, parameter: click.Parameter, servers: str | 
         profiles = read_profiles()
         if name is None and (name := profiles.current) is None:
             return DEFAULT_SERVERS
-        profile = profiles.named(name, given_by)
+        profile = profiles.find(name, given_by)
     except BadProfile as error:
         raise click.UsageError(str(error), context) from error
     if profile.command_config is not None and _OPTIONS not in context.meta:

@@ -81,7 +81,7 @@ def client_properties(pairs: Iterable[str], option: str) -> dict[str, str]:
     return {name.replace(".", "_"): value for name, value in given.items()}
 
 
-def unescaped(text: str) -> bytes:
+def unescape(text: str) -> bytes:
     r"""The bytes of an argument, with `\t`, `\n`, `\r`, `\\`, `\0` and `\x1e` replaced."""
     replacements = {"t": b"\t", "n": b"\n", "r": b"\r", "0": b"\0", "\\": b"\\"}
     pieces: list[bytes] = []

@@ -52,9 +52,9 @@ class Waiting:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.over()
+        self.end()
 
-    def over(self) -> None:
+    def end(self) -> None:
         """What was waited for has come."""
         if self._timer is not None:
             self._timer.cancel()

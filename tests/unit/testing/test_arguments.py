@@ -9,7 +9,7 @@ import pytest
 from barnabas.errors import ConfigError, KafkaError
 from barnabas.protocol.api import APIS
 from barnabas.testing.faults.answerable import ANY, ROWS, WHOLE
-from barnabas.testing.faults.arguments import checked
+from barnabas.testing.faults.arguments import parse_rule
 
 REFUSED = [
     ({"api": "Prodce", "cut": True}, "did you mean Produce?"),
@@ -38,7 +38,7 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "reason"), REFUSED)
 def test_tk_4_a_rule_that_cannot_be_right_is_refused(given: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        checked(given, (1, 2), ("PLAINTEXT",))
+        parse_rule(given, (1, 2), ("PLAINTEXT",))
     assert reason in str(refused.value)
 
 
@@ -52,4 +52,4 @@ def test_tk_4_the_table_of_errors_has_names_of_kafka_alone() -> None:
 @pytest.mark.parametrize("error", ["KAFKA_STORAGE_ERROR", "POLICY_VIOLATION"])
 def test_tk_4_metadata_answers_with_why_a_topic_was_not_created(error: str) -> None:
     """Automatically: over a log that is there already, or against `create.topic.policy`."""
-    assert checked({"api": "Metadata", "error": error, "topic": "t"}, (1,), ("PLAINTEXT",))
+    assert parse_rule({"api": "Metadata", "error": error, "topic": "t"}, (1,), ("PLAINTEXT",))

@@ -87,7 +87,7 @@ def add(
         raise click.UsageError("say what: --producer, --consumer or --operation NAME")
     if deeds.is_role and deny:
         raise click.UsageError("--deny needs --operation NAME instead of a role")
-    options.checked(deeds, patterns)
+    options.check(deeds, patterns)
     for host in filter(matches_nobody, hosts):
         raise click.UsageError(
             f"--host {host}: no client would match it. A rule has the address of one client, and "
@@ -128,7 +128,7 @@ def delete(  # noqa: PLR0913  (a command's parameters are its options)
     if not principals and not patterns:
         raise click.UsageError("say which: --user NAME, --topic NAME, ...")
     wanted = _filters((principals, hosts), deeds, patterns, allow)
-    rules = run_client(_described(servers, wanted))
+    rules = run_client(_describe_rules(servers, wanted))
     if not rules:
         click.echo("No such rule.")
         return
@@ -168,7 +168,7 @@ def list_(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas acls list --user alice
     """
     wanted = _filters((principals, hosts), deeds, patterns, allow)
-    rules = run_client(_described(servers, wanted))
+    rules = run_client(_describe_rules(servers, wanted))
     if as_json:
         click.echo(json.dumps([rule_values(each) for each in rules], indent=2))
     elif sys.stdout.isatty():
@@ -206,10 +206,10 @@ def explain_(
         raise click.UsageError("name one user and one resource: --user NAME --topic NAME")
     (resource,) = patterns
     wanted = options.operation(operation)
-    options.checked(Deeds(operations=(wanted,)), patterns)
+    options.check(Deeds(operations=(wanted,)), patterns)
     access = Access(principals[0], wanted, resource, host)
     about = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
-    found = explain(access, run_client(_described(servers, [about])))
+    found = explain(access, run_client(_describe_rules(servers, [about])))
     if not as_json:
         click.echo("\n".join(explanation_lines(access, found)))
         return
@@ -228,7 +228,7 @@ def _filters(
     patterns: list[Pattern],
     allow: bool | None,
 ) -> list[AclFilter]:
-    options.checked(deeds, patterns)
+    options.check(deeds, patterns)
     permission = {None: PermissionType.ANY, True: PermissionType.ALLOW, False: PermissionType.DENY}
     wanted = permission[True] if deeds.is_role else permission[allow]
     return options.filters(patterns, deeds, clients, wanted)
@@ -265,7 +265,7 @@ async def _create(servers: str, rules: Sequence[AclBinding]) -> None:
         await admin.create_acls(rules)
 
 
-async def _described(servers: str, wanted: Iterable[AclFilter]) -> list[AclBinding]:
+async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[AclBinding]:
     async with Admin(servers, **client_options()) as admin:
         found = {rule for each in wanted for rule in await admin.describe_acls(each)}
     return sorted(found)

@@ -66,7 +66,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         @wraps(command)
-        def gathered(**given: Any) -> Any:
+        def gather(**given: Any) -> Any:
             pattern_type = parse_code(PatternType, given.pop("resource_pattern_type"))
             patterns = [
                 Pattern(resource_type, name, pattern_type)
@@ -77,7 +77,7 @@ def resources(pattern_types: tuple[str, ...], default: str) -> Callable[[F], F]:
                 patterns.append(CLUSTER)
             return command(patterns=patterns, **given)
 
-        chosen: Any = gathered
+        chosen: Any = gather
         for option in reversed(options):
             chosen = option(chosen)
         return chosen  # type: ignore[no-any-return]
@@ -89,7 +89,7 @@ def principals(command: F) -> F:
     """`--user` and `--principal`, passed on as `principals`."""
 
     @wraps(command)
-    def gathered(**given: Any) -> Any:
+    def gather(**given: Any) -> Any:
         named = [f"User:{name}" for name in given.pop("users")]
         for text in given.pop("named_principals"):
             try:
@@ -98,7 +98,7 @@ def principals(command: F) -> F:
                 raise click.UsageError(f"--principal: {error}") from None
         return command(principals=tuple(named), **given)
 
-    chosen: Any = gathered
+    chosen: Any = gather
     chosen = click.option(
         "--principal",
         "named_principals",
@@ -134,11 +134,11 @@ def deeds(command: F) -> F:
     )
 
     @wraps(command)
-    def gathered(**given: Any) -> Any:
+    def gather(**given: Any) -> Any:
         names = ("producer", "consumer", "idempotent", "operations")
         return command(deeds=Deeds(*[given.pop(name) for name in names]), **given)
 
-    chosen: Any = gathered
+    chosen: Any = gather
     for option in reversed(options):
         chosen = option(chosen)
     return chosen  # type: ignore[no-any-return]
@@ -169,7 +169,7 @@ def _operations(_: click.Context, __: click.Parameter, texts: Iterable[str]) -> 
     return tuple(map(operation, texts))
 
 
-def checked(deeds: Deeds, patterns: list[Pattern]) -> None:
+def check(deeds: Deeds, patterns: list[Pattern]) -> None:
     """Raises UsageError for options that do not go together."""
     try:
         check_deeds(deeds, patterns)

@@ -107,10 +107,10 @@ class _Run:
     def _start(self) -> None:
         plan = self._plan
         if plan.is_secure:
-            from barnabas.cli.server.secured import prepared  # few clusters need it
+            from barnabas.cli.server.secure_option import prepare_security  # few clusters need it
 
             # Before all brokers do it at once.
-            self._setup = prepared(plan.secure_directory, [HOST])
+            self._setup = prepare_security(plan.secure_directory, [HOST])
         keeper = launch_zookeeper(plan)
         self._children.append(keeper)
         with Waiting(f"ZooKeeper on {plan.zookeeper_address}"):

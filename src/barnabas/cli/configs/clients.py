@@ -32,7 +32,7 @@ class Change(NamedTuple):
     credentials: list[ScramAlteration]
 
 
-async def described(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
+async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
     """What is set for an entity, and for all those that have an entry of each of `types` as well.
 
     Credentials belong to users alone, by a name or all of them.
@@ -91,7 +91,7 @@ async def apply(admin: Admin, change: Change) -> None:
     await admin.alter_client_quotas(change.entity, change.quotas)
 
 
-def named(entity: Entity) -> str:
+def entity_words(entity: Entity) -> str:
     """Kafka's words for what was changed: of two parts they name the first."""
     kind, name = next(iter(entity.items()))
     word = "client" if kind == "client-id" else kind

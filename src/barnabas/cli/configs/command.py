@@ -188,14 +188,14 @@ def alter(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _describe_clients(entity: Mapping[str, str | None], servers: str, *, as_json: bool) -> None:
-    from barnabas.cli.configs.clients import Described, described
+    from barnabas.cli.configs.clients import Described, describe_entity
     from barnabas.cli.configs.quotas import quota_line, quota_values
     from barnabas.cli.configs.users import describe_user_text
 
     async def work() -> Described:
         async with Admin(servers, **client_options()) as admin:
             if entity:
-                return await described(admin, entity)
+                return await describe_entity(admin, entity)
             return Described(await admin.describe_client_quotas(), {})
 
     found = run_client(work())
@@ -212,7 +212,7 @@ def _describe_clients(entity: Mapping[str, str | None], servers: str, *, as_json
 def _alter_clients(
     entity: Mapping[str, str | None], add: Iterable[str], delete: Iterable[str], servers: str
 ) -> None:
-    from barnabas.cli.configs.clients import apply, change_of, named
+    from barnabas.cli.configs.clients import apply, change_of, entity_words
 
     try:
         change = change_of(entity, add, delete)
@@ -229,7 +229,7 @@ def _alter_clients(
         run_client(work())
     except BadChange as error:
         raise click.UsageError(str(error)) from error
-    click.echo(f"Completed updating {named(entity)}.")
+    click.echo(f"Completed updating {entity_words(entity)}.")
 
 
 def _warnings(resource: ConfigResource, changes: Sequence[ConfigOperation]) -> list[str]:

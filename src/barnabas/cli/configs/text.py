@@ -115,10 +115,10 @@ def explain_text(name: str) -> str:
     ]
     if not found:
         raise unknown_key(name, every, "topic or broker")
-    return "\n".join(_explained(kind, key) for kind, key in found)
+    return "\n".join(_explanation(kind, key) for kind, key in found)
 
 
-def _explained(kind: str, key: ConfigKey) -> str:
+def _explanation(kind: str, key: ConfigKey) -> str:
     lines = [f"{key.name} ({kind} config)", f"  {key.doc}", f"  type: {key.type}"]
     lines.append(f"  default: {_java(key.text(key.default_value))}")
     if key.valid:

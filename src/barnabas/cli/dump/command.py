@@ -143,7 +143,7 @@ class Output:
 
     def line(self, text: str) -> None:
         if self._is_terminal:
-            text = _styled(text)
+            text = _style(text)
         self._output.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def lines(self, texts: Iterable[str]) -> None:
@@ -166,7 +166,7 @@ class Output:
         self._output.flush()
 
 
-def _styled(text: str) -> str:
+def _style(text: str) -> str:
     """The text without control characters, which a terminal would obey."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     if shown.endswith("isvalid: false"):

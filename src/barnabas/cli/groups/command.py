@@ -15,7 +15,7 @@ from barnabas.cli.groups.import_command import import_zookeeper
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
 from barnabas.cli.groups.reset_command import reset_offsets
-from barnabas.cli.groups.reset_plan import selected, selection
+from barnabas.cli.groups.reset_plan import select_partitions, selection
 from barnabas.cli.groups.rows import DEAD, STATES, DescribedGroup
 from barnabas.cli.groups.text import (
     describe_values,
@@ -93,7 +93,7 @@ def list_(state: str | None, group_type: str | None, as_json: bool, servers: str
     async def work() -> tuple[list[GroupListing], dict[str, DescribedGroup]]:
         async with Admin(servers, **client_options()) as admin:
             found = await admin.list_groups(states=states, types=types)
-            return found, await soon(_described(admin, found), {}) if is_table else {}
+            return found, await soon(_describe_all(admin, found), {}) if is_table else {}
 
     found, described = run_client(work())
     if is_table:
@@ -220,7 +220,7 @@ def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> 
                 known: dict[str, list[int]] = {}
                 for topic, number in await admin.list_group_offsets(name):
                     known.setdefault(topic, []).append(number)
-                partitions = selected(selections, known | existing)
+                partitions = select_partitions(selections, known | existing)
                 await admin.delete_group_offsets(name, partitions)
                 deleted = counted(len(partitions), "offset")
                 click.echo(f"Deleted {deleted} of group {name}.")
@@ -258,7 +258,7 @@ def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
     click.echo(for_terminal(text), nl=False)
 
 
-async def _described(admin: Admin, groups: Sequence[GroupListing]) -> dict[str, DescribedGroup]:
+async def _describe_all(admin: Admin, groups: Sequence[GroupListing]) -> dict[str, DescribedGroup]:
     """The members and lags of groups, by their ids."""
     found = await admin.describe_groups([each.group_id for each in groups])
     looked_up = await look_up(admin, list(found.values()))

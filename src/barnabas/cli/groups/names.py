@@ -46,7 +46,7 @@ def group_names(command: F) -> F:
     )
     @click.option("--all-groups", is_flag=True, help="Every group of the cluster.")
     @wraps(command)
-    def called(
+    def call(
         *args: Any,
         arguments: tuple[str, ...],
         named: tuple[str, ...],
@@ -58,7 +58,7 @@ def group_names(command: F) -> F:
             raise click.UsageError("--all-groups and a group's name contradict each other")
         return command(*args, names=GroupNames(names, all_groups), **rest)
 
-    return called  # type: ignore[return-value]
+    return call  # type: ignore[return-value]
 
 
 topic_selections = click.option(

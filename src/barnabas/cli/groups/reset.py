@@ -14,8 +14,8 @@ from barnabas.cli.groups.reset_plan import (
     Move,
     Selection,
     Target,
-    planned,
-    selected,
+    plan_move,
+    select_partitions,
 )
 from barnabas.cli.groups.reset_text import Offsets, read_plan
 from barnabas.cli.groups.rows import DEAD, EMPTY
@@ -63,14 +63,14 @@ async def reset(servers: str, request: ResetRequest, execute: bool) -> list[Move
 def _targets(request: ResetRequest, committed: Committed, topics: dict[str, list[int]]) -> Targets:
     assert request.target is not None
     if request.selections:
-        return dict.fromkeys(selected(request.selections, topics), request.target)
+        return dict.fromkeys(select_partitions(request.selections, topics), request.target)
     there = [name for name in committed if name.partition in topics.get(name.topic, ())]
     return dict.fromkeys(there, request.target)
 
 
 def _targets_of_file(offsets: Offsets, topics: dict[str, list[int]]) -> Targets:
     named = [Selection(name.topic, (name.partition,)) for name in offsets]
-    return {name: Target(Goal.OFFSET, offsets[name]) for name in selected(named, topics)}
+    return {name: Target(Goal.OFFSET, offsets[name]) for name in select_partitions(named, topics)}
 
 
 async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targets) -> list[Move]:
@@ -88,7 +88,7 @@ async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targ
             None if before is None else before.offset,
             None if at_time < 0 else at_time,
         )
-        moves.append(planned(group_id, name, target, log))
+        moves.append(plan_move(group_id, name, target, log))
     return moves
 
 

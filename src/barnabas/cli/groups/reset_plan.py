@@ -74,7 +74,7 @@ def selection(text: str) -> Selection:
     return Selection(topic, tuple(sorted({int(part) for part in parts})))
 
 
-def selected(
+def select_partitions(
     selections: Iterable[Selection], topics: Mapping[str, list[int]]
 ) -> list[TopicPartition]:
     """The selected partitions, each once. Raises BadReset for one that does not exist."""
@@ -92,18 +92,18 @@ def selected(
     return list(found)
 
 
-def planned(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
+def plan_move(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
     """The group's move in this partition. Raises BadReset."""
-    wanted, remark = _wanted(partition, target, log)
+    wanted, remark = _wanted_offset(partition, target, log)
     after = min(max(wanted, log.start), log.end)
     if after < wanted:
-        remark = _pulled(partition, wanted, after, "higher than latest")
+        remark = _limit_remark(partition, wanted, after, "higher than latest")
     elif after > wanted:
-        remark = _pulled(partition, wanted, after, "lower than earliest")
+        remark = _limit_remark(partition, wanted, after, "lower than earliest")
     return Move(group_id, partition, log.committed, after, remark)
 
 
-def _pulled(partition: TopicPartition, wanted: int, after: int, how: str) -> str:
+def _limit_remark(partition: TopicPartition, wanted: int, after: int, how: str) -> str:
     """The remark, in Kafka's words."""
     return (
         f"New offset ({wanted}) is {how} offset for topic partition {partition}. "
@@ -111,7 +111,7 @@ def _pulled(partition: TopicPartition, wanted: int, after: int, how: str) -> str
     )
 
 
-def _wanted(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
+def _wanted_offset(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
     """The offset before it is pulled into the log, and a remark on it."""
     match target.goal:
         case Goal.EARLIEST:

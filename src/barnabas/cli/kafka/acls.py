@@ -28,7 +28,7 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    flagged,
+    flag_words,
     servers,
 )
 from barnabas.cli.main import EXIT_OK
@@ -73,12 +73,12 @@ def explain(given: Given) -> list[Line]:
     if action == "add":
         wanted = _rules_to_add(given)
     else:
-        wanted = _wanted(given)
-        end = [*flagged(given, "force"), *end]
+        wanted = _rules_of_line(given)
+        end = [*flag_words(given, "force"), *end]
         if not any(wanted.values()):
             return [["acls", "remove", *_resources(list(wanted)), *end]]
     deeds = _deeds(given)
-    what = flagged(given, "producer", "consumer", "idempotent")
+    what = flag_words(given, "producer", "consumer", "idempotent")
     if not deeds.is_role:
         what = [
             word
@@ -102,7 +102,7 @@ def run(given: Given) -> int:
     elif action == "remove":
         wanted = {
             pattern: acls
-            for pattern, acls in _wanted(given).items()
+            for pattern, acls in _rules_of_line(given).items()
             if "force" in given or _is_confirmed(pattern, acls)
         }
         run_client(_remove(given, wanted))
@@ -184,7 +184,7 @@ def _clients(given: Given) -> Iterator[Clients]:
             yield Clients(principals, hosts, permission)
 
 
-def _wanted(given: Given) -> _Wanted:
+def _rules_of_line(given: Given) -> _Wanted:
     """The entries by resource; none for a resource without a principal. Raises BadCommandLine."""
     patterns = _patterns(given)
     if not patterns:
@@ -207,7 +207,7 @@ def _wanted(given: Given) -> _Wanted:
 
 def _rules_to_add(given: Given) -> _Wanted:
     """Raises BadCommandLine if somebody or something is missing."""
-    wanted = _wanted(given)
+    wanted = _rules_of_line(given)
     for pattern in wanted:
         if not is_specific(pattern.pattern_type):
             raise BadCommandLine(
@@ -305,7 +305,7 @@ async def _remove(given: Given, wanted: _Wanted) -> None:
 
 def _print_list(given: Given) -> None:
     principals = _principals(given, "principal")
-    found = run_client(_described(given, _patterns(given)))
+    found = run_client(_describe(given, _patterns(given)))
     if not principals:
         _print_rules(found)
     for principal in principals:
@@ -318,7 +318,7 @@ def _print_rules(rules: Iterable[AclBinding]) -> None:
         click.echo(f"Current ACLs for resource {_resource(pattern)}: \n{_lines(acls)}")
 
 
-async def _described(given: Given, patterns: Sequence[Pattern]) -> list[AclBinding]:
+async def _describe(given: Given, patterns: Sequence[Pattern]) -> list[AclBinding]:
     wanted = [AclFilter(*each) for each in patterns] or [AclFilter()]
     async with admin_of(given) as admin:
         return sorted({rule for each in wanted for rule in await admin.describe_acls(each)})

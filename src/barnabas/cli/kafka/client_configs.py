@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 import click
 
 from barnabas.cli.configs.changes import BadChange
-from barnabas.cli.configs.clients import Change, apply, change_of, described, named
+from barnabas.cli.configs.clients import Change, apply, change_of, describe_entity, entity_words
 from barnabas.cli.configs.quotas import quota_line
 from barnabas.cli.configs.users import describe_user_text
 from barnabas.cli.kafka.options import BadCommandLine, Given
 from barnabas.cli.kafka.tool import Line, NotCovered, admin_of, at_servers
-from barnabas.cli.kafka.tool import named as repeated
+from barnabas.cli.kafka.tool import option_words as repeated
 
 _TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
 _SHORT: Final = {"client": "clients", "user": "users", "ip": "ips"}  # in Kafka's order
@@ -57,7 +57,7 @@ async def describe(given: Given) -> None:
     """Print what Kafka prints."""
     entity, types = entity_of_line(given)
     async with admin_of(given) as admin:
-        quotas, users = await described(admin, entity, types)
+        quotas, users = await describe_entity(admin, entity, types)
     for each, values in quotas.items():
         click.echo(quota_line(each, values))
     for user, iterations in users.items():
@@ -67,7 +67,7 @@ async def describe(given: Given) -> None:
 async def alter(given: Given) -> None:
     """Change quotas or credentials, with Kafka's line."""
     await change(given)
-    click.echo(f"Completed updating {named(entity_of_line(given).entity)}.")
+    click.echo(f"Completed updating {entity_words(entity_of_line(given).entity)}.")
 
 
 async def change(given: Given) -> None:

@@ -19,8 +19,8 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    flagged,
-    named,
+    flag_words,
+    option_words,
     servers,
 )
 from barnabas.cli.kafka.zookeeper_brokers import at_brokers, is_by_zookeeper
@@ -140,10 +140,12 @@ def explain(given: Given) -> list[Line]:
             f"our command shows one {KINDS[kind]} at a time: add its name by --entity-name"
         )
     if action == "describe":
-        options = flagged(given, "all")
+        options = flag_words(given, "all")
     else:
         _changes(given)
-        options = named(given, "add-config", "add") + named(given, "delete-config", "delete")
+        options = option_words(given, "add-config", "add") + option_words(
+            given, "delete-config", "delete"
+        )
         for name, value in _of_file(given).items():
             options += ["--add", f"{name}=[{value}]" if "," in value else f"{name}={value}"]
     return [

@@ -29,9 +29,9 @@ from barnabas.cli.kafka.tool import (
     Tool,
     at_servers,
     file_configs,
-    flagged,
-    named,
+    flag_words,
     no_client_configs,
+    option_words,
     own_options,
     patterns,
     servers,
@@ -149,10 +149,10 @@ def explain(given: Given) -> list[Line]:
     _offset(given)
     no_client_configs(given, "consumer.config")
     topic = given.text("topic")
-    line = ["consume", topic] if topic is not None else ["consume", *named(given, "include")]
+    line = ["consume", topic] if topic is not None else ["consume", *option_words(given, "include")]
     for option in ("group", "partition", "offset", "max-messages", "timeout-ms", "isolation-level"):
-        line += named(given, option)
-    line += [*flagged(given, "from-beginning"), *named(given, "consumer-property")]
+        line += option_words(given, option)
+    line += [*flag_words(given, "from-beginning"), *option_words(given, "consumer-property")]
     return [[*line, *_format(given), *at_servers(given)]]
 
 
@@ -297,7 +297,7 @@ async def _print_all(consumer: Consumer, wanted: Wanted, printer: Printer) -> No
                 return
             records = await consumer.poll(wait_ms)
             if records:
-                silence.broken()
+                silence.on_record()
             shown = records if most is None or most < 0 else records[: most - printer.count]
             try:
                 printer.show(shown)

@@ -21,8 +21,8 @@ from barnabas.cli.kafka.tool import (
     Tool,
     at_servers,
     file_configs,
-    named,
     no_client_configs,
+    option_words,
     own_options,
     servers,
 )
@@ -124,7 +124,7 @@ def _reader(given: Given) -> LineReader:
 
     marker = own.get("null.marker")
     reader = LineReader(
-        given.required("topic"),
+        given.required_text("topic"),
         separator("key.separator", "\t") if _is_set(own, "parse.key") else None,
         separator("headers.delimiter", "\t") if _is_set(own, "parse.headers") else None,
         separator("headers.separator", ","),
@@ -172,22 +172,22 @@ def explain(given: Given) -> list[Line]:
         raise NotCovered("our command separates headers by , and : only")
     line = ["produce", reader.topic]
     if reader.key_separator is not None:
-        line += ["--key-separator", _escaped(reader.key_separator)]
+        line += ["--key-separator", _escape(reader.key_separator)]
     if reader.headers_delimiter is not None:
-        line += ["--headers-separator", _escaped(reader.headers_delimiter)]
+        line += ["--headers-separator", _escape(reader.headers_delimiter)]
     if reader.null_marker is not None:
-        line += ["--null-marker", _escaped(reader.null_marker)]
+        line += ["--null-marker", _escape(reader.null_marker)]
     if "compression-codec" in given:
         line += ["--compression-type", _compression(given)]
-    line += named(given, "request-required-acks", "acks")
+    line += option_words(given, "request-required-acks", "acks")
     for option, name in _CONFIGS.items():
         if option in given:
             line += ["--producer-property", f"{name}={given.text(option)}"]
-    line += named(given, "producer-property")
+    line += option_words(given, "producer-property")
     return [[*line, *at_servers(given)]]
 
 
-def _escaped(separator: bytes) -> str:
+def _escape(separator: bytes) -> str:
     text = separator.decode("utf-8", "surrogateescape").replace("\\", "\\\\")
     return text.replace("\t", "\\t").replace("\n", "\\n")
 

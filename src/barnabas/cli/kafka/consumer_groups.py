@@ -11,7 +11,7 @@ import click
 
 from barnabas.cli.groups.lookup import look_up, partition_numbers
 from barnabas.cli.groups.names import GroupNames
-from barnabas.cli.groups.reset_plan import BadReset, selected, selection
+from barnabas.cli.groups.reset_plan import BadReset, select_partitions, selection
 from barnabas.cli.groups.rows import DEAD, DescribedGroup
 from barnabas.cli.groups.text import offsets_text, remark, state_text
 from barnabas.cli.kafka.group_reset import TARGETS, explain_reset, print_error, run_reset
@@ -31,8 +31,8 @@ from barnabas.cli.kafka.tool import (
     Tool,
     at_servers,
     client_configs,
-    flagged,
-    named,
+    flag_words,
+    option_words,
     servers,
 )
 from barnabas.cli.main import EXIT_OK
@@ -118,20 +118,20 @@ def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     action = _check(given)
     at = at_servers(given)
-    groups = [*given.texts("group"), *flagged(given, "all-groups")]
+    groups = [*given.texts("group"), *flag_words(given, "all-groups")]
     if action == "reset-offsets":
         return [["groups", "reset-offsets", *groups, *explain_reset(given), *at]]
     if action == "describe":
-        options = flagged(given, "members", "verbose", "offsets", "state")
+        options = flag_words(given, "members", "verbose", "offsets", "state")
         return [["groups", "describe", *groups, *options, *at]]
     if action == "list":
         line = ["groups", "list"]
         for name in ("state", "type"):
-            line += named(given, name) or flagged(given, name)
+            line += option_words(given, name) or flag_words(given, name)
         return [[*line, *at]]
     if action == "delete":
         return [["groups", "delete", *groups, *at]]
-    return [["groups", "delete-offsets", *groups, *named(given, "topic"), *at]]
+    return [["groups", "delete-offsets", *groups, *option_words(given, "topic"), *at]]
 
 
 def run(given: Given) -> int:
@@ -236,7 +236,7 @@ async def _delete_offsets(given: Given) -> None:
         known: dict[str, list[int]] = {}
         for topic, number in await admin.list_group_offsets(name):
             known.setdefault(topic, []).append(number)
-        partitions = selected(selections, known | existing)
+        partitions = select_partitions(selections, known | existing)
         try:
             await admin.delete_group_offsets(name, partitions)
             outcomes = dict.fromkeys(partitions)

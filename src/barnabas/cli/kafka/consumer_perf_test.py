@@ -14,8 +14,8 @@ from barnabas.cli.kafka.tool import (
     NotCovered,
     Tool,
     at_servers,
-    flagged,
-    named,
+    flag_words,
+    option_words,
     run_ours,
 )
 from barnabas.config import load_properties
@@ -33,10 +33,10 @@ def explain(given: Given) -> list[Line]:
     for name, reason in _MISSING.items():
         if name in given:
             raise NotCovered(f"--{name}: not in `barnabas perf consume`: {reason}; leave it out")
-    line = ["perf", "consume", given.required("topic")]
+    line = ["perf", "consume", given.required_text("topic")]
     for option in ("messages", "timeout", "reporting-interval"):
-        line += named(given, option)
-    line += flagged(given, "from-latest", "show-detailed-stats", "hide-header")
+        line += option_words(given, option)
+    line += flag_words(given, "from-latest", "show-detailed-stats", "hide-header")
     path = given.text("consumer.config")
     configs = {} if path is None else load_properties(path)
     for name in ("bootstrap.servers", "group.id"):

@@ -68,7 +68,7 @@ async def _create(given: Given) -> None:
     life_ms = _period(given, _LIFE)
     async with admin_of(given) as admin:
         click.echo(
-            f"Calling create token operation with renewers :{_listed(renewers)} , "
+            f"Calling create token operation with renewers :{_java_list(renewers)} , "
             f"max-life-time-period :{life_ms}"
         )
         token = await admin.create_delegation_token(
@@ -104,7 +104,7 @@ async def _describe(given: Given) -> None:
     owners = _users(given, _OWNER)
     async with admin_of(given) as admin:
         if owners:
-            click.echo(f"Calling describe token operation for owners: {_listed(owners)}")
+            click.echo(f"Calling describe token operation for owners: {_java_list(owners)}")
         else:
             click.echo("Calling describe token operation for current user.")
         tokens = await admin.describe_delegation_tokens(owners)
@@ -148,7 +148,7 @@ def _hmac(given: Given) -> bytes:
         raise BadCommandLine("--hmac: not in base64, as --create prints it") from None
 
 
-def _listed(users: Sequence[str]) -> str:
+def _java_list(users: Sequence[str]) -> str:
     return "[{}]".format(", ".join(f"User:{user}" for user in users))
 
 

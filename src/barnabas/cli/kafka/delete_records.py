@@ -15,7 +15,7 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    named,
+    option_words,
 )
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import run_client
@@ -28,12 +28,12 @@ from barnabas.types import TopicPartition
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     given.need("offset-json-file")
-    return [["records", "delete", *named(given, "offset-json-file"), *at_servers(given)]]
+    return [["records", "delete", *option_words(given, "offset-json-file"), *at_servers(given)]]
 
 
 def run(given: Given) -> int:
     """Delete them; as in Kafka a refusal is text on standard output, and the exit code is 0."""
-    path = Path(given.required("offset-json-file"))
+    path = Path(given.required_text("offset-json-file"))
     offsets = parse_offsets(path.read_text(encoding="utf-8", errors="replace"))
     admin = admin_of(given)
     click.echo("Executing records delete operation")

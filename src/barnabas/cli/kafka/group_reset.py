@@ -15,7 +15,7 @@ from barnabas.cli.groups.reset_plan import BadReset, Goal, Move, Target, selecti
 from barnabas.cli.groups.reset_text import plan_file
 from barnabas.cli.groups.rows import DEAD, EMPTY
 from barnabas.cli.kafka.options import BadCommandLine, Given
-from barnabas.cli.kafka.tool import Line, flagged, named, servers
+from barnabas.cli.kafka.tool import Line, flag_words, option_words, servers
 from barnabas.cli.options import run_client
 from barnabas.client.admin.admin import Admin
 from barnabas.clock import SystemClock
@@ -41,10 +41,10 @@ _DRY_RUN = (
 def explain_reset(given: Given) -> Line:
     """The options of our `groups reset-offsets`."""
     _request(given, GroupNames((), False))
-    line = named(given, "topic") + flagged(given, "all-topics")
+    line = option_words(given, "topic") + flag_words(given, "all-topics")
     for name in TARGETS:
-        line += named(given, name) or flagged(given, name)
-    return line + flagged(given, "execute", "dry-run", "export")
+        line += option_words(given, name) or flag_words(given, name)
+    return line + flag_words(given, "execute", "dry-run", "export")
 
 
 def run_reset(given: Given, names: GroupNames, options: Mapping[str, Any]) -> None:
@@ -112,9 +112,9 @@ def _request(given: Given, names: GroupNames) -> ResetRequest:
 def _target(given: Given, name: str) -> Target:
     """Raises BadCommandLine, BadInstant."""
     if name == "to-datetime":
-        return Target(Goal.TIME, instant_ms(given.required(name)))
+        return Target(Goal.TIME, instant_ms(given.required_text(name)))
     if name == "by-duration":
-        ago_ms = duration_ms(given.required(name))
+        ago_ms = duration_ms(given.required_text(name))
         return Target(Goal.TIME, max(SystemClock().wall_ms() - ago_ms, 0))
     if name == "to-offset":
         return Target(Goal.OFFSET, given.number(name, 0, 2**63 - 1) or 0)

@@ -15,8 +15,8 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    flagged,
-    named,
+    flag_words,
+    option_words,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
@@ -34,10 +34,10 @@ def explain(given: Given) -> list[Line]:
     return [
         [
             *("elect-leaders", "--election-type", kind),
-            *named(given, "topic"),
-            *named(given, "partition"),
-            *named(given, "path-to-json-file"),
-            *flagged(given, "all-topic-partitions"),
+            *option_words(given, "topic"),
+            *option_words(given, "partition"),
+            *option_words(given, "path-to-json-file"),
+            *flag_words(given, "all-topic-partitions"),
             *at_servers(given, "admin.config"),
         ]
     ]
@@ -45,7 +45,7 @@ def explain(given: Given) -> list[Line]:
 
 def _check(given: Given) -> str:
     """The type of the election. Raises BadCommandLine."""
-    kind = given.required("election-type").lower()
+    kind = given.required_text("election-type").lower()
     if kind not in _TYPES:
         raise BadCommandLine(f"--election-type {kind}: not one of {', '.join(_TYPES)}")
     given.one_of("topic", "all-topic-partitions", "path-to-json-file")
@@ -59,9 +59,9 @@ def run(given: Given) -> int:
     kind = _check(given)
     names: list[TopicPartition] | None = None
     if "topic" in given:
-        names = [TopicPartition(given.required("topic"), given.number("partition", 0) or 0)]
+        names = [TopicPartition(given.required_text("topic"), given.number("partition", 0) or 0)]
     elif "path-to-json-file" in given:
-        path = Path(given.required("path-to-json-file"))
+        path = Path(given.required_text("path-to-json-file"))
         names = read_names(path.read_text(encoding="utf-8", errors="replace"))
     outcomes = run_client(_elect(given, _TYPES[kind], names))
     elected = [str(name) for name, error in outcomes.items() if error is None]

@@ -47,7 +47,7 @@ def run(given: Given) -> int:
     given.need("describe")
     brokers = _brokers(given)
     topics = {word for word in (given.text("topic-list") or "").split(",") if word}
-    found = run_client(_described(given))
+    found = run_client(_describe(given))
     missing = [broker for broker in brokers if broker not in found]
     if missing:
         click.echo(
@@ -63,7 +63,7 @@ def run(given: Given) -> int:
     return EXIT_OK
 
 
-async def _described(given: Given) -> Mapping[int, tuple[LogDirDescription, ...]]:
+async def _describe(given: Given) -> Mapping[int, tuple[LogDirDescription, ...]]:
     async with admin_of(given) as admin:
         return await admin.describe_log_dirs()
 

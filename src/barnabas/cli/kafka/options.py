@@ -34,10 +34,10 @@ def flags(names: str) -> tuple[Option, ...]:
 
 def values(pairs: str) -> tuple[Option, ...]:
     """Options with a value: `topic=TOPIC partitions=N`."""
-    return tuple(Option(name, value) for name, _, value in map(_parted, pairs.split()))
+    return tuple(Option(name, value) for name, _, value in map(_parts, pairs.split()))
 
 
-def _parted(pair: str) -> tuple[str, str, str]:
+def _parts(pair: str) -> tuple[str, str, str]:
     return pair.partition("=")
 
 
@@ -97,7 +97,7 @@ class Given:
             if name not in self:
                 raise BadCommandLine(f'Missing required argument "[{name}]": add --{name}')
 
-    def required(self, name: str) -> str:
+    def required_text(self, name: str) -> str:
         """The value of an option that must be there. Raises BadCommandLine."""
         self.need(name)
         return self.text(name) or ""
@@ -106,13 +106,13 @@ class Given:
         """The only one of these that is given. Raises BadCommandLine, in the tool's own words."""
         found = [name for name in names if name in self]
         if len(found) != 1:
-            raise BadCommandLine(complaint or f"give exactly one of {_listed(names)}")
+            raise BadCommandLine(complaint or f"give exactly one of {_alternatives(names)}")
         return found[0]
 
     def only_with(self, name: str, *others: str) -> None:
         """Raises BadCommandLine if `name` is given without any of the others."""
         if name in self and not any(other in self for other in others):
-            raise BadCommandLine(f"--{name} goes only with {_listed(others)}: leave it out")
+            raise BadCommandLine(f"--{name} goes only with {_alternatives(others)}: leave it out")
 
     def not_with(self, name: str, *others: str) -> None:
         """Raises BadCommandLine if `name` is given together with one of the others."""
@@ -158,10 +158,10 @@ def parse(
             raise BadCommandLine(f"{word}: --{option.name} takes no value")
         else:
             found.append((option.name, None))
-    return Given(_renamed(found, older), others)
+    return Given(_rename(found, older), others)
 
 
-def _renamed(
+def _rename(
     found: Sequence[tuple[str, str | None]], older: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
     """Replace deprecated names; Kafka ignores one beside the name that replaced it."""
@@ -211,6 +211,6 @@ def _several(option: Option, value: str | None, left: list[str]) -> list[str]:
     return found
 
 
-def _listed(names: Sequence[str]) -> str:
+def _alternatives(names: Sequence[str]) -> str:
     dashed = [f"--{name}" for name in names]
     return dashed[0] if len(dashed) == 1 else f"{', '.join(dashed[:-1])} or {dashed[-1]}"

@@ -8,7 +8,7 @@ import click
 
 from barnabas.cli.kafka.java_errors import java_text
 from barnabas.cli.kafka.options import BadCommandLine, Given, values
-from barnabas.cli.kafka.tool import BROKER_LIST, Line, Tool, admin_of, at_servers, named
+from barnabas.cli.kafka.tool import BROKER_LIST, Line, Tool, admin_of, at_servers, option_words
 from barnabas.cli.kafka.zookeeper_brokers import at_brokers, is_by_zookeeper, warn_of_zookeeper
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import run_client
@@ -35,7 +35,7 @@ def _check(given: Given) -> bool:
 def explain(given: Given) -> list[Line]:
     """Our command for the line."""
     _check(given)
-    which = named(given, _FILE) or ["--all-topic-partitions"]
+    which = option_words(given, _FILE) or ["--all-topic-partitions"]
     at = at_servers(at_brokers(given, _CONFIG), _CONFIG)
     return [["elect-leaders", "--election-type", "preferred", *which, *at]]
 
@@ -45,7 +45,7 @@ def run(given: Given) -> int:
     by_zookeeper = _check(given)
     wanted = None
     if _FILE in given:
-        path = Path(given.required(_FILE))
+        path = Path(given.required_text(_FILE))
         wanted = read_names(path.read_text(encoding="utf-8", errors="replace"))
     if by_zookeeper:
         warn_of_zookeeper()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.cli.kafka.options import BadCommandLine, Given, Option, flags, values
-from barnabas.cli.kafka.tool import Line, NotCovered, Retired, Tool, named, run_ours
+from barnabas.cli.kafka.tool import Line, NotCovered, Retired, Tool, option_words, run_ours
 from barnabas.cli.options import key_values
 from barnabas.config import load_properties
 
@@ -31,9 +31,9 @@ def explain(given: Given) -> list[Line]:
     configs.pop("bootstrap.servers", None)
     if address is None:
         raise BadCommandLine("add --producer-props bootstrap.servers=localhost:9092")
-    line = ["perf", "produce", given.required("topic")]
+    line = ["perf", "produce", given.required_text("topic")]
     for option in ("num-records", "record-size", "throughput"):
-        line += named(given, option)
+        line += option_words(given, option)
     for name, value in configs.items():
         line += ["--producer-config", f"{name}={value}"]
     return [[*line, "--bootstrap-server", address]]

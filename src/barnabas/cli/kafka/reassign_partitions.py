@@ -8,8 +8,8 @@ from barnabas.cli.kafka.tool import (
     Line,
     Tool,
     at_servers,
-    flagged,
-    named,
+    flag_words,
+    option_words,
     run_ours,
 )
 from barnabas.cli.kafka.zookeeper_brokers import (
@@ -29,13 +29,13 @@ def explain(given: Given) -> list[Line]:
     return [
         [
             *("reassign", f"--{action}"),
-            *named(given, "reassignment-json-file"),
-            *named(given, "topics-to-move-json-file"),
-            *named(given, "broker-list"),
-            *flagged(given, "disable-rack-aware", "additional"),
-            *named(given, "throttle"),
-            *named(given, "replica-alter-log-dirs-throttle"),
-            *flagged(given, "preserve-throttles"),
+            *option_words(given, "reassignment-json-file"),
+            *option_words(given, "topics-to-move-json-file"),
+            *option_words(given, "broker-list"),
+            *flag_words(given, "disable-rack-aware", "additional"),
+            *option_words(given, "throttle"),
+            *option_words(given, "replica-alter-log-dirs-throttle"),
+            *flag_words(given, "preserve-throttles"),
             *at_servers(_at_brokers(given)),
         ]
     ]

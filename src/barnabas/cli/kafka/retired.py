@@ -17,7 +17,7 @@ def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
     if not wanted:
         return
     reasons = "; ".join(f"--{name}: {each.why}" for name, each in wanted.items())
-    raise NotCovered(f"{reasons}. Type: {_typed(script, _rewritten(words, wanted))}")
+    raise NotCovered(f"{reasons}. Type: {_line_to_type(script, _rewrite(words, wanted))}")
 
 
 def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
@@ -28,8 +28,8 @@ def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
         old: Retired("", new, is_address=old in ("zookeeper", "zk"))
         for old, new in replacement.renamed
     }
-    left = _rewritten(words, renamed)
-    line = _typed(replacement.tool, [*replacement.added, *left])
+    left = _rewrite(words, renamed)
+    line = _line_to_type(replacement.tool, [*replacement.added, *left])
     return f"{replacement.why}. Type: {line}"
 
 
@@ -48,7 +48,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
             yield name, value if equals else None
 
 
-def _rewritten(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
+def _rewrite(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
     """The words with each retired option replaced; one that is there already is not repeated."""
     there = {name for name, _ in _options(words)}
     found: list[str] = []
@@ -71,5 +71,5 @@ def _rewritten(words: Sequence[str], retired: dict[str, Retired]) -> list[str]:
     return found
 
 
-def _typed(script: str, words: Sequence[str]) -> str:
+def _line_to_type(script: str, words: Sequence[str]) -> str:
     return shlex.join(["barnabas", f"{script}.sh", *words])

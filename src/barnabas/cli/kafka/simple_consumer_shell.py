@@ -36,7 +36,7 @@ def _partition(given: Given) -> TopicPartition:
             "replicas have the same; leave it out"
         )
     number = given.number("partition", 0)
-    return TopicPartition(given.required("topic"), 0 if number is None else number)
+    return TopicPartition(given.required_text("topic"), 0 if number is None else number)
 
 
 def _offset(given: Given) -> int:

@@ -70,7 +70,7 @@ def servers(given: Given) -> str:
 
 def at_servers(given: Given, config_option: str = "command-config") -> Line:
     """The same for a line of ours, with the file of client configs."""
-    file = named(given, config_option, "command-config")
+    file = option_words(given, config_option, "command-config")
     return [*file, "--bootstrap-server", servers(given)]
 
 
@@ -141,12 +141,12 @@ def no_client_configs(given: Given, option: str = "command-config") -> None:
         )
 
 
-def named(given: Given, option: str, to: str | None = None) -> Line:
+def option_words(given: Given, option: str, to: str | None = None) -> Line:
     """`--to VALUE` for each value of an option; nothing if it is not given."""
     return [word for text in given.texts(option) for word in (f"--{to or option}", text)]
 
 
-def flagged(given: Given, *names: str) -> Line:
+def flag_words(given: Given, *names: str) -> Line:
     """The flags of these that are given; ours has the same names."""
     return [f"--{name}" for name in names if name in given]
 

@@ -16,8 +16,8 @@ from barnabas.cli.kafka.tool import (
     Tool,
     admin_of,
     at_servers,
-    flagged,
-    named,
+    flag_words,
+    option_words,
     patterns,
     plain_names,
     servers,
@@ -117,11 +117,11 @@ def explain(given: Given) -> list[Line]:
     topic = given.text("topic")
     if action == "create":
         options = [
-            *named(given, "partitions"),
-            *named(given, "replication-factor"),
-            *named(given, "replica-assignment"),
-            *named(given, "config"),
-            *flagged(given, "if-not-exists"),
+            *option_words(given, "partitions"),
+            *option_words(given, "replication-factor"),
+            *option_words(given, "replica-assignment"),
+            *option_words(given, "config"),
+            *flag_words(given, "if-not-exists"),
         ]
         return [["topics", "create", topic or "", *options, *at]]
     if action == "list" and topic is not None:
@@ -129,16 +129,16 @@ def explain(given: Given) -> list[Line]:
             "--list --topic: our command lists all topics: barnabas topics list | grep NAME"
         )
     if action == "list":
-        return [["topics", "list", *flagged(given, "exclude-internal"), *at]]
+        return [["topics", "list", *flag_words(given, "exclude-internal"), *at]]
     names = [] if topic is None else plain_names(topic, "topic")
     if action == "delete":
-        return [["topics", "delete", *names, *flagged(given, "if-exists"), *at]]
+        return [["topics", "delete", *names, *flag_words(given, "if-exists"), *at]]
     if action == "alter":
         return [line for name in names for line in _alterations(given, name)]
     for name in (_OVERRIDES, "topic-id"):
         if name in given:
             raise NotCovered(f"--{name}: our command has no such filter")
-    options = flagged(given, *_FILTERS, "exclude-internal")
+    options = flag_words(given, *_FILTERS, "exclude-internal")
     if not names:
         return [["topics", "describe", *options, *at]]
     return [["topics", "describe", name, *options, *at] for name in names]
@@ -147,12 +147,15 @@ def explain(given: Given) -> list[Line]:
 def _alterations(given: Given, topic: str) -> list[Line]:
     """Our commands for --alter of one topic: one for its configs, one for its partitions."""
     at, lines = at_servers(given), []
-    changes = [*named(given, "config", "add"), *named(given, "delete-config", "delete")]
+    changes = [
+        *option_words(given, "config", "add"),
+        *option_words(given, "delete-config", "delete"),
+    ]
     if changes:
         lines.append(["configs", "alter", "--topic", topic, *changes, *at])
     if "partitions" in given:
-        options = [*named(given, "partitions"), *named(given, "replica-assignment")]
-        options += flagged(given, "if-exists")
+        options = [*option_words(given, "partitions"), *option_words(given, "replica-assignment")]
+        options += flag_words(given, "if-exists")
         lines.append(["topics", "alter", topic, *options, *at])
     return lines
 
@@ -176,7 +179,7 @@ def run(given: Given) -> int:
 
 
 async def _create(given: Given) -> None:
-    name = given.required("topic")
+    name = given.required_text("topic")
     if "." in name or "_" in name:
         click.echo(COLLISION)
     partitions, factor = given.number("partitions"), given.number("replication-factor")
@@ -194,7 +197,7 @@ async def _list(given: Given) -> None:
 
 async def _describe(given: Given) -> None:
     async with admin_of(given) as admin:
-        found = await _described(admin, given)
+        found = await _describe_wanted(admin, given)
         if _OVERRIDES in given:
             click.echo("".join(map(_heading, found)), nl=False)
             return
@@ -202,7 +205,7 @@ async def _describe(given: Given) -> None:
         click.echo(describe_text(found, filters, await _moving(admin)), nl=False)
 
 
-async def _described(admin: Admin, given: Given) -> Described:
+async def _describe_wanted(admin: Admin, given: Given) -> Described:
     """The topics of a description with their configs. Raises Refused."""
     wanted = given.text("topic-id")
     if wanted is None:

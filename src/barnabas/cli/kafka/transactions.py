@@ -9,7 +9,7 @@ from barnabas.cli.kafka.tool import (
     NotCovered,
     Tool,
     at_servers,
-    named,
+    option_words,
     run_ours,
 )
 
@@ -42,7 +42,7 @@ def explain(given: Given) -> list[Line]:
     for name in given:
         if name not in (*_COMMANDS[command], "bootstrap-server", "command-config"):
             raise BadCommandLine(f"unrecognized arguments: '--{name}' does not go with {command}")
-    options = [word for name in _COMMANDS[command] for word in named(given, name)]
+    options = [word for name in _COMMANDS[command] for word in option_words(given, name)]
     return [["transactions", command, *options, *at_servers(given)]]
 
 

@@ -11,8 +11,8 @@ from barnabas.cli.kafka.tool import (
     Tool,
     at_servers,
     file_configs,
-    flagged,
-    named,
+    flag_words,
+    option_words,
     run_ours,
 )
 
@@ -30,7 +30,7 @@ def _properties(given: Given, client: str) -> Line:
 
 def explain_producer(given: Given) -> list[Line]:
     """Our command for the line."""
-    line = ["verifiable-producer", given.required("topic")]
+    line = ["verifiable-producer", given.required_text("topic")]
     most = given.number("max-messages")
     if most is not None and most >= 0:  # -1: until it is stopped
         line += ["--max-messages", str(most)]
@@ -41,7 +41,7 @@ def explain_producer(given: Given) -> list[Line]:
     if created_ms is not None and created_ms >= 0:
         line += ["--message-create-time", str(created_ms)]
     for option in ("acks", "value-prefix", "repeating-keys"):
-        line += named(given, option)
+        line += option_words(given, option)
     return [[*line, *_properties(given, "producer"), *at_servers(given)]]
 
 
@@ -50,17 +50,17 @@ def explain_consumer(given: Given) -> list[Line]:
     protocol = given.text("group-protocol")
     if "group-remote-assignor" in given or (protocol or "classic").lower() != "classic":
         raise NotCovered("there is only the classic protocol of groups: --group-protocol classic")
-    line = ["verifiable-consumer", given.required("topic"), "--group-id"]
-    line.append(given.required("group-id"))
+    line = ["verifiable-consumer", given.required_text("topic"), "--group-id"]
+    line.append(given.required_text("group-id"))
     most = given.number("max-messages")
     if most is not None and most >= 0:
         line += ["--max-messages", str(most)]
     for option in ("group-instance-id", "session-timeout", "reset-policy"):
-        line += named(given, option)
+        line += option_words(given, option)
     strategy = given.text("assignment-strategy")
     if strategy is not None:
         line += ["--assignment-strategy", strategy]
-    line += flagged(given, "verbose", "enable-autocommit")
+    line += flag_words(given, "verbose", "enable-autocommit")
     return [[*line, *_properties(given, "consumer"), *at_servers(given)]]
 
 

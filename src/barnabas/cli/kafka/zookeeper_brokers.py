@@ -57,7 +57,7 @@ def is_by_zookeeper(given: Given) -> bool:
 
 def zookeeper_settings(given: Given, file: str | None = None) -> Settings:
     """How to reach the ZooKeeper of the line, with the settings of a file. Raises ConfigError."""
-    address = given.required(ZOOKEEPER_OPTION)
+    address = given.required_text(ZOOKEEPER_OPTION)
     hosts_and_chroot(address)  # complains of one that cannot be
     return TreeSource(address, file).required_zookeeper()
 

@@ -259,7 +259,7 @@ async def _operations(store: MetadataStore, entity: Entity, edit: Edit) -> list[
     return [*operations, Create(config_changes.CHANGE_PREFIX, change, sequential=True)]
 
 
-def _added(given: Given) -> dict[str, str]:
+def _configs_to_add(given: Given) -> dict[str, str]:
     """The pairs of --add-config or of --add-config-file. Raises BadCommandLine without them."""
     path = given.text("add-config-file")
     if path is not None:
@@ -273,7 +273,7 @@ def _added(given: Given) -> dict[str, str]:
         ) from None
 
 
-def _deleted(given: Given) -> list[str]:
+def _names_to_delete(given: Given) -> list[str]:
     try:
         return parse_names(given.texts("delete-config"), "--delete-config")
     except BadChange as error:
@@ -281,10 +281,12 @@ def _deleted(given: Given) -> list[str]:
 
 
 def _is_about_scram(given: Given) -> bool:
-    return any(name in SCRAM_MECHANISMS for name in [*_added(given), *_deleted(given)])
+    return any(
+        name in SCRAM_MECHANISMS for name in [*_configs_to_add(given), *_names_to_delete(given)]
+    )
 
 
-def _edited(
+def _edit(
     configs: Mapping[str, str], added: Mapping[str, str], deleted: list[str]
 ) -> dict[str, str]:
     """Raises BadCommandLine, in Kafka's words, for a config that is to be deleted and not set."""
@@ -299,9 +301,9 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
     user = decoded_user(entity.name or "")
     if entity.has_clients or user is None:
         raise BadCommandLine("SCRAM credentials are of one user: name it, and no client")
-    pairs = [f"{name}=[{value}]" for name, value in _added(given).items()]
+    pairs = [f"{name}=[{value}]" for name, value in _configs_to_add(given).items()]
     try:
-        wanted = scram_alterations(user, pairs, _deleted(given))
+        wanted = scram_alterations(user, pairs, _names_to_delete(given))
     except BadChange as error:
         raise BadCommandLine(str(error)) from None
     added = {}
@@ -315,7 +317,7 @@ def _scram_edit(given: Given, entity: Entity) -> Edit:
             )
         credential = new_credential(each.mechanism, each.password, each.iterations)
         added[each.mechanism] = credential.text()
-    return lambda configs: _edited(configs, added, _deleted(given))
+    return lambda configs: _edit(configs, added, _names_to_delete(given))
 
 
 def _broker_edit(given: Given, entity: Entity) -> Edit:
@@ -324,7 +326,7 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
     from barnabas.broker.configs.stored_secrets import StoredSecrets
     from barnabas.config import BrokerConfig, key_of
 
-    pairs = _added(given)
+    pairs = _configs_to_add(given)
     encoder = {name: text for name, text in pairs.items() if name.startswith(_ENCODER)}
     added = {name: text for name, text in pairs.items() if name not in encoder}
     try:
@@ -334,19 +336,19 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
         sealed = StoredSecrets(BrokerConfig(encoder)).sealed(added, {}, {})
     except BarnabasError as error:
         raise BadCommandLine(f"--add-config: {error}") from None
-    return lambda configs: _edited(configs, sealed, _deleted(given))
+    return lambda configs: _edit(configs, sealed, _names_to_delete(given))
 
 
 async def _alter_topic(given: Given, entity: Entity) -> None:
     resource = ConfigResource(TOPIC, entity.name or "")
-    added, deleted = _added(given), _deleted(given)
+    added, deleted = _configs_to_add(given), _names_to_delete(given)
     async with admin_of(given) as admin:
         own = {
             each.name: each.value or ""
             for each in await admin.describe_configs(resource)
             if each.source == DYNAMIC_TOPIC_CONFIG
         }
-        _edited(own, added, deleted)
+        _edit(own, added, deleted)
         await admin.alter_configs(
             resource,
             [

@@ -70,7 +70,7 @@ def server_of(config: Path) -> ZooKeeper:
 
 def run(server: ZooKeeper) -> int:
     """Become the server: signals go to it. Raises NotCovered, CannotRun."""
-    words = _claimed(server)
+    words = _claim(server)
     os.execv(words[0], words)
 
 
@@ -145,7 +145,7 @@ def processes(proc: Path = PROC) -> Iterator[int]:
             continue  # ended meanwhile
 
 
-def _claimed(server: ZooKeeper) -> list[str]:
+def _claim(server: ZooKeeper) -> list[str]:
     words = _command(server)
     if not claim(server.data, server.address):
         running = read_pid_file(server.data)

@@ -60,7 +60,7 @@ def plan_of_line(given: Given, action: str) -> Plan:
     if action == "verify":
         others += ["throttle", "replica-alter-log-dirs-throttle"]
     given.not_with(action, *others)
-    return plan_of(Path(given.required(_FILE)))
+    return plan_of(Path(given.required_text(_FILE)))
 
 
 async def execute(given: Given, plan: Plan) -> int:

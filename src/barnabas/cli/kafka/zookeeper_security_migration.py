@@ -130,7 +130,7 @@ def _milliseconds(given: Given, option: str) -> int:
 
 async def _missing(settings: Settings) -> list[str]:
     """What is not there; the root has its rights from the beginning, as there."""
-    async with _opened(settings) as store:
+    async with _open(settings) as store:
         await store.set_rights("/", is_protected=settings.is_protected)
         nodes = await store.read_many(list(_ROOTS))
     return [path for path, node in zip(_ROOTS, nodes, strict=True) if node is None]
@@ -138,7 +138,7 @@ async def _missing(settings: Settings) -> list[str]:
 
 async def _create(settings: Settings, missing: list[str]) -> None:
     """As Kafka's tool, so that no stranger does."""
-    async with _opened(settings) as store:
+    async with _open(settings) as store:
         for path in missing:
             if path != _ELECTED:
                 with suppress(NodeExists):
@@ -146,7 +146,7 @@ async def _create(settings: Settings, missing: list[str]) -> None:
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
+async def _open(settings: Settings) -> AsyncIterator[ZooKeeperStore]:
     from barnabas.cluster.zookeeper import ZooKeeperStore  # takes a while to import
 
     store = await ZooKeeperStore.open(settings, makes_chroot=False)

@@ -90,7 +90,7 @@ def run(given: Given, action: str) -> None:
 
 
 async def _create(given: Given, found: Found) -> None:
-    name = given.required("topic")
+    name = given.required_text("topic")
     if "." in name or "_" in name:
         click.echo(COLLISION)
     partitions, factor = given.number("partitions"), given.number("replication-factor")

@@ -10,7 +10,7 @@ import click
 from barnabas.cli.complaint import complain
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
-from barnabas.cli.groups.reset_plan import BadReset, Selection, selected, selection
+from barnabas.cli.groups.reset_plan import BadReset, Selection, select_partitions, selection
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import INT32, run_client
 from barnabas.cli.waiting import Waiting
@@ -67,11 +67,11 @@ async def _move(
             complain(_WHO, f"{name}: {error} ({error.name})")
         moving = sorted(outcomes.keys() - failed.keys())
         if moving and not wait:
-            click.echo(f"moving to {path} on broker {broker}: {_joined(moving)}")
+            click.echo(f"moving to {path} on broker {broker}: {_join(moving)}")
         elif moving:
-            moved = await _moved(admin, broker, path, moving)
+            moved = await _wait_for_move(admin, broker, path, moving)
             if moved:
-                click.echo(f"moved to {path} on broker {broker}: {_joined(moved)}")
+                click.echo(f"moved to {path} on broker {broker}: {_join(moved)}")
             for name in sorted(set(moving) - set(moved)):
                 complain(_WHO, f"{name}: the move was given up; see the log of broker {broker}")
             return EXIT_FAILURE if failed or len(moved) < len(moving) else EXIT_OK
@@ -103,7 +103,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
     described = await admin.describe_topics([each.topic for each in wanted])
     partitions = {topic.name: topic.partitions for topic in described}
     there = {name: [each.partition for each in some] for name, some in partitions.items()}
-    names = set(selected([each for each in wanted if each.partitions is not None], there))
+    names = set(select_partitions([each for each in wanted if each.partitions is not None], there))
     for each in wanted:
         if each.partitions is None:
             names.update(
@@ -116,7 +116,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
     return sorted(names)
 
 
-async def _moved(
+async def _wait_for_move(
     admin: Admin, broker: int, path: str, names: Collection[TopicPartition]
 ) -> list[TopicPartition]:
     """Return when none of them is moving any more: those that are there."""
@@ -130,5 +130,5 @@ async def _moved(
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _joined(names: Collection[TopicPartition]) -> str:
+def _join(names: Collection[TopicPartition]) -> str:
     return ", ".join(map(str, names))

@@ -96,10 +96,10 @@ def tree_source(command: F) -> F:
         help="A broker's server.properties, for the place of its metadata.",
     )
     @wraps(command)
-    def called(*args: Any, connect: str | None, properties_file: str | None, **rest: Any) -> Any:
+    def call(*args: Any, connect: str | None, properties_file: str | None, **rest: Any) -> Any:
         return command(*args, source=TreeSource(connect, properties_file), **rest)
 
-    return called  # type: ignore[return-value]
+    return call  # type: ignore[return-value]
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.groups.instants import BadInstant, moment_ms
-from barnabas.cli.groups.reset_plan import BadReset, Selection, selected, selection
+from barnabas.cli.groups.reset_plan import BadReset, Selection, select_partitions, selection
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, run_client
 from barnabas.client.admin.admin import Admin
@@ -141,7 +141,7 @@ async def _partitions(
         if names or not (exclude_internal and topic.is_internal)
     }
     existing = {topic: list(partitions) for topic, partitions in described.items()}
-    chosen = selected(wanted or (Selection(name, None) for name in existing), existing)
+    chosen = select_partitions(wanted or (Selection(name, None) for name in existing), existing)
     return {name: described[name.topic][name.partition] for name in sorted(chosen)}
 
 

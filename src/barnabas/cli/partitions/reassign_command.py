@@ -26,7 +26,7 @@ from barnabas.cli.partitions.reassign_plan import (
     current,
     moving_lines,
     plan_text,
-    proposed,
+    propose,
     read_log_dirs,
     read_plan,
     read_topics,
@@ -206,7 +206,7 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
         racks = await racks_of(admin)
     check_known(brokers, racks)
     chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
-    plan = proposed(topics, chosen, random.randrange(len(brokers)))
+    plan = propose(topics, chosen, random.randrange(len(brokers)))
     _print(
         [
             "Current partition replica assignment",
@@ -253,7 +253,7 @@ async def _execute(servers: str, plan: Plan, additional: bool, rates: Rates) -> 
         outcomes = await admin.alter_partition_reassignments(wanted)
         begun = sorted(name for name, error in outcomes.items() if error is None)
         if begun:
-            _print([f"Successfully started partition reassignment{_s(begun)} for {_joined(begun)}"])
+            _print([f"Successfully started partition reassignment{_s(begun)} for {_join(begun)}"])
         code = _failures(outcomes)
         return code or _failures(await start_moves(admin, plan.log_dirs))
 
@@ -294,7 +294,7 @@ async def _cancel(servers: str, plan: Plan, preserve_throttles: bool) -> int:
             _print(
                 [
                     f"Successfully cancelled partition reassignment{_s(cancelled)} for: "
-                    f"{_joined(cancelled)}"
+                    f"{_join(cancelled)}"
                 ]
             )
         over = {
@@ -381,7 +381,7 @@ def _print(lines: list[str]) -> None:
         click.echo(line)
 
 
-def _joined(names: list[TopicPartition]) -> str:
+def _join(names: list[TopicPartition]) -> str:
     return ",".join(map(str, names))
 
 

@@ -119,7 +119,7 @@ def current(topics: Iterable[TopicDescription]) -> Replicas:
     }
 
 
-def proposed(
+def propose(
     topics: Iterable[TopicDescription], racks: Mapping[int, str | None], start: int
 ) -> Replicas:
     """Each topic reassigned to these brokers as a new one would be, with its replication factor.

@@ -112,7 +112,7 @@ def _table(
         )
     most = max(_room(width, taken), _SHORTEST_NAME)
     for line in lines:
-        line[_NAME] = _shortened(line[_NAME], most)
+        line[_NAME] = _shorten(line[_NAME], most)
         table.add_row(*(line[title] for title in titles))
     left_out = [title for title in _TITLES if title not in titles]
     return table, ((", ".join(left_out),) if left_out else ())
@@ -123,7 +123,7 @@ def _room(width: int, taken: Mapping[str, int]) -> int:
     return width - sum(taken.values()) - _GAP * (len(taken) + 1)
 
 
-def _shortened(name: Text, most: int) -> Text:
+def _shorten(name: Text, most: int) -> Text:
     """The name cut in the middle: partitions of one topic differ at the end."""
     if name.cell_len <= most:
         return name
@@ -183,7 +183,7 @@ def _change(change: Change, width: int) -> Text:
     text = _line(f"  {clock(change.at_ms)} ", "dim")
     name = Text(str(change.name))
     least = max(width - text.cell_len - len(change.text) - 1, _SHORTEST_NAME)
-    text.append(_shortened(name, least).plain, style="bold")
+    text.append(_shorten(name, least).plain, style="bold")
     return text.append(f" {change.text}", style="none")
 
 

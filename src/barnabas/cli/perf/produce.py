@@ -55,14 +55,14 @@ class Sending:
     def began_sending(self) -> bool:
         return bool(self._sent_at or self._window.count or self.total.count or self.failed)
 
-    def sent(self, batch: ProducerBatch, now_s: float) -> None:
+    def on_sent(self, batch: ProducerBatch, now_s: float) -> None:
         times = self._sent_at.get(batch)
         if times is None:
             times = self._sent_at[batch] = []
-            batch.when_done(lambda: self._done(batch))
+            batch.when_done(lambda: self._on_done(batch))
         times.append(now_s)
 
-    def _done(self, batch: ProducerBatch) -> None:
+    def _on_done(self, batch: ProducerBatch) -> None:
         now_s = time.perf_counter()
         times = self._sent_at.pop(batch)
         if batch.error is not None:
@@ -197,7 +197,7 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
                 sent_at_s = now()
                 record = ProducerRecord(plan.topic, next(payloads))
                 delivery = await producer.send_record(record)
-                report.sent(delivery.batch, sent_at_s)
+                report.on_sent(delivery.batch, sent_at_s)
             await producer.flush()
         finally:
             if report.began_sending:

@@ -113,7 +113,7 @@ def show(name: str | None) -> None:
     name = name or profiles.current
     if name is None:
         raise click.UsageError("no profile is in use: name one")
-    found = profiles.named(name, "profile")
+    found = profiles.find(name, "profile")
     click.echo(f"bootstrap.servers={found.bootstrap_servers}")
     if found.command_config is not None:
         click.echo(f"command-config={found.command_config}")
@@ -129,7 +129,7 @@ def delete(name: str) -> None:
       barnabas profile delete staging
     """
     profiles = read_profiles()
-    profiles.named(name, "profile")
+    profiles.find(name, "profile")
     left = {each: kept for each, kept in profiles.by_name.items() if each != name}
     current = None if profiles.current == name else profiles.current
     write_profiles(profiles._replace(by_name=left, current=current))
@@ -151,6 +151,6 @@ def use(name: str | None, nothing: bool) -> None:
         raise click.UsageError("name a profile, or --none")
     profiles = read_profiles()
     if name is not None:
-        profiles.named(name, "profile")
+        profiles.find(name, "profile")
     write_profiles(profiles._replace(current=name))
     click.echo("No profile is in use." if name is None else f"Profile {name} is in use.")

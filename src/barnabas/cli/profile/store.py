@@ -38,7 +38,7 @@ class Profiles(NamedTuple):
     by_name: Mapping[str, Profile] = {}
     current: str | None = None  # the one that is used where none is named
 
-    def named(self, name: str, given_by: str) -> Profile:
+    def find(self, name: str, given_by: str) -> Profile:
         """The profile of that name. Raises BadProfile, which says who named it."""
         found = self.by_name.get(name)
         if found is not None:

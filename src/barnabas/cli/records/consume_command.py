@@ -13,7 +13,7 @@ from barnabas.cli.completion import group_ids
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, client_properties, run_client, topic_name
-from barnabas.cli.records.consume_plan import Place, Plan, planned
+from barnabas.cli.records.consume_plan import Place, Plan, make_plan
 from barnabas.cli.records.layout import (
     BadFormat,
     Layout,
@@ -141,7 +141,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas consume __consumer_offsets --partition 6 --offset earliest --format offsets
     """
     own = client_properties(properties, "--consumer-property")
-    plan = planned(Place(**{"group": own.get("group_id"), **_given(place)}))
+    plan = make_plan(Place(**{"group": own.get("group_id"), **_given(place)}))
     options = {**_options(plan, isolation_level), **own}
     if isinstance(plan.start, Subscribed) and options["auto_offset_reset"] != "latest":
         plan = plan._replace(start=plan.start._replace(from_now=False))  # a property says so
@@ -153,7 +153,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     except (BadFormat, ConfigError) as error:
         raise click.UsageError(str(error)) from error
     printer = Printer(sys.stdout.buffer, layout)
-    reason = _printed(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
+    reason = _run(_print_all(consumer, plan, Limits(max_messages, timeout_ms), printer))
     printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
     if max_messages == 0 or plan.group is None or consumer.group_metadata().generation >= 0:
@@ -163,7 +163,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     return _never_was_a_member(plan.group, reason or run_client(why_no_group(servers, plan.group)))
 
 
-def _printed(work: Coroutine[Any, Any, None]) -> str:
+def _run(work: Coroutine[Any, Any, None]) -> str:
     """Run the work; why it ended early, or empty: Ctrl-C is the usual end, and no error."""
     try:
         run_client(work, None)
@@ -226,7 +226,7 @@ class Printer:
 
 async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Printer) -> None:
     async with consumer:
-        with Waiting(lambda: _awaited(consumer, plan)) as waiting:
+        with Waiting(lambda: _event_awaited(consumer, plan)) as waiting:
             await go_to(consumer, plan.start)
             ends = Ends(consumer, plan.to_ms) if plan.has_end else None
             silence = Silence(consumer, limits.timeout_ms, JOIN_MS if plan.is_own_group else 0)
@@ -238,21 +238,21 @@ async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Pr
                     return
                 records = await consumer.poll(wait_ms)
                 if records:
-                    silence.broken()
-                    waiting.over()
+                    silence.on_record()
+                    waiting.end()
                     if ends is not None:
                         await ends.look_up()
-                _show(consumer, records, _wanted(records, ends, limits, printer), printer)
+                _show(consumer, records, _records_to_print(records, ends, limits, printer), printer)
 
 
-def _awaited(consumer: Consumer, plan: Plan) -> str:
+def _event_awaited(consumer: Consumer, plan: Plan) -> str:
     """What it waits for now, in words."""
     if plan.group is not None and consumer.group_metadata().generation < 0:
         return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
     return "records"
 
 
-def _wanted(
+def _records_to_print(
     records: list[ConsumerRecord], ends: Ends | None, limits: Limits, printer: Printer
 ) -> list[ConsumerRecord]:
     """Those of the records that are to be printed."""

@@ -48,7 +48,7 @@ class Plan(NamedTuple):
     to_ms: int | None  # where it ends; None: at the end of the log
 
 
-def planned(place: Place) -> Plan:
+def make_plan(place: Place) -> Plan:
     """What to read. Raises UsageError."""
     topic = _topic(place)
     since_ms, to_ms = _times(place.since, place.until)

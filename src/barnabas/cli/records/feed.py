@@ -55,7 +55,7 @@ class LineFeed:
                 splitter = LineSplitter(self._delimiter)
                 number = 1
                 while block := await source.read():
-                    lines = _named(source.name, splitter, block)
+                    lines = _split(source.name, splitter, block)
                     yield self._block(source.name, number, len(block), lines)
                     number += len(lines)
                 yield self._block(source.name, number, 0, splitter.last())
@@ -101,7 +101,7 @@ class FileFeed:
                 yield Block(source.name, 0, size_bytes, [], [self._record(b"".join(pieces))])
 
 
-def _named(name: str, splitter: LineSplitter, block: bytes) -> list[bytes]:
+def _split(name: str, splitter: LineSplitter, block: bytes) -> list[bytes]:
     try:
         return splitter.lines(block)
     except BadLine as error:

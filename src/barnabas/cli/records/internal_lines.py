@@ -33,7 +33,7 @@ _STATES = {each.value: each.name for each in TransactionStatus}
 
 def offset_line(key: bytes | None, value: bytes | None) -> str | None:
     """A committed offset; None for a record of another kind. Raises CorruptData."""
-    decoded = _decoded(key, value)
+    decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, OffsetCommitKey):
         return None
     name = decoded.key
@@ -43,7 +43,7 @@ def offset_line(key: bytes | None, value: bytes | None) -> str | None:
 
 def group_line(key: bytes | None, value: bytes | None) -> str | None:
     """A group with its members; None for a record of another kind. Raises CorruptData."""
-    decoded = _decoded(key, value)
+    decoded = _decode(key, value)
     if decoded is None or not isinstance(decoded.key, GroupMetadataKey):
         return None
     shown = "NULL" if decoded.value is None else _group(decoded)
@@ -66,7 +66,7 @@ def transaction_line(key: bytes | None, value: bytes | None) -> str | None:
     return f"{transactional_id}::{_transaction(transactional_id, decoded.value)}"
 
 
-def _decoded(key: bytes | None, value: bytes | None) -> InternalRecord | None:
+def _decode(key: bytes | None, value: bytes | None) -> InternalRecord | None:
     """The decoded record; None for a kind that only a newer Kafka writes."""
     if key is None:
         raise CorruptData("the record has no key")

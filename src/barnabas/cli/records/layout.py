@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from barnabas.cli.options import unescaped
+from barnabas.cli.options import unescape
 from barnabas.cli.records.internal_lines import group_line, offset_line, transaction_line
 from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.errors import BarnabasError, CorruptData
@@ -69,11 +69,11 @@ def template_layout(text: str) -> Layout:
         return _internal_layout(_LINES[text])
     if "{" not in text:
         names = [name.strip() for name in text.split(",")]
-        return _joined([piece for name in names for piece in (b"\t", _field(name))][1:])
+        return _join([piece for name in names for piece in (b"\t", _field(name))][1:])
     pieces: list[bytes | Layout] = []
     for number, piece in enumerate(re.split(r"\{([^{}]*)\}", text)):
-        pieces.append(_field(piece.strip()) if number % 2 else unescaped(piece))
-    return _joined(pieces)
+        pieces.append(_field(piece.strip()) if number % 2 else unescape(piece))
+    return _join(pieces)
 
 
 def json_layout(record: ConsumerRecord) -> bytes:
@@ -116,7 +116,7 @@ def _field(name: str) -> Layout:
     return _FIELDS[name]
 
 
-def _joined(pieces: list[bytes | Layout]) -> Layout:
+def _join(pieces: list[bytes | Layout]) -> Layout:
     def layout(record: ConsumerRecord) -> bytes:
         shown = [piece if isinstance(piece, bytes) else piece(record) for piece in pieces]
         return b"".join(shown) + b"\n"

@@ -53,7 +53,7 @@ class LineFormat(NamedTuple):
         """Whether every line is a key and a value and nothing else."""
         return self.key_separator is not None and self._replace(key_separator=None).is_plain
 
-    def keyed(self, lines: Sequence[bytes], number: int) -> KeyedLines:
+    def split(self, lines: Sequence[bytes], number: int) -> KeyedLines:
         """The keys and values of lines from `number` on, up to one without a separator."""
         assert self.key_separator is not None
         separator = self.key_separator
@@ -121,11 +121,11 @@ class LineSplitter:
         """The lines that end in this block. Raises BadLine for one that is too long."""
         delimiter = self._delimiter
         if len(delimiter) > 1:  # which may be torn between two blocks
-            block = self._ended() + block
+            block = self._take_begun() + block
         lines = block.split(delimiter)
         rest = lines.pop()
         if lines:
-            lines[0] = self._ended() + lines[0]
+            lines[0] = self._take_begun() + lines[0]
             if delimiter == b"\n" and (b"\r\n" in block or lines[0].endswith(b"\r")):
                 lines = [line.removesuffix(b"\r") for line in lines]
         self._begun.append(rest)
@@ -139,10 +139,10 @@ class LineSplitter:
 
     def last(self) -> list[bytes]:
         """The rest after the last delimiter, if any."""
-        rest = self._ended()
+        rest = self._take_begun()
         return [rest] if rest else []
 
-    def _ended(self) -> bytes:
+    def _take_begun(self) -> bytes:
         line = b"".join(self._begun)
         self._begun = []
         self._begun_bytes = 0

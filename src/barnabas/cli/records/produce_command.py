@@ -15,7 +15,7 @@ from barnabas.cli.complaint import complain, explain
 from barnabas.cli.completion import topic_names
 from barnabas.cli.connection import bootstrap_server, client_options
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import INT32, client_properties, one_topic, run_client, unescaped
+from barnabas.cli.options import INT32, client_properties, one_topic, run_client, unescape
 from barnabas.cli.progress import Progress
 from barnabas.cli.records.block_sender import BlockSender, suits
 from barnabas.cli.records.feed import FileFeed, LineFeed
@@ -69,10 +69,10 @@ class Shape(NamedTuple):
             _separator(self.key_separator, "--key-separator"),
             _separator(self.headers_separator, "--headers-separator"),
             headers,
-            None if self.null_marker is None else unescaped(self.null_marker),
+            None if self.null_marker is None else unescape(self.null_marker),
         )
         if lines.is_keyed:
-            return LineFeed(paths, delimiter, split=lines.keyed)
+            return LineFeed(paths, delimiter, split=lines.split)
         return LineFeed(paths, delimiter, None if lines.is_plain else lines.record)
 
 
@@ -240,7 +240,7 @@ def _total_bytes(names: Sequence[str]) -> int | None:
 def _separator(text: str | None, option: str) -> bytes | None:
     if text is None:
         return None
-    separator = unescaped(text)
+    separator = unescape(text)
     if not separator:
         raise BadLine(f"{option} is empty")
     return separator

@@ -32,6 +32,6 @@ class Silence:
             self._since_ms, self._join_ms = now_ms, 0
         return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)
 
-    def broken(self) -> None:
+    def on_record(self) -> None:
         """A record came."""
         self._since_ms = self._clock.monotonic_ms()

@@ -126,9 +126,9 @@ def start(words: Sequence[str]) -> int:
         properties = properties_of(arguments)
         setup = None
         if arguments.is_secure:
-            from barnabas.cli.server.secured import secured  # rarely used
+            from barnabas.cli.server.secure_option import secure_configs  # rarely used
 
-            setup, properties = secured(properties, arguments.secure_dir)
+            setup, properties = secure_configs(properties, arguments.secure_dir)
         config = BrokerConfig(properties)
         config.warnings += filter(None, [environment_warning(os.environ)])
     except (ConfigError, OSError) as error:

@@ -78,11 +78,12 @@ def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:
     if not found:
         others = ""
         if servers and any(selection):
-            others = f"; there is {_listed(servers)}: choose one with --dir, --port or --pid"
+            others = f"; there is {_list_text(servers)}: choose one with --dir, --port or --pid"
         raise CannotStop(f"no server to stop{selection}{others}")
     if len(found) > 1:
         raise CannotStop(
-            f"several servers are running, {_listed(found)}; choose one with --dir, --port or --pid"
+            f"several servers are running, {_list_text(found)}; choose one with --dir, --port or "
+            "--pid"
         )
     return found[0]
 
@@ -101,7 +102,7 @@ def _is_meant(server: ServerProcess, selection: Selection) -> bool:
     )
 
 
-def _listed(servers: list[ServerProcess]) -> str:
+def _list_text(servers: list[ServerProcess]) -> str:
     return " and ".join(map(str, servers))
 
 

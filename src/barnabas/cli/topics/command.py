@@ -135,7 +135,7 @@ def list_(exclude_internal: bool, as_json: bool, servers: str) -> None:
     if not as_json and sys.stdout.isatty():
         from barnabas.cli.tables import show_topic_list
 
-        show_topic_list(*run_client(_sized(servers, exclude_internal)))
+        show_topic_list(*run_client(_describe_sizes(servers, exclude_internal)))
         return
 
     async def work() -> list[str]:
@@ -311,7 +311,9 @@ def delete(
     run_client(work())
 
 
-async def _sized(servers: str, exclude_internal: bool) -> tuple[list[Description], dict[str, int]]:
+async def _describe_sizes(
+    servers: str, exclude_internal: bool
+) -> tuple[list[Description], dict[str, int]]:
     """The topics, and the sizes of those that the brokers show."""
     async with Admin(servers, **client_options()) as admin:
         found = await admin.describe_topics()

@@ -76,8 +76,8 @@ class ClientFiles(NamedTuple):
             settings[_LOCATION] = str(self.authority_path)
         settings["sasl.mechanism"] = wanted.mechanism
         settings["sasl.jaas.config"] = (
-            f'{_MODULE} required username="{_quoted(wanted.user)}" '
-            f'password="{_quoted(wanted.password)}";'
+            f'{_MODULE} required username="{_quote(wanted.user)}" '
+            f'password="{_quote(wanted.password)}";'
         )
         return settings
 
@@ -115,6 +115,6 @@ def _lines(settings: Mapping[str, str], *, escaped: bool) -> bytes:
     return (text.replace("\\", "\\\\") if escaped else text).encode()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """As within the quotes of a JAAS line."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -167,7 +167,7 @@ def list_(servers: str, as_json: bool) -> None:
       barnabas users list
       barnabas users list --json
     """
-    found = run_client(_described(servers))
+    found = run_client(_describe_all(servers))
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -253,7 +253,7 @@ async def _set(servers: str, wanted: UserScramCredentialUpsertion, *, is_new: bo
         await admin.alter_user_scram_credentials(wanted)
 
 
-async def _described(servers: str) -> Mapping[str, Mapping[str, int]]:
+async def _describe_all(servers: str) -> Mapping[str, Mapping[str, int]]:
     async with Admin(servers, **client_options()) as admin:
         return await admin.describe_user_scram_credentials()
 

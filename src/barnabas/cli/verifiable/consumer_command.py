@@ -130,12 +130,12 @@ class _Reading:
                 while self._left != 0 and not self._events.stopping.is_set():
                     records = await consumer.poll(_POLL_MS)
                     if records:
-                        await self._consumed(
+                        await self._on_consumed(
                             records if self._left is None else records[: self._left]
                         )
                     await asyncio.sleep(0)
 
-    async def _consumed(self, records: Sequence[ConsumerRecord]) -> None:
+    async def _on_consumed(self, records: Sequence[ConsumerRecord]) -> None:
         if self._left is not None:
             self._left -= len(records)
         stretches: dict[TopicPartition, list[int]] = {}

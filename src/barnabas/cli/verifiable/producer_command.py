@@ -144,14 +144,14 @@ class _Sending:
         try:
             delivery = await self._producer.send(wanted.topic, value, key, timestamp_ms=created_ms)
         except BarnabasError as error:
-            self._failed(key, value, error)
+            self._on_failed(key, value, error)
             return
-        delivery.add_done_callback(lambda done: self._done(key, value, done))
+        delivery.add_done_callback(lambda done: self._on_done(key, value, done))
 
-    def _done(self, key: bytes | None, value: bytes, delivery: Delivery) -> None:
+    def _on_done(self, key: bytes | None, value: bytes, delivery: Delivery) -> None:
         error = delivery.exception()
         if error is not None:
-            self._failed(key, value, error)
+            self._on_failed(key, value, error)
             return
         self._acknowledged += 1
         place = delivery.result()
@@ -164,7 +164,7 @@ class _Sending:
             partition=place.partition,
         )
 
-    def _failed(self, key: bytes | None, value: bytes, error: BarnabasError) -> None:
+    def _on_failed(self, key: bytes | None, value: bytes, error: BarnabasError) -> None:
         self._events.write(
             "producer_send_error",
             key=text(key),

@@ -129,7 +129,7 @@ def verify(**options: Any) -> int:
         raise ConfigError(
             f"verify needs numpy and pyarrow: {install_line('spark', ['numpy', 'pyarrow'])}"
         ) from None
-    wanted = _wanted(options)
+    wanted = _make_wanted(options)
     with Progress(None, wanted=not options["as_json"]) as progress:
         verdict = run_client(compare(wanted, progress), None)
     if options["as_json"]:
@@ -140,7 +140,7 @@ def verify(**options: Any) -> int:
     return EXIT_OK if verdict.is_exact else EXIT_FAILURE
 
 
-def _wanted(options: dict[str, Any]) -> Wanted:
+def _make_wanted(options: dict[str, Any]) -> Wanted:
     """Raises UsageError."""
     from barnabas.cli.verify.compare import Wanted
 

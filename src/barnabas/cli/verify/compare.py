@@ -133,7 +133,7 @@ class _Offsets(_Comparison):
         by_place = {
             place: ledger.findings(wanted.most_examples) for place, ledger in self._ledgers.items()
         }
-        return self._judged(by_place)
+        return self._judge(by_place)
 
     def _account(self, where: str, origins: Origins) -> None:
         if origins.unmarked:
@@ -150,7 +150,7 @@ class _Offsets(_Comparison):
             else:
                 self._of_others += len(offsets)
 
-    def _judged(self, by_place: Mapping[TopicPartition, Findings]) -> Verdict:
+    def _judge(self, by_place: Mapping[TopicPartition, Findings]) -> Verdict:
         examples = {
             kind: [
                 f"{place.topic}-{place.partition}@{offset}"

@@ -37,11 +37,11 @@ class _Calls:
 
     def answer(self, call: list[Any]) -> dict[str, Any]:
         try:
-            return {"value": self._called(*call)}
+            return {"value": self._call(*call)}
         except (BarnabasError, OSError) as error:
             return {"error": str(error), "kind": type(error).__name__}
 
-    def _called(self, method: str, *arguments: Any) -> Any:
+    def _call(self, method: str, *arguments: Any) -> Any:
         if method == "make":
             self._make(*arguments)
             return None

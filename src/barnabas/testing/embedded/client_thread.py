@@ -62,13 +62,13 @@ class ClientThread:
 
     def run_once(self, work: Coroutine[Any, Any, T], what: str, timeout_s: float) -> T:
         """The result of `work`, which must not be repeated, or TimeoutError."""
-        return self._opened().run(_in_time(work, what, timeout_s))
+        return self._open().run(_in_time(work, what, timeout_s))
 
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
         """As `wait_until`; there is always a deadline."""
         arguments.duration(timeout_s, "timeout_s")
         try:
-            return self._opened().run(wait_until(look, wanted, timeout_s))
+            return self._open().run(wait_until(look, wanted, timeout_s))
         except WaitTimeout as late:
             # Without the frames of the loop's thread, which say nothing about the test.
             raise late.with_traceback(None) from None
@@ -83,7 +83,7 @@ class ClientThread:
             finally:
                 thread.stop()
 
-    def _opened(self) -> LoopThread:
+    def _open(self) -> LoopThread:
         with self._lock:
             if self._thread is None or not self._thread.is_own:
                 self._thread = LoopThread(_CLIENT_ID)

@@ -225,7 +225,7 @@ class Cluster(EmbeddedLife):
         server, session = self.server(broker_id), self.session(broker_id)
         pause = self._threads.stop(broker_id)
         timeout_ms = server.config.int("zookeeper.session.timeout.ms")
-        self.thread.call(partial(self._threads.stands, broker_id, pause, session, timeout_ms))
+        self.thread.call(partial(self._threads.on_stopped, broker_id, pause, session, timeout_ms))
 
     @property
     def _kind(self) -> SnapshotKind:

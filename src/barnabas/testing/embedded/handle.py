@@ -102,7 +102,7 @@ class BrokerHandle(ABC):
         """A producer of this broker; close it, or the broker's `close` does."""
         from barnabas.client.sync.producer import SyncProducer
 
-        return self._noted(
+        return self._note(
             SyncProducer(self.bootstrap_servers, **{**self._client_options(), **options})
         )
 
@@ -121,7 +121,7 @@ class BrokerHandle(ABC):
             options["auto_offset_reset"] = "earliest"
         if not {"heartbeat_interval_ms", "session_timeout_ms"} & given:
             options["heartbeat_interval_ms"] = _HEARTBEAT_MS
-        consumer = self._noted(
+        consumer = self._note(
             SyncConsumer(self.bootstrap_servers, **{**self._client_options(), **options})
         )
         if not topics:
@@ -144,7 +144,7 @@ class BrokerHandle(ABC):
         """An admin of this broker; close it, or the broker's `close` does."""
         from barnabas.client.sync.producer import SyncAdmin
 
-        return self._noted(
+        return self._note(
             SyncAdmin(self.bootstrap_servers, **{**self._client_options(), **options})
         )
 
@@ -244,7 +244,7 @@ class BrokerHandle(ABC):
                     "a client outlives its broker: %s is in use, or has records to send", name
                 )
 
-    def _noted(self, client: C) -> C:
+    def _note(self, client: C) -> C:
         self._handed_out[client] = _place_of_caller()
         return client
 

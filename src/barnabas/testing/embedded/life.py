@@ -209,10 +209,10 @@ class EmbeddedLife(BrokerHandle):
 
         Raises ConfigError for a snapshot of something else; then all is as before.
         """
-        from barnabas.testing.embedded.snapshot import opened
+        from barnabas.testing.embedded.snapshot import open_snapshot
 
         with self._life:
-            source = opened(snapshot)
+            source = open_snapshot(snapshot)
             target = self._one_directory("restore")
             self._while_stopped(lambda: source.restore_to(target, self._kind))
 
@@ -286,7 +286,7 @@ class EmbeddedLife(BrokerHandle):
         if self._first_state is None:
             self._directory.make()
             return
-        from barnabas.testing.embedded.snapshot import opened
+        from barnabas.testing.embedded.snapshot import open_snapshot
 
         is_new = self._directory.path is None
         directory = self._directory.make()
@@ -296,7 +296,7 @@ class EmbeddedLife(BrokerHandle):
             raise ConfigError(
                 f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
             )
-        opened(self._first_state).restore_to(directory, self._kind)
+        open_snapshot(self._first_state).restore_to(directory, self._kind)
         if not self._directory.is_temporary:
             self._first_state = None
 

@@ -68,7 +68,7 @@ class OwnThreads:
             raise ConfigError(f"broker {broker_id} is paused already: resume({broker_id})")
         return ThreadPause(self._threads[broker_id])
 
-    def stands(
+    def on_stopped(
         self, broker_id: int, pause: ThreadPause, session: EmbeddedSession, timeout_ms: int
     ) -> None:
         """Its loop is blocked: end its session after `timeout_ms`, as a server does."""

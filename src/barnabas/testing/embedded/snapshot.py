@@ -108,7 +108,7 @@ class Snapshot:
         self.delete()
 
 
-def opened(snapshot: Snapshot | str | os.PathLike[str]) -> Snapshot:
+def open_snapshot(snapshot: Snapshot | str | os.PathLike[str]) -> Snapshot:
     """The snapshot itself, or the one at a path."""
     return snapshot if isinstance(snapshot, Snapshot) else Snapshot(snapshot)
 

@@ -46,7 +46,7 @@ _TYPES: Final = {name: _plain(hint) for name, hint in get_type_hints(RuleArgumen
 ARGUMENTS: Final = tuple(_TYPES)
 
 
-def checked(
+def parse_rule(
     given: Mapping[str, Any], broker_ids: Collection[int], listeners: Collection[str]
 ) -> tuple[Match, Action, tuple[int, int | None]]:
     """The rule that these arguments describe. Raises ConfigError, which names the argument.
@@ -62,7 +62,7 @@ def checked(
     action = _action(api, arguments)
     match = Match(
         api.name,
-        _narrowed(api, arguments, action.error),
+        _narrow(api, arguments, action.error),
         arguments.get("client_id"),
         arguments.get("broker"),
         arguments.get("listener"),
@@ -70,12 +70,12 @@ def checked(
     )
     if match.broker_id is not None and broker_ids and match.broker_id not in broker_ids:
         raise ConfigError(
-            f"broker={match.broker_id} never matches: the brokers are {_listed(broker_ids)}"
+            f"broker={match.broker_id} never matches: the brokers are {_list_text(broker_ids)}"
         )
     if match.listener is not None and listeners and match.listener not in listeners:
         raise ConfigError(
             f"listener={match.listener!r} never matches"
-            f"{nearest(match.listener, listeners)}; the listeners are {_listed(listeners)}"
+            f"{nearest(match.listener, listeners)}; the listeners are {_list_text(listeners)}"
         )
     if match.replicas and api.name not in _FOLLOWERS_APIS:
         raise ConfigError(f"replicas=True: followers do not send {api.name}, leave it out")
@@ -88,7 +88,7 @@ def _check_type(name: str, value: Any) -> None:
     if wanted is None:
         raise ConfigError(
             f"{name}: a fault rule has no such argument{nearest(name, ARGUMENTS)}; "
-            f"the arguments are {_listed(ARGUMENTS)}"
+            f"the arguments are {_list_text(ARGUMENTS)}"
         )
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise ConfigError(f"{name}={value!r}: it must be of type {wanted.__name__}")
@@ -135,11 +135,11 @@ def _check_error(api: Api, error: str) -> None:
     if error not in possible:
         raise ConfigError(
             f"error={error!r}: {api.name} never answers with it, and a client need not handle "
-            f"it; it may answer with {_listed(possible)}"
+            f"it; it may answer with {_list_text(possible)}"
         )
 
 
-def _narrowed(api: Api, arguments: Mapping[str, Any], error: str | None) -> Narrowed:
+def _narrow(api: Api, arguments: Mapping[str, Any], error: str | None) -> Narrowed:
     topic, partition = arguments.get("topic"), arguments.get("partition")
     if partition is not None and topic is None:
         raise ConfigError(f"partition={partition} needs a topic: give topic='...' as well")
@@ -172,5 +172,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f", did you mean {folded[near[0]]}?" if near else ""
 
 
-def _listed(names: Iterable[object]) -> str:
+def _list_text(names: Iterable[object]) -> str:
     return ", ".join(str(each) for each in sorted(names, key=str))

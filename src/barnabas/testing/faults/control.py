@@ -101,7 +101,7 @@ class FaultControl:
         self._open.add(task)
         task.add_done_callback(self._open.discard)
         try:
-            writer.write((await self._answer(reader)).encoded())
+            writer.write((await self._answer(reader)).encode())
         except asyncio.CancelledError:
             # By `close`. asyncio's streams would log it: they ask every task for its exception.
             writer.transport.abort()

@@ -52,7 +52,7 @@ class ControlRequests:
     async def _one(self, request: Request, rule: Rule) -> Answer:
         match request.method:
             case "GET":
-                return await _waited(rule, request)
+                return await _wait_for_hits(rule, request)
             case "DELETE":
                 rule.remove()
                 return Answer(200, _shown(rule))
@@ -82,7 +82,7 @@ class ControlRequests:
         raise Refused(404, f"there is no fault {rule_id[:40]!r}: GET /faults has them all")
 
 
-async def _waited(rule: Rule, request: Request) -> Answer:
+async def _wait_for_hits(rule: Rule, request: Request) -> Answer:
     """The rule once it was hit as often as the query says, or 408."""
     wanted = _number(request, "hits", 0, 2**31)
     timeout_ms = _number(request, "timeout_ms", 10_000, _MOST_WAIT_MS)

@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     body: dict[str, Any]
     allow: str = ""
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         body = json.dumps(self.body).encode() + b"\n"
         allow = f"Allow: {self.allow}\r\n" if self.allow else ""
         head = (
@@ -67,7 +67,7 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
         raise Refused(400, "not an HTTP request: its first line is not 'METHOD /path HTTP/1.1'")
-    fields = {name.strip().lower(): value.strip() for name, _, value in map(_divided, rest)}
+    fields = {name.strip().lower(): value.strip() for name, _, value in map(_divide, rest)}
     _check_origin(fields)
     target = urlsplit(found[2])
     path = tuple(part for part in target.path.split("/") if part)
@@ -92,7 +92,7 @@ def _name(host: str) -> str:
     return (name if colon and port.isdecimal() else host).lower()
 
 
-def _divided(line: str) -> tuple[str, str, str]:
+def _divide(line: str) -> tuple[str, str, str]:
     return line.partition(":")
 
 

@@ -122,7 +122,7 @@ class _Refusal:
                 inner = row_class(made)
                 assert inner is not None
                 values[made.name] = [] if is_place else self._rows(inner, made.name, source)
-            elif not _copied(values, made.name, source) and made.name in _UNKNOWN:
+            elif not _copy_identity(values, made.name, source) and made.name in _UNKNOWN:
                 values[made.name] = -1
             elif made.name == "records":
                 values[made.name] = b""  # librdkafka takes null for a parse error
@@ -147,7 +147,7 @@ class _Refusal:
         )
 
 
-def _copied(values: dict[str, Any], name: str, source: Any) -> bool:
+def _copy_identity(values: dict[str, Any], name: str, source: Any) -> bool:
     """Copy what identifies a row from the one that it answers. Returns whether it does."""
     if name not in _COPIED and not (name == "producer_id" and hasattr(source, _OF_A_MARKER)):
         return False

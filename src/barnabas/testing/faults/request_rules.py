@@ -18,7 +18,7 @@ from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import encode_response
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.testing.faults.answerable import is_whole
-from barnabas.testing.faults.arguments import checked
+from barnabas.testing.faults.arguments import parse_rule
 from barnabas.testing.faults.refusal import merge, put_errors, refusal
 from barnabas.testing.faults.rule import Rule
 from barnabas.testing.faults.selection import Narrowed, select
@@ -60,7 +60,7 @@ class RequestRules:
         listeners: Collection[str] = (),
     ) -> Rule:
         """Put a rule in force. Raises ConfigError for one that is misspelt or can never match."""
-        match, action, limits = checked(given, broker_ids, listeners)
+        match, action, limits = parse_rule(given, broker_ids, listeners)
         with self._lock:
             if len(self._rules) >= MOST_RULES:
                 raise ConfigError(f"there are {MOST_RULES} rules already: remove some, or clear()")
@@ -157,10 +157,10 @@ def _without_session(context: Context, request: Any) -> Outcome | None:
 def _apply(rule: Rule, context: Context, request: Message, handler: Handler) -> Outcome:
     act = partial(_act, rule, context, request, handler)
     delay_ms = rule.action.delay_ms
-    return Hold(_delayed(delay_ms, act)) if delay_ms else act()
+    return Hold(_delay(delay_ms, act)) if delay_ms else act()
 
 
-async def _delayed(delay_ms: int, act: Callable[[], Outcome]) -> Message | Staged | Later | None:
+async def _delay(delay_ms: int, act: Callable[[], Outcome]) -> Message | Staged | Later | None:
     await asyncio.sleep(delay_ms / 1000)
     outcome = act()
     return await outcome.until if isinstance(outcome, Hold) else outcome

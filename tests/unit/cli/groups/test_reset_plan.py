@@ -16,8 +16,8 @@ from barnabas.cli.groups.reset_plan import (
     Move,
     Selection,
     Target,
-    planned,
-    selected,
+    plan_move,
+    select_partitions,
     selection,
 )
 from barnabas.cli.groups.reset_text import plan_file, plan_text, plan_values, read_plan
@@ -60,7 +60,7 @@ LOG = Log(start=5, end=10, committed=7, at_time=8)
 )
 def test_where_a_group_goes(target: Target, log: Log, after: int, remark: str | None) -> None:
     """What lies outside of the log becomes its nearer end, and is reported in Kafka's words."""
-    move = planned("g", ORDERS_0, target, log)
+    move = plan_move("g", ORDERS_0, target, log)
     assert (move.before, move.after) == (log.committed, after)
     assert (move.remark is None) == (remark is None)
     assert (remark or "") in (move.remark or "")
@@ -68,7 +68,7 @@ def test_where_a_group_goes(target: Target, log: Log, after: int, remark: str | 
 
 def test_nothing_can_be_shifted_that_was_never_committed() -> None:
     with pytest.raises(BadReset, match="orders-0"):
-        planned("g", ORDERS_0, Target(Goal.SHIFT, 1), LOG._replace(committed=None))
+        plan_move("g", ORDERS_0, Target(Goal.SHIFT, 1), LOG._replace(committed=None))
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_what_names_no_partition_is_refused(text: str) -> None:
 def test_only_what_is_there_is_selected() -> None:
     topics = {"orders": [0, 1], "bills": [0]}
     named = [Selection("orders", (1,)), Selection("orders", None), Selection("bills", None)]
-    assert selected(named, topics) == [ORDERS_1, ORDERS_0, TopicPartition("bills", 0)]
+    assert select_partitions(named, topics) == [ORDERS_1, ORDERS_0, TopicPartition("bills", 0)]
     with pytest.raises(BadReset, match="no topic gone"):
-        selected([Selection("gone", None)], topics)
+        select_partitions([Selection("gone", None)], topics)
     with pytest.raises(BadReset, match="partitions 0 to 1, not 7"):
-        selected([Selection("orders", (7,))], topics)
+        select_partitions([Selection("orders", (7,))], topics)
 
 
 MOVES = [Move("gone", ORDERS_0, 7, 5), Move("gone", ORDERS_1, None, 3)]

@@ -9,7 +9,7 @@ from barnabas.cli.partitions.reassign_plan import (
     current,
     moving_lines,
     plan_text,
-    proposed,
+    propose,
     read_names,
     read_plan,
     read_topics,
@@ -95,17 +95,17 @@ def test_the_smaller_files() -> None:
 
 def test_a_proposal_keeps_the_replication_factor_and_spreads_the_leaders() -> None:
     topics = [described("t", (1, 2), (1, 2), (1, 2)), described("u", (9,))]
-    plan = proposed(topics, {1: None, 2: None, 3: None}, 1)
+    plan = propose(topics, {1: None, 2: None, 3: None}, 1)
     assert [len(replicas) for replicas in plan.values()] == [2, 2, 2, 1]
     assert [plan[TopicPartition("t", number)][0] for number in range(3)] == [2, 3, 1]
     assert current(topics)[TopicPartition("u", 0)] == (9,)
     with pytest.raises(InvalidReplicationFactor):
-        proposed(topics, {1: None}, 0)
+        propose(topics, {1: None}, 0)
 
 
 def test_a_proposal_puts_replicas_into_different_racks() -> None:
     racks: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b"}
-    plan = proposed([described("t", *[(1, 2)] * 8)], racks, 0)
+    plan = propose([described("t", *[(1, 2)] * 8)], racks, 0)
     assert all(len({racks[broker] for broker in replicas}) == 2 for replicas in plan.values())
 
 

@@ -68,13 +68,13 @@ def test_ux_4_a_file_that_is_broken_is_named(text: str, problem: str) -> None:
 
 def test_a_mistyped_name_is_answered_with_what_there_is() -> None:
     profiles = Profiles({"staging": STAGING, "prod": STAGING})
-    assert profiles.named("staging", "--profile") == STAGING
+    assert profiles.find("staging", "--profile") == STAGING
     with pytest.raises(BadProfile, match=r"^--profile stagin: .*; did you mean staging\?$"):
-        profiles.named("stagin", "--profile")
+        profiles.find("stagin", "--profile")
     with pytest.raises(BadProfile, match=r"there are prod, staging$"):
-        profiles.named("x", "--profile")
+        profiles.find("x", "--profile")
     with pytest.raises(BadProfile, match="`barnabas profile add` makes one"):
-        Profiles().named("x", "--profile")
+        Profiles().find("x", "--profile")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a/b", "x" * 65])

@@ -23,7 +23,7 @@ def test_a_session_ends_in_a_standstill_that_is_too_long(timeout_ms: int) -> Non
         session.on_session(states.append)
 
         pause = await asyncio.to_thread(threads.stop, 1)
-        threads.stands(1, pause, session, timeout_ms)
+        threads.on_stopped(1, pause, session, timeout_ms)
         with pytest.raises(ConfigError, match=r"paused already: resume\(1\)"):
             threads.stop(1)
         if not timeout_ms:

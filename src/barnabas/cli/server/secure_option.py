@@ -24,7 +24,7 @@ _HINT: Final = (
 )
 
 
-def secured(
+def secure_configs(
     properties: Mapping[str, str], directory: str | None
 ) -> tuple[SecureSetup, dict[str, str]]:
     """What secures a broker of these configs, and the configs with it.
@@ -52,7 +52,7 @@ def secured(
     if not properties.get("zookeeper.connect"):  # users and rules are in the log directories
         for each in filter(Path.exists, logs):
             check_directory(each)
-    setup = prepared(where, hosts)
+    setup = prepare_security(where, hosts)
     owning = setup.zookeeper_settings() if properties.get("zookeeper.connect") else {}
     return setup, {
         **setup.defaults(),
@@ -63,7 +63,7 @@ def secured(
     }
 
 
-def prepared(directory: Path, hosts: Iterable[str]) -> SecureSetup:
+def prepare_security(directory: Path, hosts: Iterable[str]) -> SecureSetup:
     """What secures brokers that clients reach by these hosts, or by this machine's own names.
 
     Raises ConfigError, OSError.

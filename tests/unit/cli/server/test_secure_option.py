@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.server.secured import secured
+from barnabas.cli.server.secure_option import secure_configs
 from barnabas.errors import ConfigError
 
 
@@ -14,17 +14,17 @@ def test_se_3_open_connections_end_an_hour_after_a_change_unless_set_otherwise(
     tmp_path: Path,
 ) -> None:
     where = str(tmp_path / "secure")
-    _, configs = secured({}, where)
+    _, configs = secure_configs({}, where)
     assert configs["connections.max.reauth.ms"] == "3600000"
-    _, configs = secured({"connections.max.reauth.ms": "0"}, where)
+    _, configs = secure_configs({"connections.max.reauth.ms": "0"}, where)
     assert configs["connections.max.reauth.ms"] == "0"
 
 
 def test_ux_4_metrics_are_for_this_machine_unless_set_otherwise(tmp_path: Path) -> None:
     where = str(tmp_path / "secure")
-    _, configs = secured({}, where)
+    _, configs = secure_configs({}, where)
     assert configs["barnabas.metrics.host"] == "localhost"
-    _, configs = secured({"barnabas.metrics.host": "10.0.0.1"}, where)
+    _, configs = secure_configs({"barnabas.metrics.host": "10.0.0.1"}, where)
     assert configs["barnabas.metrics.host"] == "10.0.0.1"
 
 
@@ -35,9 +35,9 @@ def test_a_log_directory_that_others_may_write_to_is_refused(tmp_path: Path) -> 
         each.mkdir(mode=0o700)
     configs = {"log.dirs": ",".join(map(str, logs))}
     where = str(tmp_path / "secure")
-    secured(configs, where)
+    secure_configs(configs, where)
     logs[1].chmod(0o770)
     with pytest.raises(ConfigError, match=f"{logs[1]}: other users may write to this directory"):
-        secured(configs, where)
-    secured({**configs, "zookeeper.connect": "localhost:2181"}, where)
+        secure_configs(configs, where)
+    secure_configs({**configs, "zookeeper.connect": "localhost:2181"}, where)
     assert not logs[2].exists()

@@ -115,7 +115,7 @@ def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
     """Text that can be encoded in UTF-8, in at most `most_bytes`."""
     if not isinstance(value, str):
         raise TypeError(f"{argument}: must be text, not {_kind(value)}")
-    size_bytes = len(_encoded(value, argument))
+    size_bytes = len(_utf8(value, argument))
     if size_bytes > most_bytes:
         raise ValueError(f"{argument}: {size_bytes} bytes of text exceed {most_bytes}")
     return value
@@ -134,9 +134,9 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
         name, content = pair
         if not isinstance(name, str):
             raise TypeError(f"headers: a header's name is text, not {_kind(name)}")
-        _encoded(name, "headers")
+        _utf8(name, "headers")
         if isinstance(content, str):
-            content = _encoded(content, "headers")
+            content = _utf8(content, "headers")
         checked.append((name, data(content, "headers")))
     return tuple(checked)
 
@@ -226,7 +226,7 @@ def _index(value: object, argument: str) -> int:
     raise TypeError(f"{argument}: must be an int, not {_kind(value)}")
 
 
-def _encoded(value: str, argument: str) -> bytes:
+def _utf8(value: str, argument: str) -> bytes:
     try:
         return value.encode()
     except UnicodeEncodeError as error:

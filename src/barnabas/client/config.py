@@ -189,12 +189,12 @@ def split(
     Raises ConfigError if there are no servers, or an option is given twice in one place.
     """
     if isinstance(bootstrap_servers, Mapping):
-        given = _underscored(bootstrap_servers)
-        for name, value in _underscored(options).items():
+        given = _with_underscores(bootstrap_servers)
+        for name, value in _with_underscores(options).items():
             if value is not None or name not in given:  # None: not set
                 given[name] = value
     else:
-        given = _underscored(options)
+        given = _with_underscores(options)
         if bootstrap_servers is not None:
             if "bootstrap_servers" in given:
                 raise ConfigError("bootstrap.servers is given twice: once is enough")
@@ -205,7 +205,7 @@ def split(
     return servers, given
 
 
-def _underscored(options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_underscores(options: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, value in options.items():
         if not isinstance(name, str):
@@ -222,7 +222,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
 
     Raises ConfigError, which names the option, the value and the valid values.
     """
-    given = without_unused(_underscored(options))
+    given = without_unused(_with_underscores(options))
     security = SecurityConfig._field_defaults
     defaults = {**ClientConfig._field_defaults, **own._field_defaults, **security}
     del defaults["security"]
@@ -230,7 +230,7 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
         if name not in defaults:
             raise _unknown(name, list(defaults))
     checked = {
-        name: _checked(name, value, defaults[name])
+        name: _valid_value(name, value, defaults[name])
         for name, value in given.items()
         if value is not None  # as where it is not given, in other clients too
     }
@@ -251,7 +251,7 @@ def of_every_client(options: Mapping[str, Any]) -> dict[str, Any]:
     file of one kind of client serves another kind."""
     return {
         name: value
-        for name, value in _underscored(options).items()
+        for name, value in _with_underscores(options).items()
         if name in ClientConfig._fields or name.startswith(SECURITY_PREFIXES)
     }
 
@@ -287,7 +287,7 @@ def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int
     return servers
 
 
-def _checked(name: str, value: Any, default: Any) -> Any:
+def _valid_value(name: str, value: Any, default: Any) -> Any:
     """`value` in the type of `default`, within the option's bounds."""
     if name == "acks" and value == "all":
         return -1
@@ -300,7 +300,7 @@ def _checked(name: str, value: Any, default: Any) -> Any:
         value = ",".join(map(str, value))
     if name in _LISTS and isinstance(value, list | tuple):
         value = ",".join(map(str, value))
-    converted = _converted(value, default)
+    converted = _convert(value, default)
     if is_secret(name):
         value = "its value"
     if converted is None:
@@ -330,7 +330,7 @@ def _fits_the_wire(text: str) -> bool:
         return False
 
 
-def _converted(value: Any, default: Any) -> Any:
+def _convert(value: Any, default: Any) -> Any:
     """The value in the default's type; None if it cannot be converted."""
     if isinstance(default, bool):
         if isinstance(value, str):

@@ -40,7 +40,7 @@ class Interceptors:
 
     def on_send(self, record: T) -> T:
         """The record to send; called before serializers and partitioner."""
-        return self._passed(self._methods("on_send"), record)
+        return self._pass_through(self._methods("on_send"), record)
 
     def on_acknowledgement(self, metadata: object, error: BaseException | None) -> None:
         """Notify of a record's outcome: its RecordMetadata (offset -1 if it failed), and its error.
@@ -51,7 +51,7 @@ class Interceptors:
 
     def on_consume(self, records: T) -> T:
         """The records to return from a poll."""
-        return self._passed(self._methods("on_consume"), records)
+        return self._pass_through(self._methods("on_consume"), records)
 
     def on_commit(self, offsets: object) -> None:
         """Notify of offsets that were committed."""
@@ -67,7 +67,7 @@ class Interceptors:
         found = (getattr(each, name, None) for each in self._all)
         return [method for method in found if method is not None]
 
-    def _passed(self, methods: Sequence[Method], given: T) -> T:
+    def _pass_through(self, methods: Sequence[Method], given: T) -> T:
         for method in methods:
             try:
                 changed = method(given)

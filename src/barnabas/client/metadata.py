@@ -192,7 +192,9 @@ class Metadata:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:
                     try:
-                        return await self._described(name, unknown_until_ms, create=create)
+                        return await self._wait_until_described(
+                            name, unknown_until_ms, create=create
+                        )
                     except Unreachable as error:
                         failure = error
         except TimeoutError:
@@ -200,7 +202,9 @@ class Metadata:
             self.forget(name)
             raise last_said or failure from None
 
-    async def _described(self, name: str, unknown_until_ms: int, *, create: bool) -> TopicView:
+    async def _wait_until_described(
+        self, name: str, unknown_until_ms: int, *, create: bool
+    ) -> TopicView:
         """The topic, once it is known, or is still unknown at that instant."""
         pause_ms = 0
         while True:
@@ -276,7 +280,7 @@ class Metadata:
             try:
                 responses = await self._ask_all()
             except BarnabasError as error:
-                self._failed(error)
+                self._on_failure(error)
                 _fail(self._asking, error)
                 continue
             self._accept(responses)
@@ -284,7 +288,7 @@ class Metadata:
                 if not waiter.done():
                     waiter.set_result(self.view)
 
-    def _failed(self, error: BarnabasError) -> None:
+    def _on_failure(self, error: BarnabasError) -> None:
         self._failures += 1
         self._refreshed_at_ms = self._clock.monotonic_ms()
         if not isinstance(error, LOG_IN_ERRORS):
@@ -322,7 +326,7 @@ class Metadata:
         try:
             responses = await self._ask_about(missing)
         except BarnabasError as error:
-            self._failed(error)
+            self._on_failure(error)
             return
         errors = self.view.errors
         if any(

@@ -153,11 +153,11 @@ def _deserializers() -> dict[str, Deserializer | None]:
     return {
         "bytes": None,
         "string": string_deserializer,
-        "integer": _unpacked(">i", "integer"),
-        "long": _unpacked(">q", "long"),
-        "short": _unpacked(">h", "short"),
-        "float": _unpacked(">f", "float"),
-        "double": _unpacked(">d", "double"),
+        "integer": _unpacker(">i", "integer"),
+        "long": _unpacker(">q", "long"),
+        "short": _unpacker(">h", "short"),
+        "float": _unpacker(">f", "float"),
+        "double": _unpacker(">d", "double"),
         "uuid": uuid_deserializer,
         "json": json_deserializer,
     }
@@ -231,7 +231,7 @@ def _real_number(form: str, name: str) -> Serializer:
     return pack
 
 
-def _unpacked(form: str, name: str) -> Deserializer:
+def _unpacker(form: str, name: str) -> Deserializer:
     layout = struct.Struct(form)
 
     def unpack(data: bytes) -> Any:

@@ -36,7 +36,7 @@ class Tasks:
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `work` beside the caller, who may cancel it."""
         task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(lambda done: self._ended(name, done))
+        task.add_done_callback(lambda done: self._on_end(name, done))
         return task
 
     def guard(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
@@ -77,7 +77,7 @@ class Tasks:
         for listener in self._listeners:
             listener(self.error)
 
-    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+    def _on_end(self, name: str, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self.fail(name, error)

@@ -147,7 +147,7 @@ def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Producer, "check_record", checked)
     patch.setattr(Outbox, "_drain_all", drain_all)
     patch.setattr(Outbox, "wait_until_drained", drained)
-    patch.setattr(Tasks, "_ended", lambda self, name, task: task.cancelled() or task.exception())
+    patch.setattr(Tasks, "_on_end", lambda self, name, task: task.cancelled() or task.exception())
 
 
 def _start_that_believes_the_clock(patch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ class Configs:
         )
         answer = await self._ask(resource, DESCRIBE_CONFIGS, request, DescribeConfigsResponse)
         (result,) = answer.results
-        check(result.error_code, _named(resource), result.error_message)
+        check(result.error_code, _subject(resource), result.error_message)
         return [_entry(config) for config in result.configs]
 
     async def alter(
@@ -154,7 +154,7 @@ class Configs:
             resource, INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse
         )
         (result,) = answer.responses
-        check(result.error_code, _named(resource), result.error_message)
+        check(result.error_code, _subject(resource), result.error_message)
 
     async def _ask(
         self, resource: ConfigResource, api: Api, request: Message, answer: type[M]
@@ -179,7 +179,7 @@ class Configs:
         return node
 
 
-def _named(resource: ConfigResource) -> str:
+def _subject(resource: ConfigResource) -> str:
     kinds = {TOPIC: "topic", BROKER: "broker", BROKER_LOGGER: "the loggers of broker"}
     if resource.type == BROKER and not resource.name:
         return "configs of all brokers"

@@ -155,7 +155,7 @@ class GroupAdmin(AdminCalls):
             )
             at = await self._groups.broker(group_ids[0])
             for group in answer.groups:
-                described[group.group_id] = _described(group, at)
+                described[group.group_id] = _description(group, at)
             return {group.group_id: group.error_code for group in answer.groups}
 
         wanted = list(dict.fromkeys(admin_arguments.names(group_ids, "group_ids")))
@@ -306,7 +306,7 @@ class GroupAdmin(AdminCalls):
             self._groups.check(group_id, code)
 
 
-def _described(group: DescribedGroup, coordinator: BrokerAddress) -> GroupDescription:
+def _description(group: DescribedGroup, coordinator: BrokerAddress) -> GroupDescription:
     is_consumer = group.protocol_type == CONSUMER_PROTOCOL
     return GroupDescription(
         group_id=group.group_id,

@@ -187,14 +187,14 @@ class Commits:
         if not self._commits_itself or now_ms < self._due_ms:
             return
         self._due_ms = now_ms + self._config.auto_commit_interval_ms
-        wanted = self._uncommitted()
+        wanted = self._uncommitted_positions()
         if not wanted:
             return
 
         async def commit() -> None:
             unknown, error = await self._outcome(wanted)
             if error is None:
-                self._accepted(wanted, unknown)
+                self._on_accepted(wanted, unknown)
                 return
             _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
             if isinstance(error, Unreachable | RebalanceInProgress) or (
@@ -229,18 +229,18 @@ class Commits:
     async def _settle(self) -> None:
         await self._idle()
         self.follow_topics()  # those that are revoked are followed no longer: say it now
-        wanted = self._uncommitted() if self._commits_itself else {}
+        wanted = self._uncommitted_positions() if self._commits_itself else {}
         if wanted:
             timeout_ms = self._cluster.config.request_timeout_ms
             try:
                 async with self._line:  # a later commit must not be overwritten by this one
                     unknown = await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
-                self._accepted(wanted, unknown)
+                self._on_accepted(wanted, unknown)
             except BarnabasError as error:
                 _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
         self._committed.clear()
 
-    def _accepted(
+    def _on_accepted(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown: Sequence[TopicPartition],
@@ -254,7 +254,7 @@ class Commits:
                 why = reason(UnknownTopicOrPartition)
                 _log.warning("auto commit left out topic %r, all others are done: %s", topic, why)
 
-    def _uncommitted(self) -> dict[TopicPartition, OffsetAndMetadata]:
+    def _uncommitted_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
             name: each
             for name, each in self._positions().items()

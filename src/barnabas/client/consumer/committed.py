@@ -138,7 +138,7 @@ def take_unknown(
     coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
 ) -> list[TopicPartition]:
     """The partitions that the coordinator does not know. Raises the first other error."""
-    failed = _failed(topics)
+    failed = _error_codes(topics)
     unknown = [name for name in failed if failed[name] == UnknownTopicOrPartition.code]
     for name in unknown:
         del failed[name]
@@ -181,10 +181,10 @@ def raise_first(
     coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
 ) -> None:
     """Raise for the first partition with an error; a permanent error goes first."""
-    _raise_first(coordinators, group_id, _failed(topics))
+    _raise_first(coordinators, group_id, _error_codes(topics))
 
 
-def _failed(topics: Iterable[AnsweredTopic]) -> dict[TopicPartition, int]:
+def _error_codes(topics: Iterable[AnsweredTopic]) -> dict[TopicPartition, int]:
     """The error codes of the partitions that have one."""
     return {
         TopicPartition(topic.name, each.partition_index): each.error_code

@@ -139,17 +139,17 @@ class Chunk:
         except CorruptData as error:
             # The intact batches come first; the next fetch begins with the damaged one.
             if not end:
-                raise self._damaged(str(error)) from error
+                raise self._damage_error(str(error)) from error
         if before is not None and self.next_offset != high_watermark:
             if _UNKNOWN < high_watermark < self.next_offset:
                 reason = f"it ends at {self.next_offset - 1}, the log at {high_watermark}"
             if reason or before.next_offset > self.offset:
                 end, self.next_offset, self.last_epoch = before
         if reason and self.next_offset == self.offset:
-            raise self._damaged(reason)
+            raise self._damage_error(reason)
         return end
 
-    def _damaged(self, reason: str) -> CorruptData:
+    def _damage_error(self, reason: str) -> CorruptData:
         return CorruptData(
             f"partition {self.topic_partition}: the batch at offset {self.offset} is damaged: "
             f"{reason}; seek past it"
@@ -164,7 +164,7 @@ class Chunk:
         """The records of each batch, from `offset` on. Raises CorruptData, as `iterate`, after the
         records before the damaged one."""
         try:
-            for position, header in self._committed(check_crcs):
+            for position, header in self._visible_batches(check_crcs):
                 self.epoch = header.partition_leader_epoch
                 found: list[ConsumerRecord] = []
                 try:
@@ -208,7 +208,7 @@ class Chunk:
             topic, partition, offset, timestamp_ms, timestamp_type, key, value, headers
         )
 
-    def _committed(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
+    def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
         """The batches whose records are for the user."""
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
         aborting: dict[int, None] = {}  # producers inside an aborted transaction

@@ -396,7 +396,7 @@ class Fetcher:
                 if not state.is_current(generation):
                     continue
                 if data.error_code:
-                    self._refused(state, offset, data.error_code)
+                    self._on_error(state, offset, data.error_code)
                 elif data.preferred_read_replica >= 0:
                     self._prefer(state, data.preferred_read_replica)
                 else:
@@ -429,7 +429,7 @@ class Fetcher:
         state.buffered += 1
         self._buffer(state, state.generation, chunk)
 
-    def _refused(self, state: AssignedPartition, offset: int, code: int) -> None:
+    def _on_error(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)
         was_preferred = self._preferred.pop(state.topic_partition, None) is not None
         if kind is OffsetOutOfRange and was_preferred:

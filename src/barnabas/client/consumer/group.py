@@ -67,8 +67,8 @@ class Group:
         self._moving_to: list[TopicPartition] | None = None  # cooperative: not yet taken
         self.is_revoking = False  # the commit before is under way: what is read now is lost
         self._clock = cluster.seams.clock
-        cluster.metadata.add_listener(self._metadata_changed)
-        commits.on_refused = self._refused
+        cluster.metadata.add_listener(self._on_metadata)
+        commits.on_refused = self._on_commit_refused
 
     # ---- what to read ----
 
@@ -153,9 +153,9 @@ class Group:
             if not joining.done():
                 return reads_on
             self._joining = None
-            await self._joined(joining)
+            await self._finish_join(joining)
 
-    async def _joined(self, joining: asyncio.Task[list[TopicPartition]]) -> None:
+    async def _finish_join(self, joining: asyncio.Task[list[TopicPartition]]) -> None:
         """Take the outcome of a join that is over."""
         try:
             assigned = joining.result()
@@ -306,7 +306,7 @@ class Group:
             )
         return self._membership.metadata
 
-    def _refused(self, who: GroupMetadata, error: KafkaError) -> None:
+    def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
         """A commit was refused; of one that a rebalance has overtaken that says nothing else."""
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
@@ -327,7 +327,7 @@ class Group:
         view = await self._cluster.metadata.refresh()
         return {name: len(view.topics[name].partitions) for name in topics if name in view.topics}
 
-    def _metadata_changed(self) -> None:
+    def _on_metadata(self) -> None:
         subscription = self._subscription
         if subscription is None:
             return

@@ -116,7 +116,7 @@ class Lookups:
         """
         return {
             topic.name or "": sorted(each.partition_index for each in topic.partitions)
-            for topic in await self._described(topics)
+            for topic in await self._describe(topics)
         }
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
@@ -126,11 +126,11 @@ class Lookups:
         """
         return {
             topic.name or "": bytes(topic.topic_id)
-            for topic in await self._described(topics)
+            for topic in await self._describe(topics)
             if any(topic.topic_id)
         }
 
-    async def _described(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
+    async def _describe(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
         wanted = None
         if topics is not None:
             names = dict.fromkeys(arguments.topic_names(topics))

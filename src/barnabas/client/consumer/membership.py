@@ -342,7 +342,7 @@ class Membership:
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
-        await self._expired()
+        await self._leave_overdue()
 
     def _is_poll_overdue(self) -> bool:
         poll_by_ms = self._polled_at_ms + self._config.max_poll_interval_ms
@@ -387,7 +387,7 @@ class Membership:
         )
         self._coordinators.check(group_id, answer.error_code)
 
-    async def _expired(self) -> None:
+    async def _leave_overdue(self) -> None:
         """Leave: the user takes too long between two polls (KIP-62)."""
         limit_ms = self._config.max_poll_interval_ms
         reason = (

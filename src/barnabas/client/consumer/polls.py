@@ -101,7 +101,7 @@ class Polls(Lookups):
             ValueError: nothing was ever subscribed to or assigned.
             Exception: whatever a rebalance listener raises.
         """
-        return await self._take_polled(self._most(max_records), None, timeout_ms)
+        return await self._poll_records(self._most(max_records), None, timeout_ms)
 
     async def getmany(
         self,
@@ -111,7 +111,7 @@ class Polls(Lookups):
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """As `poll`, by partition; of these partitions only, if any are given."""
         only = self._only(topic_partitions)
-        records = await self._take_polled(self._most(max_records), only, timeout_ms)
+        records = await self._poll_records(self._most(max_records), only, timeout_ms)
         found: dict[TopicPartition, list[ConsumerRecord]] = {}
         for record in records:
             found.setdefault(record.topic_partition, []).append(record)
@@ -124,7 +124,7 @@ class Polls(Lookups):
         """
         only = self._only(topic_partitions)
         while True:
-            records = await self._take_polled(1, only, _ITERATION_POLL_MS)
+            records = await self._poll_records(1, only, _ITERATION_POLL_MS)
             if records:
                 if only is None and self._interceptors is None:
                     self._credit = self._config.max_poll_records - 1
@@ -174,11 +174,11 @@ class Polls(Lookups):
             return None
         return frozenset(state.topic_partition for state in self._states(topic_partitions))
 
-    async def _take_polled(
+    async def _poll_records(
         self, most: int, only: Container[TopicPartition] | None, timeout_ms: float
     ) -> list[ConsumerRecord]:
         self._credit = 0
-        records = await self._polled(lambda: self._take(most, only), timeout_ms)
+        records = await self._poll(lambda: self._take(most, only), timeout_ms)
         if records and self._interceptors is not None:
             return self._interceptors.on_consume(records)
         return records
@@ -189,7 +189,7 @@ class Polls(Lookups):
         Positions move past them, as with `poll`. The first batch may begin before the position:
         skip records below `FetchedBytes.offset`. Checksums are not verified here.
         """
-        return await self._polled(self._take_raw, timeout_ms)
+        return await self._poll(self._take_raw, timeout_ms)
 
     async def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
         """What has been fetched, as a `pyarrow.Table`; empty if there is nothing within the time.
@@ -211,7 +211,7 @@ class Polls(Lookups):
         arguments.flag(with_headers, "with_headers")
         require("poll_arrow", ARROW)
         self._credit = 0
-        fetched = await self._polled(self._take_raw, timeout_ms)
+        fetched = await self._poll(self._take_raw, timeout_ms)
         check_crcs = self._config.check_crcs
         try:
             return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
@@ -246,7 +246,7 @@ class Polls(Lookups):
         frame: pd.DataFrame = table.to_pandas()
         return frame
 
-    async def _polled(self, take: Callable[[], T], timeout_ms: float) -> T:
+    async def _poll(self, take: Callable[[], T], timeout_ms: float) -> T:
         """The result of `take`, once there is one or time is up."""
         arguments.duration(timeout_ms, "timeout_ms")
         if self._poller is not None:
@@ -262,7 +262,7 @@ class Polls(Lookups):
         self._poller = task
         self._poll_over = asyncio.get_running_loop().create_future()
         try:
-            return await self._attended(take, self._clock.monotonic_ms() + int(timeout_ms))
+            return await self._poll_in_group(take, self._clock.monotonic_ms() + int(timeout_ms))
         except asyncio.CancelledError:
             if self._is_closed and not task.uncancel():
                 raise ClientClosed("the consumer was closed during the poll") from None
@@ -275,19 +275,19 @@ class Polls(Lookups):
         if self._is_closed:
             raise ClientClosed("the consumer is closed: make a new one")
 
-    async def _attended(self, take: Callable[[], T], deadline_ms: int) -> T:
+    async def _poll_in_group(self, take: Callable[[], T], deadline_ms: int) -> T:
         """A poll's work; the group knows of it, and of when it is over."""
         if self._commits is not None:
             self._commits.auto_commit()
         if self._group is None or not self._group.is_subscribed:
-            return await self._taken(take, deadline_ms)
+            return await self._take_or_wait(take, deadline_ms)
         self._group.poll_began()
         try:
-            return await self._taken(take, deadline_ms)
+            return await self._take_or_wait(take, deadline_ms)
         finally:
             self._group.poll_ended()
 
-    async def _taken(self, take: Callable[[], T], deadline_ms: int) -> T:
+    async def _take_or_wait(self, take: Callable[[], T], deadline_ms: int) -> T:
         # A poll may find all that it needs in the buffers. Fetches that the last one has begun are
         # sent now, so that the broker works on them while the user works; heartbeats get a turn.
         await asyncio.sleep(0)

@@ -134,7 +134,7 @@ class Positions:
             try:
                 await work
             except BarnabasError as error:
-                self._failed(those, error)
+                self._on_failure(those, error)
             finally:
                 for state, generation in those:
                     if state.sought_in == generation:
@@ -164,14 +164,14 @@ class Positions:
             if at is None:  # the broker left it out
                 self._retry(state, LeaderNotAvailable("no answer"))
             elif isinstance(at, BarnabasError):
-                self._failed([sought], at)
+                self._on_failure([sought], at)
             else:
                 self._retries.over(state.topic_partition)
                 state.seek(at.offset, at.leader_epoch)
 
     # ---- trouble ----
 
-    def _failed(self, those: Sequence[_Sought], error: BarnabasError) -> None:
+    def _on_failure(self, those: Sequence[_Sought], error: BarnabasError) -> None:
         for sought in those:
             if not sought.is_current:
                 continue

@@ -53,7 +53,7 @@ class Truncation:
             if not is_able:
                 state.is_doubtful = False  # as before there were epochs
             elif answer is None or answer.error_code:
-                self._refused(state, 0 if answer is None else answer.error_code)
+                self._on_error(state, 0 if answer is None else answer.error_code)
             else:
                 self._judge(state, answer)
 
@@ -85,7 +85,7 @@ class Truncation:
             for answer in topic.partitions
         }
 
-    def _refused(self, state: AssignedPartition, code: int) -> None:
+    def _on_error(self, state: AssignedPartition, code: int) -> None:
         if code and not error_for_code(code).retriable:
             state.error = broker_error(code, f"the end of an epoch of {state.topic_partition}")
             return

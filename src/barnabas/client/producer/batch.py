@@ -254,17 +254,17 @@ class ProducerBatch:
         if self.records is not None:
             header, body = self.records.build()
             self._close()
-            self.encoded = seal(self._owned(header, is_transactional), body)
+            self.encoded = seal(self._with_identity(header, is_transactional), body)
         elif self.base_sequence >= 0:
             assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)
-            owned = self._owned(header, is_transactional)
+            owned = self._with_identity(header, is_transactional)
             if owned != header:
                 self.encoded = seal(owned, memoryview(self.encoded)[HEADER_BYTES:])
         assert self.encoded is not None, "the batch is done"
         return self.encoded
 
-    def _owned(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
+    def _with_identity(self, header: BatchHeader, is_transactional: bool) -> BatchHeader:
         """The header with identity and sequence, if the batch has any."""
         if self.base_sequence < 0:
             return header

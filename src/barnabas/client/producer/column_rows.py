@@ -95,10 +95,10 @@ class ColumnRows(NamedTuple):
         """All rows, in batches of at most that size, but of one record at least."""
         first = 0
         for end in _cuts(self.sizes(), _SLICE_BYTES, _MOST_SLICE_ROWS):
-            yield from self.part(first, end)._encoded(batch_size, codec)
+            yield from self.part(first, end)._encode(batch_size, codec)
             first = end
 
-    def _encoded(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
+    def _encode(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
         ends = list(_cuts(self.sizes(), batch_size - HEADER_BYTES))
         firsts = [0, *ends[:-1]]
         counts = np.diff([0, *ends])

@@ -260,11 +260,11 @@ class Sender:
                     self._accumulator.acknowledge(batch, -1, -1)
                 return
         except BarnabasError as error:
-            self._failed(flight, error)
+            self._on_failure(flight, error)
             return
         self._requests[node_id] = self._requests.get(node_id, 0) + 1
         answer = channel.send(PRODUCE, request, version)
-        answered = self._cluster.tasks.guard("the answer to a Produce", self._answered)
+        answered = self._cluster.tasks.guard("the answer to a Produce", self._on_answer)
         sent_ms = self._clock.monotonic_ms()
 
         def done(answer: asyncio.Future[Message]) -> None:
@@ -310,17 +310,17 @@ class Sender:
 
     # ---- answers ----
 
-    def _answered(self, node_id: int, flight: Flight, answer: asyncio.Future[Message]) -> None:
+    def _on_answer(self, node_id: int, flight: Flight, answer: asyncio.Future[Message]) -> None:
         self._requests[node_id] -= 1
         self.wake()
         flight = [batch for batch in flight if not batch.done]  # all are once the client has failed
         if answer.cancelled():
-            self._failed(flight, ClientClosed("the producer was closed"))
+            self._on_failure(flight, ClientClosed("the producer was closed"))
             return
         error = answer.exception()
         if error is not None:
             assert isinstance(error, BarnabasError), error
-            self._failed(flight, error)
+            self._on_failure(flight, error)
             return
         response = answer.result()
         assert isinstance(response, ProduceResponse)
@@ -332,7 +332,9 @@ class Sender:
         for batch in flight:
             outcome = outcomes.get(batch.topic_partition)
             if outcome is None:
-                self._failed([batch], NetworkException(f"no answer for {batch.topic_partition}"))
+                self._on_failure(
+                    [batch], NetworkException(f"no answer for {batch.topic_partition}")
+                )
             else:
                 self._settle(batch, outcome)
 
@@ -343,9 +345,9 @@ class Sender:
             self._accumulator.acknowledge(batch, offset, outcome.log_append_time_ms)
             return
         subject = f"{counted(batch.record_count, 'record')} for {batch.topic_partition}"
-        self._failed([batch], broker_error(code, subject, outcome.error_message))
+        self._on_failure([batch], broker_error(code, subject, outcome.error_message))
 
-    def _failed(self, flight: Flight, error: BarnabasError) -> None:
+    def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
         for batch in flight:

@@ -177,7 +177,7 @@ class Transactions:
     async def commit(self) -> None:
         """Wait for all records, then commit. Raises the error after which it must be aborted."""
         self._check_call(State.OPEN, State.COMMITTING)
-        await self._flushed()
+        await self._flush()
         self._expect(State.OPEN, State.COMMITTING)
         self.state = State.COMMITTING
         await self._end(is_commit=True)
@@ -188,7 +188,7 @@ class Transactions:
         self.state = State.ABORTING
         await self._stop_adding()
         self._accumulator.fail_waiting(TransactionAborted("the transaction was aborted"))
-        await self._flushed()
+        await self._flush()
         await self._end(is_commit=False)
 
     async def send_offsets(
@@ -209,7 +209,7 @@ class Transactions:
             if unknown:
                 raise unknown_partitions(who.group_id, unknown, "abort the transaction")
         except BarnabasError as error:
-            self._failed(error)
+            self._raise_judged(error)
 
     def check_open(self) -> None:
         """Raise unless a record may be sent now."""
@@ -223,7 +223,7 @@ class Transactions:
 
     def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
         """Track a new batch for this partition, whose outcome the transaction depends on."""
-        batch.when_done(lambda: self._settled(batch))
+        batch.when_done(lambda: self._on_batch_done(batch))
         if topic_partition in self._partitions or topic_partition in self._wanted:
             return
         self._wanted[topic_partition] = None
@@ -243,7 +243,7 @@ class Transactions:
             )
         self._accumulator.fail_waiting(self._error or TransactionAborted("no transaction"))
 
-    def _settled(self, batch: ProducerBatch) -> None:
+    def _on_batch_done(self, batch: ProducerBatch) -> None:
         if batch.error is not None and self.state in (State.OPEN, State.COMMITTING):
             self.on_refused(batch.error)
 
@@ -432,7 +432,7 @@ class Transactions:
         elif self.state in (State.OPEN, State.COMMITTING):
             self._fail(error)
 
-    def _failed(self, error: BarnabasError) -> NoReturn:
+    def _raise_judged(self, error: BarnabasError) -> NoReturn:
         self._judge(error)
         raise again(self._error or error)
 
@@ -459,7 +459,7 @@ class Transactions:
 
     # ---- waiting ----
 
-    async def _flushed(self) -> None:
+    async def _flush(self) -> None:
         """Wait until every record has its outcome."""
         await wait_until_flushed(self._accumulator, self.on_change)
 

@@ -32,7 +32,7 @@ class BlockingClient(Generic[C]):
         except BaseException:
             self._thread.stop()
             raise
-        self._farewell = Farewell(f"Sync{client!r}", self._thread, partial(_closed, client))
+        self._farewell = Farewell(f"Sync{client!r}", self._thread, partial(_close, client))
 
     def close(self) -> None:
         """Finish and disconnect; more calls do nothing."""
@@ -64,7 +64,7 @@ class BlockingClient(Generic[C]):
         self.close()
 
 
-async def _closed(client: Producer | Consumer | Admin) -> int:
+async def _close(client: Producer | Consumer | Admin) -> int:
     """Close a client that was dropped, on its loop; no records are lost by that."""
     if isinstance(client, Consumer):
         await client.close(autocommit=False)  # what was polled last may not be processed

@@ -70,10 +70,10 @@ class SyncDelivery:
         return self.delivery.place()
 
     def __repr__(self) -> str:
-        state = "waiting" if not self.done() else "failed" if self._failed() else "stored"
+        state = "waiting" if not self.done() else "failed" if self._has_failed() else "stored"
         return f"SyncDelivery({self.place()}, {state})"
 
-    def _failed(self) -> bool:
+    def _has_failed(self) -> bool:
         return self.delivery is None or self.delivery.exception() is not None
 
     # ---- on the loop ----

@@ -73,7 +73,7 @@ class SyncProducer(BlockingClient[Producer]):
         self._max_block_s = producer.max_block_ms / 1000
         self._outbox = Outbox(producer, self._thread)
         self._callbacks = CallbackThread("barnabas-producer-callbacks", self._thread.keep)
-        self._farewell.finish = partial(_finished, producer, self._outbox, self._callbacks)
+        self._farewell.finish = partial(_finish, producer, self._outbox, self._callbacks)
 
     def send(
         self, topic: str, value: Any, key: Any = None, **rest: Unpack[SendOptions]
@@ -111,7 +111,7 @@ class SyncProducer(BlockingClient[Producer]):
             self._wait_for_callbacks()
         record = None if rest else self._client.plain(topic, value, key)
         if record is None:
-            record = self._checked(ProducerRecord(topic, value, key, **rest))  # type: ignore[misc]
+            record = self._check_record(ProducerRecord(topic, value, key, **rest))  # type: ignore[misc]
         delivery = SyncDelivery(self, record, on_delivery)
         self._outbox.put(delivery)
         return delivery
@@ -119,7 +119,7 @@ class SyncProducer(BlockingClient[Producer]):
     def send_record(self, record: ProducerRecord) -> SyncDelivery:
         """As `send`, for a `ProducerRecord`."""
         self._thread.check_process()
-        delivery = SyncDelivery(self, self._checked(record))
+        delivery = SyncDelivery(self, self._check_record(record))
         self._outbox.put(delivery)
         return delivery
 
@@ -162,7 +162,7 @@ class SyncProducer(BlockingClient[Producer]):
         size_bytes = 0
         for record in records:
             try:
-                checked.append(self._checked(record))
+                checked.append(self._check_record(record))
             except BaseException:  # of a serializer it may be SystemExit
                 yield checked
                 raise
@@ -282,7 +282,7 @@ class SyncProducer(BlockingClient[Producer]):
             arguments.duration(timeout_ms, "timeout_ms")
         self._outbox.refuse()
         try:
-            self._thread.run(_closed(self._client, self._outbox, timeout_ms))
+            self._thread.run(_close(self._client, self._outbox, timeout_ms))
         except ClientClosed:
             return
         finally:
@@ -321,7 +321,7 @@ class SyncProducer(BlockingClient[Producer]):
         due = partial(self._callbacks.put, partial(delivery.call_back, callback))
         delivery.when_done(due)
 
-    def _checked(self, record: ProducerRecord) -> CheckedRecord:
+    def _check_record(self, record: ProducerRecord) -> CheckedRecord:
         try:
             return self._client.check_record(record)
         except BarnabasError as error:
@@ -380,7 +380,7 @@ class SyncProducer(BlockingClient[Producer]):
         await self._client.abort_transaction()
 
 
-async def _closed(producer: Producer, outbox: Outbox, timeout_ms: float | None) -> None:
+async def _close(producer: Producer, outbox: Outbox, timeout_ms: float | None) -> None:
     ends_at = _ends_at(timeout_ms)
     try:
         async with asyncio.timeout_at(ends_at):
@@ -390,13 +390,13 @@ async def _closed(producer: Producer, outbox: Outbox, timeout_ms: float | None) 
     await producer.close(_left_ms(ends_at))
 
 
-async def _finished(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
+async def _finish(producer: Producer, outbox: Outbox, callbacks: CallbackThread) -> int:
     """Close a producer that was dropped; the number of records that were not acknowledged."""
     outbox.refuse()
     owed = outbox.count() + producer.unfinished_count()
     before = producer.acknowledged_count()
     try:
-        await _closed(producer, outbox, MOST_S * 1000)
+        await _close(producer, outbox, MOST_S * 1000)
         async with asyncio.timeout(MOST_S):
             await callbacks.all_called()
     except TimeoutError:

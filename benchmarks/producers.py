@@ -90,7 +90,7 @@ def _snapshot_ms(producers: Producers) -> tuple[float, float]:
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory:
             log = _log(Path(directory))
-            log.producers = producers
+            log.producer_state.producers = producers
             rolls.append(_ms(log.roll))
             writes.append(sum(map(_ms, log.take_unflushed())))
             log.release()

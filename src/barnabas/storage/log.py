@@ -25,14 +25,12 @@ from barnabas.storage.abandoned import refusal
 from barnabas.storage.append_result import AppendResult, new_result
 from barnabas.storage.batch_validation import Limits, admit, admit_marker, admit_own
 from barnabas.storage.copies import UNKNOWN_BOUND, Copy, check_copies
-from barnabas.storage.cut import Cut
-from barnabas.storage.deferred_snapshots import DeferredSnapshots
-from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Unsynced
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.loaded_log import LoadedLog
+from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.producers import Producers
 from barnabas.storage.retention import Bounds, count_removable
 from barnabas.storage.rolling import RollRule
@@ -41,6 +39,7 @@ from barnabas.storage.segments import NO_END, Segments
 from barnabas.storage.snapshot import snapshot_path
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transaction_index import Aborted, AbortedTransaction
+from barnabas.storage.truncation import Cut, Truncation
 from barnabas.types import FileSlice, TopicPartition
 
 
@@ -49,17 +48,12 @@ class Log:
 
     __slots__ = (
         "_config",
-        "_cut_at",
-        "_discards",
         "_durability",
         "_files",
         "_is_abandoned",
-        "_producers_end",
         "_rested_at",
         "_roll_rule",
         "_segments",
-        "_snapshot_offset",
-        "_snapshots",
         "directory",
         "epochs",
         "first_dirty_offset",
@@ -69,12 +63,11 @@ class Log:
         "limits",
         "log_end_offset",
         "log_start_offset",
-        "producers",
+        "producer_state",
         "swaps",
         "topic_id",
         "topic_partition",
-        "truncations",
-        "unsettled",
+        "truncation",
     )
 
     def __init__(
@@ -93,7 +86,6 @@ class Log:
         self.log_end_offset = loaded.log_end_offset
         """The offset that the next record gets."""
         self.epochs = loaded.epochs
-        self.producers = loaded.producers
         self.is_failed = False
         """An operation on the disk failed: the log's state is unknown until it is reopened."""
         self._files = files
@@ -101,17 +93,19 @@ class Log:
         self._segments = Segments(files, directory, loaded.segments)
         self.is_cold = self._segments.is_cold
         self._durability = Durability(files, directory, self.epochs, loaded.durable)
-        self._snapshot_offset = loaded.snapshot_offset
-        self._snapshots = DeferredSnapshots(files, directory, self._durability)
-        self._discards = Discards(files)
+        self.producer_state = ProducerState(files, directory, self._durability, loaded)
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self.first_dirty_offset = -1
         """Where the log is not cleaned yet; -1: not read from the checkpoint yet."""
         self.gaps = Gaps(files, directory, loaded.gaps_end)
-        self.truncations = 0  # how often it was truncated
-        self._cut_at = -1  # where it was truncated last
-        self.unsettled: Cut | None = None  # has to be on disk before anything is written
-        self._producers_end = loaded.producers_end  # behind the last batch that has a producer
+        self.truncation = Truncation(
+            files,
+            self._segments,
+            self._durability,
+            self.swaps,
+            self.gaps,
+            self.producer_state,
+        )
         self._is_abandoned = False
         self._rested_at = -1
 
@@ -133,6 +127,21 @@ class Log:
     def segments(self) -> tuple[Segment, ...]:
         """Oldest first; the last one is active."""
         return tuple(self._segments)
+
+    @property
+    def producers(self) -> Producers:
+        """The producers at the log end; after a truncation only once it is settled."""
+        return self.producer_state.producers
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was truncated since it was opened."""
+        return self.truncation.count
+
+    @property
+    def unsettled(self) -> Cut | None:
+        """The last truncation, while it is not on disk: until then nothing may be written."""
+        return self.truncation.unsettled
 
     @property
     def recovery_point(self) -> int:
@@ -164,12 +173,13 @@ class Log:
         producer, and the log is unchanged; or OSError, and it has failed. A repetition of one of
         its last five batches gets the result of that one. See `admit`.
         """
-        if self.is_failed or self.unsettled is not None:
+        if self.is_failed or self.truncation.unsettled is not None:
             self.settle()
         header = admit(records, self.limits, wall_ms if is_unseen else None)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
-        before = self.producers.check(header)
+        state = self.producer_state
+        before = state.producers.check(header)
         if before is not None:
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             base_offset, last_offset = before.base_offset, before.last_offset
@@ -177,8 +187,8 @@ class Log:
         result = self._place(records, header, leader_epoch, wall_ms)
         stamped_ms = result.log_append_time_ms
         timestamp = header.max_timestamp if stamped_ms == NO_TIMESTAMP else stamped_ms
-        self.producers.apply(header, result.base_offset, timestamp)
-        self._producers_end = self.log_end_offset
+        state.producers.apply(header, result.base_offset, timestamp)
+        state.batches_end = self.log_end_offset
         return result
 
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
@@ -191,10 +201,11 @@ class Log:
         header = admit_own(records, self.limits)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
-        self.producers.check_epoch(header.producer_id, header.producer_epoch)
+        state = self.producer_state
+        state.producers.check_epoch(header.producer_id, header.producer_epoch)
         result = self._place(records, header, leader_epoch, wall_ms)
-        self.producers.apply(header, result.base_offset, header.max_timestamp)
-        self._producers_end = self.log_end_offset
+        state.producers.apply(header, result.base_offset, header.max_timestamp)
+        state.batches_end = self.log_end_offset
         return result
 
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
@@ -205,7 +216,7 @@ class Log:
         """
         self.settle()
         header, marker = admit_marker(records)
-        self.producers.check_marker(
+        self.producer_state.producers.check_marker(
             header.producer_id, header.producer_epoch, marker.coordinator_epoch
         )
         result = self._place(records, header, leader_epoch, wall_ms)
@@ -278,12 +289,14 @@ class Log:
         if marker is not None:
             self._end_transaction(header, marker)
         elif header.producer_id >= 0 and not header.is_control:
-            self.producers.apply(header, base_offset, timestamp)
-            self._producers_end = self.log_end_offset
+            self.producer_state.producers.apply(header, base_offset, timestamp)
+            self.producer_state.batches_end = self.log_end_offset
 
     def _end_transaction(self, header: BatchHeader, marker: Marker) -> None:
-        self._producers_end = self.log_end_offset
-        ended = self.producers.apply_marker(header.producer_id, header.producer_epoch, marker)
+        self.producer_state.batches_end = self.log_end_offset
+        ended = self.producer_state.producers.apply_marker(
+            header.producer_id, header.producer_epoch, marker
+        )
         if ended is not None and marker.type == ABORT:
             self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
 
@@ -294,7 +307,7 @@ class Log:
 
     def write_staged(self) -> None:
         """Write all that was staged, with one call; OSError, and the log has failed."""
-        if self.is_failed or self.unsettled is not None:
+        if self.is_failed or self.truncation.unsettled is not None:
             self.settle()
         try:
             self._segments.active.write_staged()
@@ -321,7 +334,7 @@ class Log:
     def roll(self, copied: BatchHeader | None = None) -> Segment:
         """Close the active segment and begin a new one where its records end (see `gaps`)."""
         active, base_offset = self._segments.active, self.log_end_offset
-        if base_offset == self._cut_at:
+        if base_offset == self.truncation.last_offset:
             base_offset = active.end_offset()  # the log may have been truncated within a gap
         with self._failing(is_resumable=True):
             if copied is not None and copied.last_offset - base_offset > MAX_RELATIVE_OFFSET:
@@ -330,16 +343,10 @@ class Log:
                 self.gaps.reach(base_offset)
             assert active.base_offset < base_offset, "the new segment would have the same name"
             active.write_out()
-            self._take_snapshot(may_wait=True)
+            self.producer_state.take_snapshot(self.log_end_offset, may_wait=True)
             segment = self._segments.begin(base_offset)
             self._durability.segment_begun()
         return segment
-
-    def _take_snapshot(self, *, may_wait: bool = False) -> None:
-        is_due = self._snapshots.is_due and not may_wait
-        if is_due or self._snapshot_offset < self.log_end_offset:
-            self._snapshots.take(self.log_end_offset, self.producers, may_wait=may_wait)
-            self._snapshot_offset = self.log_end_offset
 
     # --- read ------------------------------------------------------------------------------------
 
@@ -376,7 +383,9 @@ class Log:
         """The first offset that readers of committed records cannot see (CO-6): that of the first
         transaction that is open, or whose marker is not below the high watermark; else that."""
         # A transaction may reach below the log start, where no reader can be.
-        return max(self.producers.stable_below(high_watermark), self.log_start_offset)
+        return max(
+            self.producer_state.producers.stable_below(high_watermark), self.log_start_offset
+        )
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions to be skipped from `fetch_offset` to `end_offset`."""
@@ -403,7 +412,9 @@ class Log:
         `wall_ms` is for their age; None: the time is not known now, so none goes by age.
         Their files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
         """
-        self.producers.stable_below(high_watermark)  # drops transactions that ended long ago
+        self.producer_state.producers.stable_below(
+            high_watermark
+        )  # drops transactions that ended long ago
         with self._failing(is_resumable=True):
             segments = self._segments
             bounds = Bounds(self.log_start_offset, high_watermark, self.log_end_offset)
@@ -419,7 +430,7 @@ class Log:
             self._durability.begins_at(begin_offset)
             self.swaps.undo()
             taken = segments.take_first(count)
-            self._discards.discard(taken, now_ms + self._config.file_delete_delay_ms)
+            segments.discards.discard(taken, now_ms + self._config.file_delete_delay_ms)
             for each in taken:
                 self._files.remove(snapshot_path(self.directory, each.base_offset))
         return count
@@ -451,23 +462,10 @@ class Log:
             self.settle()
 
     def _cut(self, offset: int, *, is_all: bool = False) -> Cut:
-        cut = Cut(self._files, self.directory)
-        self.truncations += 1
-        self._snapshots.void()
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
-        self.swaps.undo()
-        snapshots = cut.begin(self._segments, self._discards, offset, is_all=is_all)
-        cut.gaps = self.gaps if self.gaps.cut(offset) else None
-        self.log_end_offset = self._cut_at = offset
+        cut = self.truncation.cut(offset, self.log_start_offset, is_all=is_all)
+        self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
-        self._durability.truncated(offset)
-        self._snapshot_offset = max(snapshots, default=self.log_start_offset)
-        if is_all:
-            self.producers, self._producers_end = Producers(), 0
-        elif offset < self._producers_end:
-            self._producers_end = offset
-            cut.find_producers(self._segments, snapshots, offset)
-        self.unsettled = cut
         return cut
 
     def settle(self) -> None:
@@ -475,49 +473,45 @@ class Log:
         fails the log, unless no descriptor was left: then the next write tries again."""
         if self.is_failed:
             raise refusal(self.directory, is_abandoned=self._is_abandoned)
-        if self.unsettled is not None:
-            try:
-                self.producers = self.unsettled.settle(self.producers)
-            except OSError as error:
-                if not is_out_of_descriptors(error):
-                    self.is_failed = True
-                raise
-            self.unsettled = None
+        try:
+            self.truncation.settle()
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                self.is_failed = True
+            raise
 
     @property
     def has_discarded(self) -> bool:
-        return bool(self._discards)
+        return bool(self._segments.discards)
 
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files that were taken out long enough ago; returns how many. Suits a thread."""
         if self._is_abandoned:
             return 0  # the files of another log may have these names
-        return self._discards.remove_due(now_ms)
+        return self._segments.discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
         """Finish `swaps.begin`, once the directory was synced; False if the log was truncated in
         the meantime, or lost some of the segments."""
         with self._failing():
-            due_ms = now_ms + self._config.file_delete_delay_ms
-            return self.swaps.finish(partial(self._discards.discard, due_ms=due_ms))
+            return self.swaps.finish(now_ms + self._config.file_delete_delay_ms)
 
     def moved(self, directory: Path) -> None:
         """The directory has another name now."""
         self.directory = directory
         self._segments.moved(directory)
         self._durability.moved(directory)
-        self._snapshots.moved(directory)
+        self.producer_state.moved(directory)
         self.swaps.moved(directory)
         self.gaps.moved(directory)
 
     def take_over(self, other: Log) -> None:
         """Replace a log whose batches this one has: know its producers and epochs, too."""
-        self.producers, self._producers_end = other.producers, other._producers_end
+        self.producer_state.take_over(other.producer_state)
         self.epochs.take_over(other.epochs)
         with self._failing():
             if len(self.producers):
-                self._snapshot_offset = -1  # its own may lack some
-                self._take_snapshot()
+                self.producer_state.take_snapshot(self.log_end_offset)
 
     # --- on disk ---------------------------------------------------------------------------------
 
@@ -538,7 +532,7 @@ class Log:
 
     def take_unflushed(self) -> list[Callable[[], None]]:
         """Calls that make the rolled segments durable, in this order; they suit a thread."""
-        calls = self._snapshots.writing()
+        calls = self.producer_state.writing()
         end_offset = self._segments.active.base_offset
         if self._durability.has_rolled(end_offset):
             rolled = self._segments[:-1]
@@ -573,7 +567,7 @@ class Log:
         with self._failing():
             self.swaps.undo()
             self._segments.active.write_out()
-            self._take_snapshot()
+            self.producer_state.take_snapshot(self.log_end_offset)
         if not self._durability.is_whole(self.log_end_offset):
             self._sync(self._unsynced())
             self._durability.closed()

@@ -1,19 +1,22 @@
 """The segments of one log, oldest first; the last one is active.
 
-Owns which segment holds which offset, and which have their files open: the active one and the few
-that were read last. Invariant: there is always at least one, base offsets rise, and each segment
-ends before the next one begins. Reads return whole batches as slices of files.
+Owns which segment holds which offset, which have their files open (the active one and the few that
+were read last), and the files that are out of use. Invariant: there is always at least one, base
+offsets rise, and each segment ends before the next one begins. Reads return whole batches as slices
+of files.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
 from pathlib import Path
 from typing import overload
 
 from barnabas.storage.files import Files
+from barnabas.storage.leftovers import DELETED
 from barnabas.storage.segment import DamagedBatch, Segment
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.types import FileSlice
@@ -30,7 +33,7 @@ def _base_offset(segment: Segment) -> int:
 class Segments(Sequence[Segment]):
     """The segments of a log. What is staged has to be written before anything is read."""
 
-    __slots__ = ("_all", "_files", "_opened", "active", "directory")
+    __slots__ = ("_all", "_files", "_opened", "active", "directory", "discards")
 
     def __init__(self, files: Files, directory: Path, found: list[Segment]) -> None:
         """`found`: at least one."""
@@ -39,6 +42,7 @@ class Segments(Sequence[Segment]):
         self._all = found
         self._files = files
         self._opened: tuple[Segment, ...] = ()
+        self.discards = Discards(files)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -246,3 +250,43 @@ class Segments(Sequence[Segment]):
         for segment in self._all:
             segment.release()
         self._opened = ()
+
+
+class Discards:
+    """The files of one log that are out of use: renamed at once, removed later.
+
+    A renamed file cannot be mistaken for a part of the log, whenever the process dies; leftovers
+    under such names are removed at the next start (`leftovers`). Removing a large file takes the
+    disk a while, so it is done in a thread.
+    """
+
+    __slots__ = ("_files", "_waiting")
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        # One end each for loop and thread; created with the first, as most logs have none.
+        self._waiting: deque[tuple[int, Path]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting or ())
+
+    def discard(self, segments: Iterable[Segment], due_ms: int) -> None:
+        """Rename their files, in this order; they are removed after `due_ms`."""
+        if self._waiting is None:
+            self._waiting = deque()
+        for path in (path for segment in segments for path in segment.paths()):
+            target = path.with_name(path.name + DELETED)
+            try:
+                self._files.replace(path, target)
+            except FileNotFoundError:
+                continue
+            self._waiting.append((due_ms, target))
+
+    def remove_due(self, now_ms: int) -> int:
+        """Remove those that are due; returns how many. Suits a thread."""
+        removed = 0
+        while self._waiting and self._waiting[0][0] <= now_ms:
+            self._files.remove(self._waiting[0][1])
+            self._waiting.popleft()
+            removed += 1
+        return removed

@@ -24,7 +24,6 @@ from types import MappingProxyType
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData, is_out_of_descriptors
-from barnabas.storage.cut import Cut
 from barnabas.storage.damaged import DamagedLog, DamagedLogs
 from barnabas.storage.directory import (
     DELETED_SUFFIX,
@@ -48,6 +47,7 @@ from barnabas.storage.opening import Opening
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
 from barnabas.storage.strays import strays
+from barnabas.storage.truncation import Cut
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ at the next start: `undo` turns the files into an unfinished set again before it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.storage.durability import Durability
@@ -101,13 +101,13 @@ class Swaps:
         self._begun.begin()
         return True
 
-    def finish(self, discard: Callable[[Sequence[Segment]], None]) -> bool:
-        """Swap, discarding the replaced segments; False if it was undone."""
+    def finish(self, due_ms: int) -> bool:
+        """Swap; False if it was undone. The replaced segments' files are removed after `due_ms`."""
         swap, self._begun = self._begun, None
         if swap is None:
             return False
         self._durability.segments_replaced()
-        discard(swap.replaced)
+        self._segments.discards.discard(swap.replaced, due_ms)
         for each in swap.replaced[1:]:
             self._files.remove(snapshot_path(self._directory, each.base_offset))
         self._segments.replace(swap.replaced, swap.finish())

@@ -13,6 +13,8 @@ none is shortened. The rest suits a thread, in this order:
 
 After a crash in between nothing was cut, or all was, or the rest ends at a hole. An earlier write
 to the log has to wait for all of it: see `Log.write_staged`.
+
+`Cut` is one truncation, `Truncation` what a log knows of its truncations.
 """
 
 from __future__ import annotations
@@ -22,15 +24,17 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 
-from barnabas.storage.discards import Discards
+from barnabas.storage.durability import Durability
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
+from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import replayed
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import snapshot_offsets, snapshot_path
+from barnabas.storage.swap import Swaps
 
 
 class Cut:
@@ -71,9 +75,7 @@ class Cut:
         self.before_writes: Callable[[], object] | None = None
         """What else has to be on disk."""
 
-    def begin(
-        self, segments: Segments, discards: Discards, offset: int, *, is_all: bool
-    ) -> list[int]:
+    def begin(self, segments: Segments, offset: int, *, is_all: bool) -> list[int]:
         """End the segments at `offset`, or start an empty log there; returns the offsets of the
         remaining snapshots, ascending."""
         snapshots = snapshot_offsets(self._files.list(self._directory))
@@ -83,7 +85,7 @@ class Cut:
         is_all = is_all or offset < segments[0].base_offset
         taken = list(segments) if is_all else segments.take_from(offset)
         # The last one first: a crash in between may leave no gap.
-        discards.discard(reversed(taken), due_ms=0)
+        segments.discards.discard(reversed(taken), due_ms=0)
         self._names = len(taken) + len(snapshots) - len(kept)
         if is_all:
             segments.replace_all(offset)
@@ -137,7 +139,7 @@ class Cut:
 
     @property
     def is_settled(self) -> bool:
-        """Whether `settle` has nothing left to wait for."""
+        """`settle` has nothing left to wait for."""
         return self._is_durable and self.replay is None
 
     def has_become_durable(self) -> None:
@@ -153,3 +155,72 @@ class Cut:
             self.before_writes()
         self._is_durable = True
         return before if self.producers is None else self.producers
+
+
+class Truncation:
+    """How often one log was truncated, where last, and what of that is not on disk yet."""
+
+    __slots__ = (
+        "_durability",
+        "_files",
+        "_gaps",
+        "_producer_state",
+        "_segments",
+        "_swaps",
+        "count",
+        "last_offset",
+        "unsettled",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        segments: Segments,
+        durability: Durability,
+        swaps: Swaps,
+        gaps: Gaps,
+        producer_state: ProducerState,
+    ) -> None:
+        self._files = files
+        self._segments = segments
+        self._durability = durability
+        self._swaps = swaps
+        self._gaps = gaps
+        self._producer_state = producer_state
+        self.count = 0
+        self.last_offset = -1
+        """Where the log was truncated last; -1 if it was not since it was opened."""
+        self.unsettled: Cut | None = None
+        """Has to be on disk before anything is written."""
+
+    def cut(self, offset: int, log_start_offset: int, *, is_all: bool = False) -> Cut:
+        """End all parts of the log at `offset`, or begin an empty log there if `is_all`.
+
+        An earlier cut is settled. After an OSError the log's state is unknown. `log_start_offset`
+        is the one before.
+        """
+        assert self.unsettled is None, "a cut that is not on disk would be forgotten"
+        state = self._producer_state
+        cut = Cut(self._files, self._segments.directory)
+        self.count += 1
+        # Both first: neither a snapshot nor a cleaned segment may come to a log that is shorter.
+        state.void_snapshot()
+        self._swaps.undo()
+        snapshots = cut.begin(self._segments, offset, is_all=is_all)
+        cut.gaps = self._gaps if self._gaps.cut(offset) else None
+        self.last_offset = offset
+        self._durability.truncated(offset)
+        state.keep_snapshots(max(snapshots, default=min(log_start_offset, offset)))
+        if is_all:
+            state.clear()
+        elif state.end_at(offset):
+            cut.find_producers(self._segments, snapshots, offset)
+        self.unsettled = cut
+        return cut
+
+    def settle(self) -> None:
+        """Complete the last truncation, if that is not done yet. OSError: it is not."""
+        if self.unsettled is not None:
+            state = self._producer_state
+            state.producers = self.unsettled.settle(state.producers)
+            self.unsettled = None

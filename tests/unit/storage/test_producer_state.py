@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
-from barnabas.storage import deferred_snapshots
+from barnabas.storage import producer_state
 from barnabas.storage.log import Log
 from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import decode_snapshot, snapshot_path
@@ -18,7 +18,7 @@ from tests.kit.storage.headers import header
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three producers are many."""
-    monkeypatch.setattr(deferred_snapshots, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(producer_state, "WRITTEN_AT_ONCE", 2)
 
 
 def rolled(directory: Path) -> Log:

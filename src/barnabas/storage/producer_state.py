@@ -1,0 +1,141 @@
+"""What one log knows of its producers at its end, and the snapshots of it.
+
+Owns which offset the newest snapshot has, and where the batches with a producer end: a truncation
+above that point changes nothing here.
+
+A snapshot of many producers is written in a thread so that the loop does not pause, as of the time
+that it was due. It gets its name when it is complete, and never once it is void, which may happen
+at any time: its offset may have been truncated, and the records written there next are another
+history. Until it exists, or if the broker dies before, the previous one and the log have the same
+state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+
+from barnabas.storage.durability import Durability
+from barnabas.storage.files import Files
+from barnabas.storage.leftovers import TEMPORARY
+from barnabas.storage.loaded_log import LoadedLog
+from barnabas.storage.producers import Producers
+from barnabas.storage.snapshot import encode_states, snapshot_path, write_snapshot
+
+WRITTEN_AT_ONCE = 10_000
+"""How many producers take two milliseconds."""
+
+
+class ProducerState:
+    """The producers of one log, and its newest snapshot of them."""
+
+    __slots__ = (
+        "_directory",
+        "_due",
+        "_durability",
+        "_files",
+        "_snapshot_offset",
+        "batches_end",
+        "producers",
+    )
+
+    def __init__(
+        self, files: Files, directory: Path, durability: Durability, loaded: LoadedLog
+    ) -> None:
+        self.producers = loaded.producers
+        self.batches_end = loaded.producers_end
+        """The offset behind the last batch that has a producer; 0 if there is none."""
+        self._files = files
+        self._directory = directory
+        self._durability = durability
+        self._snapshot_offset = loaded.snapshot_offset
+        self._due: _Due | None = None
+
+    # --- the log changes -------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Forget everything: the log is empty, and begins at another offset."""
+        self.producers, self.batches_end = Producers(), 0
+
+    def end_at(self, offset: int) -> bool:
+        """The log is truncated there. Returns whether that took batches with a producer, so that
+        the producers at the new end have to be found."""
+        if offset >= self.batches_end:
+            return False
+        self.batches_end = offset
+        return True
+
+    def take_over(self, other: ProducerState) -> None:
+        """Replace a log whose batches this one has: know its producers, too."""
+        self.producers, self.batches_end = other.producers, other.batches_end
+        if len(self.producers):
+            self._snapshot_offset = -1  # its own may lack some: the next one is not omitted
+
+    def moved(self, directory: Path) -> None:
+        """The directory has another name now; no snapshot may be due."""
+        self._directory = directory
+
+    # --- snapshots -------------------------------------------------------------------------------
+
+    def take_snapshot(self, offset: int, *, may_wait: bool = False) -> None:
+        """Have a snapshot as of the log end, `offset`: now, or when `writing` is called. OSError.
+
+        Unless it `may_wait`, one that is due and not yet written is replaced.
+        """
+        is_unwritten = self._due is not None and not self._due.is_written
+        if self._snapshot_offset >= offset and (may_wait or not is_unwritten):
+            return
+        self.void_snapshot()
+        if may_wait and len(self.producers) > WRITTEN_AT_ONCE:
+            path = snapshot_path(self._directory, offset)
+            self._due = _Due(path, offset, self.producers.states())
+        else:
+            write_snapshot(self._files, self._directory, offset, self.producers)
+            self._durability.snapshot_written(offset)
+        self._snapshot_offset = offset
+
+    def void_snapshot(self) -> None:
+        """Drop a snapshot that is not written yet: the log is about to be truncated."""
+        if self._due is not None:
+            with self._due.lock:
+                self._due.is_void = True
+            self._due = None
+
+    def keep_snapshots(self, newest_offset: int) -> None:
+        """Note the newest snapshot that a truncation has left."""
+        self._snapshot_offset = newest_offset
+
+    def writing(self) -> list[Callable[[], None]]:
+        """The call that writes the snapshot that is due, if one is; it suits a thread. OSError."""
+        due = self._due
+        if due is None or due.is_begun:
+            return []
+        due.is_begun = True
+        return [lambda: self._write(due)]
+
+    def _write(self, due: _Due) -> None:
+        temporary = due.path.with_name(due.path.name + TEMPORARY)
+        try:
+            self._files.write(temporary, encode_states(due.states), sync=True)
+            due.states = []
+            with due.lock:
+                if due.is_void:
+                    self._files.remove(temporary)
+                else:
+                    self._files.replace(temporary, due.path)
+                    self._durability.snapshot_written(due.offset)
+                    due.is_written = True
+        except FileNotFoundError:
+            return  # the log was deleted in the meantime
+
+
+class _Due:
+    __slots__ = ("is_begun", "is_void", "is_written", "lock", "offset", "path", "states")
+
+    def __init__(self, path: Path, offset: int, states: list[bytes]) -> None:
+        self.path = path
+        self.offset = offset
+        self.states = states
+        self.lock = Lock()
+        self.is_begun = self.is_void = self.is_written = False

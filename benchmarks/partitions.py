@@ -27,6 +27,7 @@ from barnabas.clock import SystemClock
 from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
 from barnabas.config import BrokerConfig, LogConfig
+from barnabas.metrics import Registry
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
@@ -83,9 +84,10 @@ def measure(partitions: int) -> list[Figure]:
 def _role_changes(store: LogStore) -> RoleChanges:
     """Those of a broker's process: see `barnabas.broker.parts`."""
     config = CurrentConfig(BrokerConfig({}))
-    replicas = Replicas(ClusterView(0), store, config, SystemClock())
+    metrics = Registry()
+    replicas = Replicas(ClusterView(0), store, config, SystemClock(), metrics)
     failures = DirectoryFailures(ReplicaRemoval(replicas, ()))
-    queue = AlterPartitionQueue()
+    queue = AlterPartitionQueue(metrics)
     return RoleChanges(replicas, failures, queue, (), UnplacedLogs(), gc.freeze)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,10 +80,12 @@ from barnabas.clock import Random
 from barnabas.cluster.config_changes import USERS
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
+from barnabas.metrics import Family, Registry
 from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
+    from barnabas.broker.quotas.ip_quotas import IpQuotas
     from barnabas.broker.security.sasl_listener import SaslListener
     from barnabas.broker.security.server_tls import ServerTls
     from barnabas.security.acl import Principal
@@ -110,6 +112,8 @@ class Ground(NamedTuple):
     store: MetadataStore
     authorizer: Authorizer
     failure: asyncio.Future[str]
+    metrics: Registry
+    """Where each part declares what it counts."""
 
 
 class InterBroker:
@@ -124,6 +128,7 @@ class InterBroker:
         # Verification waits for a coordinator's disk; ISR changes must not wait behind it.
         self.coordinator_links = PeerLinks(view, peers, "transactions")
         self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
+        ground.metrics.declare(self.fetchers.families)
         self.verifier = Verifier(view, config, self.coordinator_links)
         self.markers = MarkerChannels(config, self.coordinator_links)
 
@@ -148,7 +153,7 @@ class PartitionParts:
         seams, clock, view, logs = ground.seams, ground.clock, ground.view, ground.logs
         self.threads = seams.threads()
         self.throttles = Throttles(config.value)
-        self.replicas = Replicas(view, logs, config, clock, self.threads)
+        self.replicas = Replicas(view, logs, config, clock, ground.metrics, self.threads)
         others = self.others = (
             InterBroker(ground, config, self.replicas, self.throttles) if view.has_peers else None
         )
@@ -166,7 +171,7 @@ class PartitionParts:
             else (self.coordinators, others.verifier, others.fetchers)
         )
         self.unplaced = UnplacedLogs()
-        self.proposals = AlterPartitionQueue()
+        self.proposals = AlterPartitionQueue(ground.metrics)
         self.failures = DirectoryFailures(ReplicaRemoval(self.replicas, listeners))
         self.moves = DirectoryMoves(self.failures, listeners, self.throttles, seams.random)
         self.role_changes = RoleChanges(
@@ -211,6 +216,7 @@ class ControllerParts:
             None if others is None else others.peers,
             partitions.replicas.registered,
             strays=self.strays,
+            metrics=ground.metrics,
         )
         self.failure_reports = FailureReports(
             partitions.failures.queue, logs, self.controller.replicas_offline, ground.failure
@@ -258,8 +264,14 @@ class NetworkParts:
             ),
             [each.check for each in self.tls],
         )
+        if self.tls:
+            from barnabas.broker.security.server_tls import certificate_families
+
+            ground.metrics.declare(partial(certificate_families, self.tls))
         self.quotas = ClientQuotas(config.value, clock)
-        stored_quotas = StoredQuotas(store, self.quotas, self.connections.ip_quotas)
+        ip_quotas = self.connections.ip_quotas
+        ground.metrics.declare(partial(_quota_families, self.quotas, ip_quotas, clock))
+        stored_quotas = StoredQuotas(store, self.quotas, ip_quotas)
         for kind in stored_quotas.kinds:
             self.dynamic_config.follow(kind, stored_quotas)
         self.endpoints, auto_advertised = advertised_endpoints(
@@ -396,6 +408,16 @@ class Parts(NamedTuple):
         partitions = PartitionParts(ground, config)
         control = ControllerParts(ground, config, partitions)
         return cls(partitions, control, NetworkParts(ground, config, partitions, control, bound))
+
+
+def _quota_families(
+    quotas: ClientQuotas, ip_quotas: IpQuotas, clock: WatchedClock
+) -> Iterable[Family]:
+    if not quotas.is_active and not ip_quotas.is_active:
+        return ()
+    from barnabas.broker.quotas.quota_families import quota_families  # few brokers need it
+
+    return quota_families(quotas, ip_quotas, clock.monotonic_ms())
 
 
 def _new_session_id(random: Random) -> int:

@@ -41,6 +41,7 @@ from barnabas.cluster.journal_copies import JOURNAL_NAME, accept_loss
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.metrics import Registry
 from barnabas.storage.loading import Loading
 from barnabas.storage.seen_time import read_seen_ms, write_seen_ms
 from barnabas.storage.store import LogStore
@@ -93,8 +94,10 @@ class Server:
         self._store = store
         self._first_users = first_users
         self._authorizer: Authorizer = AllowAll()
-        self._metrics: MetricsListener | None = None
+        self.metrics = Registry()
+        self._metrics_listener: MetricsListener | None = None
         self._parts: Parts | None = None
+        self._unready = "logs are being loaded"
         self._is_dynamic = False  # the tree's settings are in force, and followed
         self._whole: asyncio.Task[None] | None = None
         self._pulse: DiskPulse | None = None
@@ -136,6 +139,7 @@ class Server:
             self._logs.begin(self.log_dirs, self.config.log_config(), now_ms, self._loading)
             self._note_time()
             self._warn_of_readers()
+            self._unready = "the metadata store is being opened"
             self._store = self._store or await self._open_store()
             if self._view.has_peers:
                 self._watch_disks(self._store)
@@ -144,14 +148,14 @@ class Server:
             config = await self._with_secrets(self._store)
             self._authorizer = await self._open_authorizer(self._store)
             self._parts = self._make_parts(config, self._store, self.failure)
+            self._unready = "the broker is being registered"
             if self._view.has_peers:
                 self._serve()
                 await self._join_cluster()
             else:
                 await self._join_cluster()
                 self._serve()
-            if self._metrics is not None:
-                await self._metrics.start()
+            self._unready = ""
         except BaseException:
             await self.stop()
             raise
@@ -206,19 +210,23 @@ class Server:
         if port:
             # Only here, so that a broker without metrics loads nothing for them.
             from barnabas.broker.metrics.listener import MetricsListener
+            from barnabas.broker.metrics.page import page
 
-            self._metrics = MetricsListener(self._metrics_page)
             host = self.config.str("barnabas.metrics.host") or self.listeners[0].host
-            await self._metrics.bind(host, port)
+            self._metrics_listener = MetricsListener(partial(page, self.metrics), self.unready)
+            await self._metrics_listener.bind(host, port)
+            await self._metrics_listener.start()
 
-    def _metrics_page(self) -> bytes:
-        from barnabas.broker.metrics.page import page
-
-        parts = self.parts
-        fetchers = None if parts.partitions.others is None else parts.partitions.others.fetchers
-        ip_quotas = parts.network.connections.ip_quotas
-        tls = parts.network.tls
-        return page(parts.network.node, parts.partitions.proposals, fetchers, ip_quotas, tls)
+    def unready(self) -> str:
+        """Why this broker does not serve clients now; empty if it does."""
+        if self.failure is not None and self.failure.done():
+            return self.failure.result()
+        if not self._unready and not self.parts.control.controller.is_registered:
+            return (
+                "the session with the metadata store has ended, and this broker is not registered "
+                "again yet"
+            )
+        return self._unready
 
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:
@@ -314,6 +322,7 @@ class Server:
             store,
             self._authorizer,
             failure,
+            self.metrics,
         )
         bound, self._bound = self._bound, []  # the acceptors close the sockets from here on
         return Parts.make(ground, bound)
@@ -405,6 +414,7 @@ class Server:
 
         With `gives_away` others lead first what this broker leads.
         """
+        self._unready = "the broker is shutting down"
         parts = self._parts
         if (
             parts is not None
@@ -413,8 +423,8 @@ class Server:
             and gives_away
         ):
             await parts.control.shutdown.run()
-        if self._metrics is not None:
-            self._metrics.close()
+        if self._metrics_listener is not None:
+            self._metrics_listener.close()
         if parts is not None:
             await self._stop_serving(parts)
         for _, sock, _ in self._bound:
@@ -434,8 +444,8 @@ class Server:
         and no request under way is answered. What was written stays, and the next start recovers.
         """
         parts = self.parts
-        if self._metrics is not None:
-            self._metrics.close()
+        if self._metrics_listener is not None:
+            self._metrics_listener.close()
         await self._stop_serving(parts)
         await asyncio.sleep(0)
         await self._leave_cluster(parts)

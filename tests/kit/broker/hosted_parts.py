@@ -15,6 +15,7 @@ from barnabas.broker.partitions.role_changes import RoleChanges
 from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
+from barnabas.metrics import Registry
 from barnabas.storage.store import LogStore
 
 
@@ -36,8 +37,9 @@ class HostedParts:
         """`listeners` makes those that are notified of roles."""
         self.view = ClusterView(0)
         self.config = CurrentConfig(config)
-        self.replicas = Replicas(self.view, store, self.config, clock)
-        self.proposals = AlterPartitionQueue()
+        metrics = Registry()
+        self.replicas = Replicas(self.view, store, self.config, clock, metrics)
+        self.proposals = AlterPartitionQueue(metrics)
         heard = listeners(self.replicas)
         self.failures = DirectoryFailures(ReplicaRemoval(self.replicas, heard))
         self.role_changes = RoleChanges(

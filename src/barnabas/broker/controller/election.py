@@ -167,6 +167,11 @@ class ControllerElection:
     # --- the session -----------------------------------------------------------------------------
 
     @property
+    def is_registered(self) -> bool:
+        """Return whether the session in which this broker registered is still its session."""
+        return not self._is_session_over
+
+    @property
     def _is_session_over(self) -> bool:
         store = self._store
         return store.session_state is SessionState.EXPIRED or store.session_id != self._session_id

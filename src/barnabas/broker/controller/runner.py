@@ -7,7 +7,7 @@ broker becomes controller and stops being it is `election`; its work in between 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -30,13 +30,16 @@ from barnabas.controller.controller import Controller
 from barnabas.controller.counts import Counts
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import KafkaError, NotController
-from barnabas.metrics import Counter
+from barnabas.metrics import Family, Registry, Sample, gauge
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.peer_connection import Peers
     from barnabas.config import BrokerConfig
 
+
+_MBEAN = "kafka.controller:type=KafkaController,name="
+_NOT_CONTROLLER = Counts(0, 0, 0, 0)
 
 _ATTEMPTS = 10
 _RETRY_S = 1.0
@@ -51,7 +54,7 @@ class ControllerRunner:
 
     __slots__ = ("_context", "_election", "_hosted", "_random", "_store", "_strays", "_topics")
 
-    def __init__(  # noqa: PLR0913  (the last five are options)
+    def __init__(  # noqa: PLR0913  (the last six are options)
         self,
         store: MetadataStore,
         view: ClusterView,
@@ -64,6 +67,7 @@ class ControllerRunner:
         registered: Registered = _ignore,
         new_machine: NewMachine = Controller,
         strays: StrayLogs | None = None,
+        metrics: Registry | None = None,
     ) -> None:
         """`deliver` carries out a request on this broker: see `broker_channels`.
 
@@ -72,10 +76,23 @@ class ControllerRunner:
         `registered` gets each broker epoch, after `view` and before anything else happens.
         `strays`: this broker's logs over which no topic is created automatically.
         """
+        metrics = Registry() if metrics is None else metrics
+        metrics.declare(self._families)
+        unclean_elections = metrics.counter(
+            "kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
+            "Leaders that this controller elected from outside the ISR",
+        )
         self._store = store
         self._random = random
         self._context = ControllerContext(
-            store, view, random, deliver, latest_epoch_of, peers, new_machine, Counter()
+            store,
+            view,
+            random,
+            deliver,
+            latest_epoch_of,
+            peers,
+            new_machine,
+            unclean_elections,
         )
         self._election = ControllerElection(self._context, clock, settings, registered)
         self._topics = TopicAdmin(store, random, view, self._election.term)
@@ -86,6 +103,11 @@ class ControllerRunner:
     def is_active(self) -> bool:
         """Whether this broker is the controller."""
         return self._election.is_active
+
+    @property
+    def is_registered(self) -> bool:
+        """Return whether the session in which this broker registered is still its session."""
+        return self._election.is_registered
 
     @property
     def controller_id(self) -> int:
@@ -103,11 +125,6 @@ class ControllerRunner:
         return self._election.term().counts
 
     @property
-    def unclean_elections(self) -> Counter:
-        """Leaders from outside the ISR, elected by this broker in all of its terms (RE-11)."""
-        return self._context.unclean_elections
-
-    @property
     def known_partitions(self) -> frozenset[TopicPartition]:
         """Every partition that has a replica on this broker; what else it hosts is a stray.
 
@@ -123,6 +140,22 @@ class ControllerRunner:
             for number, partition in topic.partitions.items()
             if self._context.view.broker_id in partition.replicas
         )
+
+    def _families(self) -> Iterator[Family]:
+        """Every broker has these: they are 0 where it is not the controller, as in Kafka."""
+        try:
+            counts = self.counts
+        except NotController:  # another broker is it, or this one is still loading its state
+            counts = _NOT_CONTROLLER
+        away = counts.preferred_imbalance
+        for name, value, sentence in (
+            ("ActiveControllerCount", self.is_active, "1 on the controller, 0 elsewhere"),
+            ("OfflinePartitionsCount", counts.offline_partitions, "Partitions without a leader"),
+            ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
+            ("GlobalTopicCount", counts.topics, "Topics of the cluster"),
+            ("GlobalPartitionCount", counts.partitions, "Partitions of the cluster"),
+        ):
+            yield gauge(f"{_MBEAN}{name}", sentence, [Sample(value)])
 
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed."""

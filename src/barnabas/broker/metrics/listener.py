@@ -1,9 +1,13 @@
-"""Answers `GET /metrics` over HTTP, for Prometheus, and nothing else (`barnabas.metrics.port`).
+"""Answers `GET` and `HEAD` over HTTP for Prometheus and for probes (`barnabas.metrics.port`).
+
+    /metrics   all families of the registry
+    /healthz   200: the process answers
+    /readyz    200 when the broker serves its clients, else 503 with the reason in words
 
 One request per connection: it is answered when its head is complete, and the connection closed.
 Since any client may connect, all is bounded: the size of a head, the time from the first byte to
 the last, the number of connections at once. The page is rendered for each request, on the broker's
-loop.
+loop, in slices.
 """
 
 from __future__ import annotations
@@ -13,11 +17,11 @@ import errno
 import logging
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 
+from barnabas.broker.metrics.page import CONTENT_TYPE
 from barnabas.errors import ConfigError
-from barnabas.metrics import CONTENT_TYPE
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +31,7 @@ _LONGEST_S = 10.0
 
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(rb"([A-Za-z]+) ([!-~]+) HTTP/1\.[0-9]\r?")
-_METRICS = re.compile(rb"(?:[Hh][Tt][Tt][Pp]://[^/?]*)?/metrics(?:\?.*)?")
+_PATH = re.compile(rb"(?:[Hh][Tt][Tt][Pp]://[^/?]*)?/(metrics|healthz|readyz)(?:\?.*)?")
 
 _PLAIN = "text/plain; charset=utf-8"
 
@@ -35,9 +39,16 @@ _PLAIN = "text/plain; charset=utf-8"
 class MetricsListener:
     """Serves one address. Call `bind` and then `start` once each; `close` at any time."""
 
-    def __init__(self, page: Callable[[], bytes], longest_s: float = _LONGEST_S) -> None:
-        """`page` renders the metrics; `longest_s`: the time that a connection may take."""
+    def __init__(
+        self,
+        page: Callable[[], Awaitable[bytes]],
+        unready: Callable[[], str],
+        longest_s: float = _LONGEST_S,
+    ) -> None:
+        """`page` renders the metrics; `unready` says why the broker is not ready, and nothing when
+        it is; `longest_s`: the time that a connection may take."""
         self.page = page
+        self.unready = unready
         self.longest_s = longest_s
         self.connections: set[asyncio.Transport] = set()
         self._server: asyncio.Server | None = None
@@ -70,7 +81,9 @@ class MetricsListener:
         """Begin to answer requests."""
         assert self._server is not None, "it has not been bound"
         await self._server.start_serving()
-        _log.info("metrics are served on port %d at /metrics", self.port)
+        _log.info(
+            "metrics are served on port %d at /metrics, probes at /healthz and /readyz", self.port
+        )
 
     def close(self) -> None:
         """Stop answering, and close all connections."""
@@ -100,7 +113,16 @@ def bind_reason(error: OSError) -> str:
 class _Connection(asyncio.Protocol):
     """One request and its answer."""
 
-    __slots__ = ("_deadline", "_head", "_is_answered", "_listener", "_transport")
+    __slots__ = (
+        "_deadline",
+        "_has_body",
+        "_has_ended",
+        "_head",
+        "_is_answered",
+        "_listener",
+        "_rendering",
+        "_transport",
+    )
 
     _transport: asyncio.Transport
     _deadline: asyncio.TimerHandle
@@ -109,6 +131,9 @@ class _Connection(asyncio.Protocol):
         self._listener = listener
         self._head = bytearray()
         self._is_answered = False
+        self._has_body = True
+        self._has_ended = False
+        self._rendering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is none of it
@@ -122,7 +147,14 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._deadline.cancel()
+        if self._rendering is not None:
+            self._rendering.cancel()
         self._listener.connections.discard(self._transport)
+
+    def eof_received(self) -> bool:
+        # A client may end its side once it has asked: the answer that is being rendered leaves.
+        self._has_ended = True
+        return self._rendering is not None and not self._rendering.done()
 
     def data_received(self, data: bytes) -> None:
         # After the answer, data is read until the client closes: to close with unread data would
@@ -144,12 +176,28 @@ class _Connection(asyncio.Protocol):
         request = _REQUEST_LINE.fullmatch(line)
         assert request is not None, "the line was checked"
         method, target = request.groups()
-        if not _METRICS.fullmatch(target):
-            self._refuse("404 Not Found", "only /metrics is served")
-        elif method != b"GET":
-            self._refuse("405 Method Not Allowed", "only GET is supported", "Allow: GET\r\n")
+        found = _PATH.fullmatch(target)
+        self._has_body = method != b"HEAD"
+        if found is None:
+            self._refuse("404 Not Found", "only /metrics, /healthz and /readyz are served")
+        elif method not in (b"GET", b"HEAD"):
+            self._refuse(
+                "405 Method Not Allowed", "only GET and HEAD are supported", "Allow: GET, HEAD\r\n"
+            )
+        elif found[1] == b"metrics":
+            self._is_answered = True  # what follows is read and ignored while this is rendered
+            self._rendering = asyncio.get_running_loop().create_task(self._render())
+        elif found[1] == b"readyz" and (reason := self._listener.unready()):
+            self._refuse("503 Service Unavailable", f"not ready: {reason}")
         else:
-            self._send("200 OK", CONTENT_TYPE, self._listener.page())
+            self._send("200 OK", _PLAIN, b"ready\n" if found[1] == b"readyz" else b"ok\n")
+
+    async def _render(self) -> None:
+        page = await self._listener.page()
+        if not self._transport.is_closing():
+            self._send("200 OK", CONTENT_TYPE, page)
+            if self._has_ended:
+                self._transport.close()
 
     def _refuse(self, status: str, reason: str, header: str = "") -> None:
         self._send(status, _PLAIN, f"{reason}\n".encode(), header)
@@ -161,5 +209,5 @@ class _Connection(asyncio.Protocol):
             f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n{header}\r\n"
         )
-        self._transport.write(head.encode() + body)
+        self._transport.write(head.encode() + (body if self._has_body else b""))
         self._transport.write_eof()

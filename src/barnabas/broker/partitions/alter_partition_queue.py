@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.metrics import Counter
-
 if TYPE_CHECKING:
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
+    from barnabas.metrics import Registry
     from barnabas.replication.partition import Partition
     from barnabas.types import TopicPartition
+
+
+_MBEAN = "kafka.server:type=ReplicaManager,name="
 
 
 class PendingProposal(NamedTuple):
@@ -44,13 +46,19 @@ class AlterPartitionQueue:
 
     __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Registry) -> None:
         self._pending: dict[TopicPartition, PendingProposal] = {}
         self._arrived = asyncio.Event()
-        self.isr_shrinks = Counter()
-        self.isr_expands = Counter()
+        self.isr_shrinks = metrics.counter(
+            f"{_MBEAN}IsrShrinksPerSec", "ISR shrinks of partitions led here"
+        )
+        self.isr_expands = metrics.counter(
+            f"{_MBEAN}IsrExpandsPerSec", "ISR expansions of partitions led here"
+        )
         """What the controller has agreed to."""
-        self.failed_updates = Counter()
+        self.failed_updates = metrics.counter(
+            f"{_MBEAN}FailedIsrUpdatesPerSec", "ISR changes that were refused"
+        )
 
     def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
         """Propose an ISR to the controller. Who is no longer interested cancels the future."""

@@ -26,6 +26,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
     is_out_of_descriptors,
 )
+from barnabas.metrics import Family, Registry, Sample, gauge
 from barnabas.replication.partition import NO_EPOCH
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
@@ -92,8 +93,10 @@ class Replicas:
         store: LogStore,
         config: CurrentConfig,
         clock: Clock,
+        metrics: Registry,
         threads: DiskThreads = LOOP_THREADS,
     ) -> None:
+        metrics.declare(self._families)
         self.view = view
         self.clock = clock
         self.threads = threads
@@ -123,6 +126,23 @@ class Replicas:
     @property
     def store(self) -> LogStore:
         return self._store
+
+    # --- metrics (RE-14) -------------------------------------------------------------------------
+
+    def _families(self) -> Iterator[Family]:
+        led = [replica for replica in self if replica.partition.is_leader]
+        short = sum(map(_is_under_replicated, led))
+        too_short = sum(not replica.partition.has_enough_in_sync() for replica in led)
+        offline = len(self._offline)
+        for name, value, sentence in (
+            ("PartitionCount", len(self) + offline, "Replicas on this broker"),
+            ("LeaderCount", len(led), "Partitions led here"),
+            ("UnderReplicatedPartitions", short, "Partitions led here with replicas out of sync"),
+            ("UnderMinIsrPartitionCount", too_short, "Led here, ISR below min.insync.replicas"),
+            ("OfflineReplicaCount", offline, "Replicas here whose log directory has failed"),
+        ):
+            mbean = f"kafka.server:type=ReplicaManager,name={name}"
+            yield gauge(mbean, sentence, [Sample(value)])
 
     # --- finding one -----------------------------------------------------------------------------
 
@@ -278,3 +298,12 @@ class Replicas:
             return False
         self._shortage.met(error)
         return True
+
+
+def _is_under_replicated(replica: Replica) -> bool:
+    """Replicas that a reassignment is adding do not count, as in Kafka."""
+    partition = replica.partition
+    wanted = len(partition.replicas)
+    if replica.adding:
+        wanted = len(set(partition.replicas).difference(replica.adding))
+    return len(partition.isr) < wanted

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.broker.replication.fetcher import Fetcher
+from barnabas.metrics import Family, Sample, gauge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,13 +79,26 @@ class Fetchers(ReplicaListener):
         followed = None if fetcher is None else fetcher.followed.get(topic_partition)
         return None if followed is None else followed.lag(self._parts.replicas.clock.monotonic_ms())
 
-    def lags(self) -> Iterator[tuple[int, int, TopicPartition, Lag]]:
-        """Of all partitions that are copied here; before each its leader's id, and the number of
-        the fetcher."""
+    def families(self) -> Iterator[Family]:
+        """The lag of each partition that is copied here (RE-14)."""
+        # The client id is that of Kafka's fetcher thread: the fetcher's number, the leader's id.
         now_ms = self._parts.replicas.clock.monotonic_ms()
-        for (leader_id, number), fetcher in self._by_leader.items():
-            for name, followed in fetcher.followed.items():
-                yield leader_id, number, name, followed.lag(now_ms)
+        yield gauge(
+            "kafka.server:type=FetcherLagMetrics,name=ConsumerLag",
+            "Records that a follower here has not copied yet",
+            [
+                Sample(
+                    followed.lag(now_ms).records,
+                    (
+                        ("clientId", f"ReplicaFetcherThread-{number}-{leader_id}"),
+                        ("topic", name.topic),
+                        ("partition", str(name.partition)),
+                    ),
+                )
+                for (leader_id, number), fetcher in self._by_leader.items()
+                for name, followed in fetcher.followed.items()
+            ],
+        )
 
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed."""

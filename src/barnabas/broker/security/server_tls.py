@@ -13,11 +13,13 @@ import asyncio
 import logging
 import math
 import ssl
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.counted import counted
 from barnabas.errors import ConfigError
+from barnabas.metrics import Family, Sample, gauge
 from barnabas.net.tls_failures import TlsFailure
 from barnabas.net.tls_transport import TlsTransport
 from barnabas.net.turns import Turns
@@ -316,3 +318,12 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
             except ssl.SSLWantReadError:
                 continue
             ends.remove(end)
+
+
+def certificate_families(tls: Sequence[ServerTls]) -> Iterator[Family]:
+    """Kafka has no such metric, so its name is ours."""
+    yield gauge(
+        "barnabas_certificate_days_left",
+        "Days until a listener's certificate expires, negative once it has",
+        [Sample(each.days_left, (("listener", each.listener_name),)) for each in tls],
+    )

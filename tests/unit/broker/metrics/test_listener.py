@@ -1,4 +1,4 @@
-"""GET /metrics over real sockets: answered, refused, or cut off in time."""
+"""Metrics and probes over real sockets: answered, refused, or cut off in time."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ PAGE = b"# TYPE m gauge\nm 1.0\n"
 SHORT_S = 0.5
 
 
+def rendered(page: bytes) -> Callable[[], Awaitable[bytes]]:
+    async def render() -> bytes:
+        await asyncio.sleep(0)
+        return page
+
+    return render
+
+
+def ready() -> str:
+    return ""
+
+
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def play(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Runs a scene beside a listener, on either loop."""
@@ -40,7 +52,7 @@ def play(request: pytest.FixtureRequest) -> Callable[..., None]:
         page: bytes = PAGE,
     ) -> None:
         async def whole() -> None:
-            listener = MetricsListener(lambda: page, longest_s)
+            listener = MetricsListener(rendered(page), ready, longest_s)
             await listener.bind("127.0.0.1", 0)
             await listener.start()
             try:
@@ -100,7 +112,7 @@ def test_one_request_is_answered_and_the_next_is_not(play: Callable[..., None]) 
     async def scene(listener: MetricsListener) -> None:
         asked: list[int] = []
 
-        def page() -> bytes:
+        async def page() -> bytes:
             asked.append(1)
             return PAGE
 
@@ -139,7 +151,9 @@ def test_a_request_may_come_byte_by_byte(play: Callable[..., None]) -> None:
         (b"GET //host/metrics HTTP/1.1\r\n\r\n", 404),
         (b"POST /elsewhere HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 404),
         (b"POST /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody", 405),
-        (b"HEAD /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"GET /healthz/ HTTP/1.1\r\n\r\n", 404),
+        (b"HEAD /ready HTTP/1.1\r\n\r\n", 404),
+        (b"PUT /readyz HTTP/1.1\r\n\r\n", 405),
         (b"get /metrics HTTP/1.1\r\n\r\n", 405),
         (b"GET /metrics HTTP/2.0\r\n\r\n", 400),
         (b"GET /metrics\r\n\r\n", 400),
@@ -159,10 +173,37 @@ def test_anything_else_is_refused(play: Callable[..., None], request_: bytes, co
 
     async def scene(listener: MetricsListener) -> None:
         answer = await said(listener, request_)
-        assert status(answer) == code
-        assert (b"Allow: GET\r\n" in answer) == (code == 405)
+        assert answer.startswith(b"HTTP/1.1 %d " % code)
+        assert request_.startswith(b"HEAD") or status(answer) == code
+        assert (b"Allow: GET, HEAD\r\n" in answer) == (code == 405)
         assert PAGE not in answer
         assert status(await said(listener, b"GET /metrics HTTP/1.1\r\n\r\n")) == 200
+
+    play(scene)
+
+
+def test_probes_are_answered(play: Callable[..., None]) -> None:
+    """UX-8: alive as long as it answers, ready when it says so, and else why it is not."""
+
+    async def scene(listener: MetricsListener) -> None:
+        async def asked(path: bytes, method: bytes = b"GET") -> tuple[bytes, bytes, bytes]:
+            answer = await said(listener, b"%s %s HTTP/1.1\r\nHost: here\r\n\r\n" % (method, path))
+            head, _, body = answer.partition(b"\r\n\r\n")
+            length = head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]
+            return head.partition(b" ")[2].partition(b"\r\n")[0], length, body
+
+        assert await asked(b"/healthz") == (b"200 OK", b"3", b"ok\n")
+        assert await asked(b"/readyz?verbose") == (b"200 OK", b"6", b"ready\n")
+        listener.unready = lambda: "logs are being loaded"
+        assert await asked(b"/healthz") == (b"200 OK", b"3", b"ok\n")
+        reason = b"not ready: logs are being loaded\n"
+        length = str(len(reason)).encode()
+        assert await asked(b"/readyz") == (b"503 Service Unavailable", length, reason)
+        # The head alone, with the length that the body would have.
+        assert await asked(b"/readyz", b"HEAD") == (b"503 Service Unavailable", length, b"")
+        assert await asked(b"/healthz", b"HEAD") == (b"200 OK", b"3", b"")
+        assert await asked(b"/metrics", b"HEAD") == (b"200 OK", str(len(PAGE)).encode(), b"")
+        await until(lambda: not listener.connections)
 
     play(scene)
 
@@ -305,7 +346,8 @@ def test_of_two_that_want_one_port_the_second_is_refused(play: Callable[..., Non
     """UX-4: though neither has begun to serve; a start that went on would end in a traceback."""
 
     async def scene(listener: MetricsListener) -> None:
-        first, second = MetricsListener(lambda: PAGE), MetricsListener(lambda: PAGE)
+        first = MetricsListener(rendered(PAGE), ready)
+        second = MetricsListener(rendered(PAGE), ready)
         port = free_port()
         await first.bind("127.0.0.1", port)
         try:
@@ -324,7 +366,7 @@ def test_it_is_reached_at_the_host_that_it_is_bound_to(
     """An empty host is every address, of both families."""
 
     async def scene(listener: MetricsListener) -> None:
-        other = MetricsListener(lambda: PAGE)
+        other = MetricsListener(rendered(PAGE), ready)
         await other.bind(host, 0)
         await other.start()
         try:

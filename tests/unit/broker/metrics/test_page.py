@@ -1,5 +1,5 @@
-"""A broker's metrics in the format of Prometheus: alone, as a leader, as a follower, as the
-controller."""
+"""A broker's metrics in the format of Prometheus: how they are written, and what they say of a
+broker alone, of a leader, of a follower, of the controller."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker, Cluster
-from barnabas.broker.metrics.page import page
+from barnabas.broker.metrics.page import page, text
 from barnabas.broker.server import Server
 from barnabas.clock import SystemClock
 from barnabas.cluster.controller_requests import IsrAnswer, LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion
+from barnabas.metrics import Family, Registry, Sample
 from barnabas.types import TopicPartition
 from tests.kit.broker.following import NAME, led, run, running, topic
 from tests.kit.broker.loops import inside, replicas_of
+from tests.kit.broker.metric_pages import page_of, samples
 from tests.kit.broker.replicated import Follower, Shared, fill, parts_of
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import PATIENCE_S, RawClient, batch
@@ -42,38 +44,101 @@ KAFKAS = {
         "GlobalTopicCount", "GlobalPartitionCount",
     ),
     "kafka.controller:type=ControllerStats,name=": ("UncleanLeaderElectionsPerSec",),
-    "kafka.server:type=FetcherLagMetrics,name=": ("ConsumerLag",),
 }  # fmt: skip
 """MBeans of Kafka 3.9."""
 
-_SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\d+\.\d+)")
-
-
-def samples(text: bytes) -> dict[str, float]:
-    """The samples by name, or by name and labels where there are some."""
-    found = {}
-    for line in text.decode().splitlines():
-        if not line.startswith("#"):
-            sample = _SAMPLE.fullmatch(line)
-            assert sample is not None, line
-            name, labels, value = sample.groups()
-            key = f"{name}{{{labels}}}" if labels else name
-            assert key not in found, "one number for each name and labels"
-            found[key] = float(value)
-    return found
+PREFIXES = (REPLICAS, CONTROLLER, UNCLEAN, LAG)
 
 
 def samples_of(server: Server) -> dict[str, float]:
-    """On the broker's own loop."""
-    others = server.parts.partitions.others
-    fetchers = None if others is None else others.fetchers
-    return samples(page(server.node, server.parts.partitions.proposals, fetchers))
+    """On the broker's own loop: those that this page is about."""
+    found = samples(page_of(server.metrics))
+    return {name: found[name] for name in found if name.startswith(PREFIXES)}
 
 
 def samples_alone(broker: Broker) -> dict[str, float]:
     server = broker.server
     assert server is not None
     return inside(broker, lambda: samples_of(server))
+
+
+# --- the format ----------------------------------------------------------------------------------
+
+
+def test_numbers_are_written_as_prometheus_text() -> None:
+    """RE-14: numbers as the JMX exporter writes them, with a point."""
+    lag = (("topic", "t"), ("partition", "0"))
+    families = [
+        Family("queue", "gauge", "What waits", [Sample(3)]),
+        Family("errors_total", "counter", "What failed", [Sample(True)]),
+        Family("lag", "gauge", "How far behind", [Sample(2.5, lag), Sample(1e15)]),
+        Family(
+            "ms",
+            "summary",
+            "How long",
+            [Sample(2.5, (("quantile", "0.5"),)), Sample(9, (), "_count")],
+        ),
+        Family("nothing", "gauge", "There is none", []),
+    ]
+    assert text(families) == (
+        "# HELP queue What waits\n"
+        "# TYPE queue gauge\n"
+        "queue 3.0\n"
+        "# HELP errors_total What failed\n"
+        "# TYPE errors_total counter\n"
+        "errors_total 1.0\n"
+        "# HELP lag How far behind\n"
+        "# TYPE lag gauge\n"
+        'lag{topic="t",partition="0"} 2.5\n'
+        "lag 1000000000000000.0\n"
+        "# HELP ms How long\n"
+        "# TYPE ms summary\n"
+        'ms{quantile="0.5"} 2.5\n'
+        "ms_count 9.0\n"
+        "# HELP nothing There is none\n"
+        "# TYPE nothing gauge\n"
+    )
+
+
+def test_what_would_end_a_line_or_a_label_is_escaped() -> None:
+    odd = (("path", 'C:\\"new"\nline'),)
+    printed = text([Family("m", "gauge", 'a\\b\n"c"', [Sample(0, odd)])])
+    assert printed == (
+        '# HELP m a\\\\b\\n"c"\n# TYPE m gauge\nm{path="C:\\\\\\"new\\"\\nline"} 0.0\n'
+    )
+
+
+def test_a_long_page_gives_way_and_a_family_that_fails_costs_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """IN-3: ten thousand partitions must not hold up a request, nor a mistake hide the rest."""
+    registry = Registry()
+    turns = 0
+
+    def fail() -> list[Family]:
+        raise KeyError("a mistake")
+
+    registry.declare(lambda: [Family("long", "gauge", "Many", [Sample(1)] * 5_000)])
+    registry.declare(fail)
+    registry.gauge("last", "The last one", lambda: 1)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def scene() -> bytes:
+        other = asyncio.ensure_future(others())
+        made = await page(registry)
+        other.cancel()
+        return made
+
+    made = asyncio.run(scene()).decode()
+    assert turns >= 10
+    assert made.count("\nlong 1.0") == 5_000
+    assert made.endswith("# HELP last The last one\n# TYPE last gauge\nlast 1.0\n")
+    assert "a mistake" in caplog.text
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -84,6 +149,7 @@ def _exported(bean: str) -> tuple[str, str]:
 
     pattern: kafka.(\\w+)<type=(.+), name=(.+)PerSec\\w*><>Count    name: kafka_$1_$2_$3_total
     pattern: kafka.(\\w+)<type=(.+), name=(.+)><>Value             name: kafka_$1_$2_$3
+    and its summaries of histograms
     lowercaseOutputName: true
     """
     rate = re.fullmatch(r"kafka\.(\w+):type=(.+),name=(.+)PerSec\w*", bean)
@@ -98,14 +164,14 @@ def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker)
     """RE-14: and the MBean is in the help, for who looks for that."""
     server = node.server
     assert server is not None
-    text = inside(node, lambda: page(server.node, server.parts.partitions.proposals, None)).decode()
-    helps = re.findall(r"^# HELP (\w+) .+ \((\S+)\)$", text, re.MULTILINE)
-    types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
-    beans = [f"{prefix}{name}" for prefix, names in KAFKAS.items() for name in names]
-    assert sorted(bean for _, bean in helps) == sorted(beans)
+    made = inside(node, lambda: page_of(server.metrics))
+    helps = re.findall(r"^# HELP (\w+) .+ \((\S+)\)$", made, re.MULTILINE)
+    types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", made, re.MULTILINE))
+    assert len(types) == made.count("# TYPE "), "each name is declared once"
+    beans = {f"{prefix}{name}" for prefix, names in KAFKAS.items() for name in names}
+    assert beans <= {bean for _, bean in helps}
     for name, bean in helps:
         assert (name, types[name]) == _exported(bean)
-    assert set(samples(text.encode())) == set(types) - {LAG}
 
 
 # --- a broker alone ------------------------------------------------------------------------------
@@ -258,9 +324,7 @@ def test_the_lag_of_a_follower_is_reported_by_partition(tmp_path: Path) -> None:
             key = f'{LAG}{{clientId="ReplicaFetcherThread-0-1",topic="t",partition="0"}}'
 
             def lag() -> float:
-                found = samples(
-                    page(two.server.node, two.server.parts.partitions.proposals, two.fetchers)
-                )
+                found = samples_of(two.server)
                 assert [name for name in found if name.startswith(LAG)] == [key]
                 # Before the first answer it knows of nothing that it lacks.
                 assert found[key] in (0, 300 - two.end(NAME))

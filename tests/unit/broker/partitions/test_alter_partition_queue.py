@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import PartitionImage
+from barnabas.metrics import Registry
 from barnabas.replication.partition import Partition
 from barnabas.types import TopicPartition
 
@@ -28,7 +29,7 @@ def proposal(name: TopicPartition, *isr: int) -> IsrProposal:
 def run(scenario: Callable[[AlterPartitionQueue], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with asyncio.timeout(60):
-            await scenario(AlterPartitionQueue())
+            await scenario(AlterPartitionQueue(Registry()))
 
     asyncio.run(whole())
 

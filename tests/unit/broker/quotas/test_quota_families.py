@@ -7,18 +7,17 @@ import sys
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.metrics.page import page
-from barnabas.broker.metrics.quota_families import MOST_SHOWN, quota_families
+from barnabas.broker.metrics.page import text
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.entity import Entity
 from barnabas.broker.quotas.ip_quotas import IpQuotas
 from barnabas.broker.quotas.measures import Windows
+from barnabas.broker.quotas.quota_families import MOST_SHOWN, quota_families
 from barnabas.clock import SystemClock
 from barnabas.cluster.config_changes import DEFAULT
 from barnabas.config import BrokerConfig
-from barnabas.metrics import text
 from barnabas.protocol.api import PRODUCE
-from tests.kit.broker.loops import inside
+from tests.kit.broker.metric_pages import samples_of
 from tests.kit.broker.produces import produce_request
 from tests.kit.broker.quota_calls import RAW, Parts, created_strictly, set_quotas
 from tests.kit.broker.topics import create
@@ -27,15 +26,9 @@ from tests.kit.raw_client import RawClient, batch
 
 def samples(broker: Broker) -> dict[str, float]:
     """Those of quotas, by name and labels."""
-    server = broker.server
-    assert server is not None
-    parts = server.parts
-    ip_quotas = parts.network.connections.ip_quotas
-    found = inside(broker, lambda: page(server.node, parts.partitions.proposals, None, ip_quotas))
-    lines = [line for line in found.decode().splitlines() if not line.startswith("#")]
-    pairs = [line.rsplit(" ", 1) for line in lines]
-    wanted = ("kafka_server_quota_", "kafka_server_socket_server_")
-    return {name: float(value) for name, value in pairs if name.startswith(wanted)}
+    wanted = ("kafka_server_quota_", "kafka_server_socket_server_metrics_connection_accept_rate")
+    found = samples_of(broker)
+    return {name: found[name] for name in found if name.startswith(wanted)}
 
 
 def test_se_5_rates_and_throttle_times_are_seen_once_there_is_a_quota() -> None:
@@ -93,7 +86,7 @@ def test_se_5_invented_client_ids_do_not_make_series_without_end() -> None:
 def test_a_broker_without_quotas_loads_nothing_for_their_metrics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "barnabas.broker.metrics.quota_families", raising=False)
+    monkeypatch.delitem(sys.modules, "barnabas.broker.quotas.quota_families", raising=False)
     with Broker() as broker:
         assert samples(broker) == {}
-    assert "barnabas.broker.metrics.quota_families" not in sys.modules
+    assert "barnabas.broker.quotas.quota_families" not in sys.modules

@@ -47,7 +47,7 @@ VISIBLE = Replica(1, 1)  # ... and knows that all in-sync replicas have it
 
 # What is shown of the first record: who believes what, and why.
 FIRST_RECORD = (
-    ((WRITTEN, EMPTY, EMPTY), "The leader has appended a record. Nobody has fetched it."),
+    ((WRITTEN, EMPTY, EMPTY), "The leader has appended a record. No follower has fetched it."),
     (
         (WRITTEN, WRITTEN, EMPTY),
         "Broker 2's fetch(0) brought the record, and HW 0. With fetch(1) it says\n"

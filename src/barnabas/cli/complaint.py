@@ -50,7 +50,7 @@ def complain(who: str, what: Exception | str) -> None:
 
 
 def warn(who: str, what: str) -> None:
-    """Write `who: warning: what` to standard error, in one line; the command goes on."""
+    """Write `who: warning: what` to standard error, in one line; the command continues."""
     complain(who, f"warning: {what}")
 
 

@@ -21,7 +21,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 async def topics_like(servers: str, problem: str, client_options: Mapping[str, Any]) -> str:
-    """What to suggest where a topic does not exist; the problem names it."""
+    """Suggest topics in place of one that does not exist; the problem names it."""
     named = _QUOTED.search(problem)
     if named is None:
         return ""

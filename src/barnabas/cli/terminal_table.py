@@ -57,7 +57,7 @@ def show_table(
 
 
 def _fits(width: int, titles: Sequence[str], rows: Sequence[Cells]) -> bool:
-    """Whether no title and no number has to be folded, nor a text to a narrow strip."""
+    """Return True if no title and no number is folded, nor a text to a narrow strip."""
     needed = 0
     for number, title in enumerate(titles):
         longest = max((cell_len(str(row[number])) for row in rows), default=0)

@@ -17,7 +17,7 @@ _AFTER_S = 2.0
 
 
 async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
-    """The answer to a question beside the one that was asked, or `otherwise`.
+    """Ask a further question whose answer is not essential; return it, or `otherwise`.
 
     Brokers may refuse it, or take longer than two seconds: then the rest is shown without.
     """
@@ -55,7 +55,7 @@ class Waiting:
         self.end()
 
     def end(self) -> None:
-        """What was waited for has come."""
+        """Stop waiting: what was waited for has come."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -158,7 +158,7 @@ def _cluster(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> Itera
 
 
 def _arguments(request: pytest.FixtureRequest, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the marker that is nearest to the test, module or session of the fixture."""
+    """Return the arguments of the marker nearest to the test, module or session of the fixture."""
     marker = request.node.get_closest_marker("barnabas")
     if marker is not None and marker.args:
         raise ValueError(

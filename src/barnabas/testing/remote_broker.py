@@ -32,7 +32,7 @@ class RemoteBroker(BrokerHandle):
         return self._bootstrap_servers
 
     def close(self) -> None:
-        """Close the clients; the broker goes on."""
+        """Close the clients; the broker keeps running."""
         self._close_handed_out()
         self._hang_up()
 

@@ -35,11 +35,11 @@ _AS_CONSUMER: Final = {
 
 
 class BadGrant(BarnabasError):
-    """Options that make no rule."""
+    """The options make no rule; the message says why."""
 
 
 class Deeds(NamedTuple):
-    """What is allowed or denied: as a producer, as a consumer, or else these operations."""
+    """Names what is allowed or denied: a role, producer or consumer, or else operations."""
 
     is_producer: bool = False
     is_consumer: bool = False
@@ -52,7 +52,7 @@ class Deeds(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """Who may, or may not."""
+    """Names the clients that may, or may not, by user and host."""
 
     principals: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -122,7 +122,7 @@ def bindings(clients: Clients, deeds: Deeds, patterns: Iterable[Pattern]) -> lis
 
 
 def filter_of(rule: AclBinding) -> AclFilter:
-    """What selects this rule alone."""
+    """Return the filter that selects this rule alone."""
     pattern, entry = rule
     return AclFilter(
         *pattern,
@@ -134,7 +134,7 @@ def filter_of(rule: AclBinding) -> AclFilter:
 
 
 def is_specific(pattern_type: PatternType) -> bool:
-    """Whether rules, and not only filters, have this type."""
+    """Return True for a type that rules have, and not only filters."""
     return pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
 
 

@@ -116,7 +116,7 @@ def principals(command: F) -> F:
 
 
 def deeds(command: F) -> F:
-    """What clients do, passed on as `deeds`."""
+    """Give a command the options that say what clients do, as the argument `deeds`."""
     options = (
         click.option("--producer", is_flag=True, help="Write to the topics: all that it needs."),
         click.option(
@@ -184,9 +184,9 @@ def filters(
     clients: tuple[tuple[str, ...], tuple[str, ...]],
     permission: PermissionType,
 ) -> list[AclFilter]:
-    """What selects the rules that the options name; an option that is not given leaves it open.
+    """Return the filters for the rules that the options name.
 
-    `clients`: principals and hosts.
+    An option that is not given leaves its part open. `clients`: principals and hosts.
     """
     principals, hosts = clients
     wanted = operations_by_pattern(deeds, patterns)

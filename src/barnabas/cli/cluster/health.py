@@ -1,4 +1,9 @@
-"""What is wrong with a cluster, from what its brokers say of it. Pure."""
+"""Finds the problems of a cluster in what its brokers report of it. Pure.
+
+A problem of the whole cluster comes first (no controller, a broker with replicas that is not
+alive), then each partition's worst one: offline, below min.insync.replicas, or under-replicated.
+The brokers report what they know: for a moment after a crash that may be the state before it.
+"""
 
 from __future__ import annotations
 

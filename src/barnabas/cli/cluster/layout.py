@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
     @property
     def secure_directory(self) -> Path:
-        """Where certificates and passwords are, if it is secure."""
+        """The directory of certificates and passwords, if the cluster is secure."""
         return self.directory / "secure"
 
     @property

@@ -72,7 +72,7 @@ def _warn_of_readers(directory: Path) -> None:
 
 
 def is_serving(plan: Plan) -> bool:
-    """Whether it answers clients."""
+    """Return True once it answers clients."""
     return bool(mode((HOST, plan.zookeeper_port)))
 
 

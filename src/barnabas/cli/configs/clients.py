@@ -17,7 +17,7 @@ Entity = Mapping[str, str | None]
 
 
 class Described(NamedTuple):
-    """What is set."""
+    """The quotas and credentials that are set."""
 
     quotas: dict[QuotaEntity, dict[str, float]]
     iterations: dict[str, dict[str, int]]
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 
 async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = ()) -> Described:
-    """What is set for an entity, and for all those that have an entry of each of `types` as well.
+    """Read what is set for an entity, and for all with an entry of each of `types` as well.
 
     Credentials belong to users alone, by a name or all of them.
     """
@@ -49,7 +49,10 @@ async def describe_entity(admin: Admin, entity: Entity, types: Iterable[str] = (
 
 
 def change_of(entity: Entity, add: Iterable[str], delete: Iterable[str]) -> Change:
-    """What is to be changed. Raises BadChange, and never shows what may be a password."""
+    """Return the change that the options ask for.
+
+    Raises BadChange, and never shows what may be a password.
+    """
     add, delete = list(add), list(delete)
     if _names_credentials(add, delete):
         user = entity.get("user")
@@ -92,7 +95,7 @@ async def apply(admin: Admin, change: Change) -> None:
 
 
 def entity_words(entity: Entity) -> str:
-    """Kafka's words for what was changed: of two parts they name the first."""
+    """Kafka's words for what was changed; of an entity of two parts they name the first."""
     kind, name = next(iter(entity.items()))
     word = "client" if kind == "client-id" else kind
     return f"config for {word} {name}" if name else f"default config for {word}s in the cluster"

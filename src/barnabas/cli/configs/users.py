@@ -27,7 +27,7 @@ _FORM = "such as SCRAM-SHA-256=[iterations=8192,password=...]"
 def scram_alterations(
     user: str, add: Iterable[str], delete: Iterable[str]
 ) -> list[ScramAlteration]:
-    """What is to be changed of a user's credentials. Raises BadChange."""
+    """Return the change of a user's credentials that the options ask for. Raises BadChange."""
     try:
         pairs, names = parse_pairs(add, "--add"), parse_names(delete, "--delete")
     except BadChange:
@@ -56,7 +56,7 @@ def _check(name: str, option: str) -> None:
 
 
 def describe_user_text(user: str, iterations: Mapping[str, int]) -> str:
-    """Kafka's line."""
+    """Return Kafka's line for the credentials of one user."""
     infos = ", ".join(f"{name}=iterations={count}" for name, count in iterations.items())
     return f"SCRAM credential configs for user-principal '{user}' are {infos}"
 

@@ -167,7 +167,7 @@ class Output:
 
 
 def _style(text: str) -> str:
-    """The text without control characters, which a terminal would obey."""
+    """Escape control characters, which a terminal would act on, and set colours."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     if shown.endswith("isvalid: false"):
         return click.style(shown, fg="red")

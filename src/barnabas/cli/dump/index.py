@@ -1,4 +1,4 @@
-"""The index files beside a `.log`, and the lines that Kafka 3.9's DumpLogSegments prints for them.
+"""The index files of a `.log`, and the lines that Kafka 3.9's DumpLogSegments prints for them.
 
     .index      relative offset int32 | position int32
     .timeindex  timestamp int64 | relative offset int32
@@ -43,7 +43,7 @@ def base_offset(path: Path) -> int:
 
 
 def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
-    """The entries, without the zeros after them; an index of zeros only has one."""
+    """Yield the entries, without the zeros after them; an index of zeros only has one."""
     for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
         if i and relative == 0:
             return
@@ -51,7 +51,7 @@ def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
 
 
 def read_time_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
-    """As `read_offset_index`."""
+    """Yield the entries, without the zeros after them; an index of zeros only has one."""
     for i, (timestamp, relative) in enumerate(_rows(file, TIME_ENTRY)):
         if i and relative == 0:
             return

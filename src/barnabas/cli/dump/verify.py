@@ -1,4 +1,4 @@
-"""What is wrong with the files of a partition: one line per finding (ST-9).
+"""Checks the files of a partition: one line per finding (ST-9).
 
     .log         every batch is whole and has its checksum; offsets and leader epochs never fall
     .index       entries rise; each points at a batch, and its offset ends one
@@ -6,9 +6,9 @@
     .txnindex    entries rise; each has an ABORT marker of its producer in the log
     .snapshot    the checksum
 
-The index files are compared with the `.log` of the same name beside them, in one walk over it, so
-that memory does not grow with the log. An index need not have an entry for every batch: which ones
-it has depends on when the log was opened, so missing entries are no finding.
+The index files are compared with the `.log` of the same name, in one walk over it, so that memory
+does not grow with the log. An index need not have an entry for every batch: which ones it has
+depends on when the log was opened, so missing entries are no finding.
 Every other file that `barnabas dump` reads is sound if it can be read.
 """
 
@@ -154,11 +154,11 @@ class _Scan:
             return
 
     def begins_at(self, position: int) -> bool:
-        """Whether a batch begins there."""
+        """Move on to this position; True if a batch begins there."""
         return self._find(lambda batch: batch.position >= position) == position
 
     def ends_with(self, offset: int) -> bool:
-        """Whether a batch ends with that offset."""
+        """Move on to the batch with this offset; True if it is the batch's last one."""
         position = self._find(lambda batch: batch.header.last_offset >= offset)
         if position is None or self._batch is None:
             return False
@@ -166,7 +166,7 @@ class _Scan:
         return self._batch.header.last_offset == offset
 
     def is_abort_of(self, producer_id: int) -> bool:
-        """Whether the batch found last ends an aborted transaction of this producer."""
+        """Return True if the batch found last ends an aborted transaction of this producer."""
         batch = self._batch
         if batch is None or batch.data is None or not batch.header.is_control:
             return False
@@ -203,7 +203,7 @@ def _length_problem(path: Path, entry: Struct) -> Findings:
 
 
 def _is_zeros(file: BinaryIO) -> bool:
-    """Whether the file, at its beginning, is empty or only preallocated."""
+    """Return True if the file is empty or only preallocated; leaves it at its beginning."""
     zeros = True
     while zeros and (piece := file.read(_PIECE_BYTES)):
         zeros = not any(piece)

@@ -118,7 +118,7 @@ def event_line(event: RebalanceEvent) -> str:
 
 
 def remark(described: DescribedGroup) -> str | None:
-    """Kafka's remark on standard error, beside the tables."""
+    """Return the remark that Kafka writes to standard error, if there is one."""
     group = described.group
     if group.state == EMPTY:
         return f"Consumer group '{group.group_id}' has no active members."

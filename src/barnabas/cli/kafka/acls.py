@@ -93,7 +93,7 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Do it, in Kafka's layout."""
+    """Carry the line out, and print what Kafka prints."""
     action = _action(given)
     if action == "add":
         rules = _rules_to_add(given)
@@ -115,7 +115,7 @@ def run(given: Given) -> int:
 
 
 def _action(given: Given) -> str:
-    """Raises BadCommandLine, in the tool's words."""
+    """Return the action of the line. Raises BadCommandLine, in the tool's words."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --list, --add, --remove. ",
@@ -176,7 +176,7 @@ def _principals(given: Given, option: str) -> list[str]:
 
 
 def _clients(given: Given) -> Iterator[Clients]:
-    """Who is allowed, and who denied."""
+    """Yield the clients that are allowed, then those that are denied."""
     for side, permission in _SIDES.items():
         principals = tuple(_principals(given, f"{side}-principal"))
         hosts = tuple(host.strip() for host in given.texts(f"{side}-host")) or (WILDCARD,)
@@ -206,7 +206,7 @@ def _rules_of_line(given: Given) -> _Wanted:
 
 
 def _rules_to_add(given: Given) -> _Wanted:
-    """Raises BadCommandLine if somebody or something is missing."""
+    """Return the rules that --add adds. Raises BadCommandLine if a client is missing."""
     wanted = _rules_of_line(given)
     for pattern in wanted:
         if not is_specific(pattern.pattern_type):
@@ -222,7 +222,7 @@ def _rules_to_add(given: Given) -> _Wanted:
 
 
 def _warn_of_hosts(rules: _Wanted) -> None:
-    """Kafka's tool says nothing of these, and adds them."""
+    """Warn of hosts that match no client; Kafka's tool adds such rules without a word."""
     hosts = {entry.host: None for entries_ in rules.values() for entry in entries_}
     for host in filter(matches_nobody, hosts):
         click.echo(
@@ -247,7 +247,7 @@ def _who(clients: Clients, action: str) -> Line:
 
 
 def _resources(patterns: Sequence[Pattern], *, is_list: bool = False) -> Line:
-    """Their names, and how they are read: our list has another default."""
+    """Return our options for the names, and for how they are read: our list has another default."""
     literal = PatternType.LITERAL
     words = [
         word for each in patterns for word in resource_words(each._replace(pattern_type=literal))
@@ -270,7 +270,7 @@ def _resource(pattern: Pattern) -> str:
 
 
 def _lines(acls: Iterable[AclEntry]) -> str:
-    """With a blank before and behind, as there."""
+    """Return the rules as Kafka lists them, with a blank before and after the list."""
     shown = (
         f"\t(principal={each.principal}, host={each.host}, operation={each.operation.name}, "
         f"permissionType={each.permission.name})"

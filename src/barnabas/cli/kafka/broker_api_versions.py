@@ -67,7 +67,7 @@ _OTHERS: Final = {
 
 
 def explain(given: Given) -> list[Line]:
-    """There is no such command of ours."""
+    """Raise NotCovered: we have no such command."""
     servers(given)
     raise NotCovered(
         "barnabas has no command of its own for this: the line runs as it is, without --explain"

@@ -30,7 +30,7 @@ class LineEntity(NamedTuple):
 
 
 def is_about_clients(given: Given) -> bool:
-    """Whether the line is about users, client ids or addresses."""
+    """Return True for a line about users, client ids or addresses."""
     short = [*_SHORT, *(f"{name}-defaults" for name in _SHORT)]
     return not _TYPES.keys().isdisjoint(given.texts("entity-type")) or any(
         name in given for name in short

@@ -67,7 +67,7 @@ class Limits(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What to read, and how to show it."""
+    """Says what to read, and how to show it."""
 
     start: Start | Subscribed
     limits: Limits

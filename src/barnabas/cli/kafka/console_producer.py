@@ -57,7 +57,7 @@ class NoKey(BarnabasError):
 
 
 class LineReader(NamedTuple):
-    """What a line holds, as the properties of Kafka's reader say it."""
+    """Reads a line as a record, as the properties of Kafka's LineMessageReader say."""
 
     topic: str
     key_separator: bytes | None = None  # None: no key

@@ -38,7 +38,7 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 def explain(given: Given) -> list[Line]:
-    """There is none."""
+    """Raise NotCovered: we have no command for tokens."""
     _action(given)
     raise NotCovered(
         "barnabas has no command of its own for tokens: the line runs as it is without --explain"
@@ -46,13 +46,13 @@ def explain(given: Given) -> list[Line]:
 
 
 def run(given: Given) -> int:
-    """Do it, in Kafka's layout."""
+    """Carry the line out, and print what Kafka prints."""
     run_client(_RUNS[_action(given)](given))
     return EXIT_OK
 
 
 def _action(given: Given) -> str:
-    """Raises BadCommandLine, in the tool's words."""
+    """Return the action of the line. Raises BadCommandLine, in the tool's words."""
     action = given.one_of(
         *_ACTIONS,
         complaint="Command must include exactly one action: --create, --renew, --expire or "
@@ -153,7 +153,7 @@ def _java_list(users: Sequence[str]) -> str:
 
 
 def _date(wall_ms: int) -> str:
-    """In the time of this machine, as there."""
+    """Return the date in this machine's time zone, as Kafka does."""
     return datetime.fromtimestamp(wall_ms / 1000).astimezone().strftime("%Y-%m-%dT%H:%M")
 
 

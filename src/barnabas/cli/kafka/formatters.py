@@ -33,7 +33,7 @@ def layout_of(name: str, properties: Mapping[str, str]) -> Layout:
 
 
 def is_default(name: str) -> bool:
-    """Whether it prints what the properties name."""
+    """Return True for a formatter that prints what the properties name."""
     return _own_name(name) in _DEFAULTS
 
 
@@ -48,7 +48,7 @@ def template_of(name: str) -> str:
 
 
 def warn_if_old(name: str) -> None:
-    """Kafka's words for the old name of a formatter that has a new one."""
+    """Warn, in Kafka's words, of the old name of a formatter that has a new one."""
     own = _own_name(name)
     if name == f"{_OLD_PACKAGE}{own}" and own in (*_DEFAULTS, _NOTHING):
         click.echo(

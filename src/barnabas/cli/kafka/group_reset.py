@@ -62,14 +62,14 @@ def run_reset(given: Given, names: GroupNames, options: Mapping[str, Any]) -> No
 
 
 def print_error(text: str) -> None:
-    """Kafka's way to tell of one, on standard output."""
+    """Print an error as Kafka does, on standard output."""
     click.echo(f"\nError: {text}")
 
 
 async def _reset(
     address: str, request: ResetRequest, executes: bool, options: Mapping[str, Any]
 ) -> list[Move]:
-    """The moves of the groups without members; the others are complained of."""
+    """Move the groups without members, and print an error for each of the others."""
     async with Admin(address, **options) as admin:
         described = await admin.describe_groups(await request.names.of(admin))
     idle = []

@@ -36,9 +36,10 @@ def list_text(listings: Sequence[GroupListing], *, with_type: bool, with_state: 
 
 
 def without_unread(described: DescribedGroup) -> DescribedGroup:
-    """What Kafka shows of a group: partitions with an offset or a member, lag only with both ends.
+    """Keep what Kafka shows of a group: partitions with an offset or a member.
 
-    Our own tool counts a partition without a committed offset in full.
+    Kafka knows a lag only where an offset is committed. Our own tool counts a partition without
+    one in full.
     """
     rows = [
         row if row.offset is not None else row._replace(lag=None)

@@ -1,7 +1,7 @@
 """`barnabas install-scripts`: Kafka's scripts as files of a directory, each calling `barnabas`.
 
 bin/kafka-topics.sh ...             the scripts
-config/server.properties ...        beside a directory called bin, else in it: files to edit
+config/server.properties ...        next to a directory called bin, else in it: files to edit
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def install_scripts(directory: Path, force: bool) -> int:
     All of them take --explain, which prints our own command instead of running it. If DIR has a
     file of such a name that this command has not written, nothing is written.
 
-    Beside them it writes config/server.properties, zookeeper.properties, producer.properties and
-    consumer.properties, with comments, for you to edit; beside DIR itself if it is called bin, as
-    in a Kafka distribution. One that is there is left as it is.
+    It also writes config/server.properties, zookeeper.properties, producer.properties and
+    consumer.properties, with comments, for you to edit: in DIR, or next to it if DIR is called bin,
+    as in a Kafka distribution. A file that exists is left as it is.
 
     \b
     Examples:
@@ -93,7 +93,7 @@ def _script(name: str, config: Path) -> str:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether it may be written: not there, or written by this command."""
+    """Return True if the path may be written: nothing is there, or this command wrote it."""
     if not os.path.lexists(path):
         return True
     try:

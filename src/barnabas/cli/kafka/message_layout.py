@@ -67,7 +67,7 @@ def nothing(record: ConsumerRecord) -> bytes:
 
 
 def deserializer(class_name: str | None) -> Text:
-    """What a deserializer of Kafka's prints. Raises NotCovered for another class."""
+    """Return the function that prints as this deserializer does. Raises NotCovered for others."""
     own = (class_name or _AS_THEY_ARE[0]).rpartition(".")[2]
     if own in _AS_THEY_ARE:
         return bytes

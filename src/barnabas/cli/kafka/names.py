@@ -101,7 +101,7 @@ CLASSES: Final = {
 
 
 class Replacement(NamedTuple):
-    """What replaced a script that Kafka has removed."""
+    """Names the tool that replaced a script which Kafka has removed."""
 
     tool: str  # empty: nothing has
     why: str

@@ -164,7 +164,7 @@ def parse(
 def _rename(
     found: Sequence[tuple[str, str | None]], older: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
-    """Replace deprecated names; Kafka ignores one beside the name that replaced it."""
+    """Replace deprecated names; Kafka ignores one that stands next to its replacement."""
     names = {name for name, _ in found}
     return [(older.get(name, name), value) for name, value in found if older.get(name) not in names]
 

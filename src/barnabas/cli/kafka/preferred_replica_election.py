@@ -22,7 +22,7 @@ _FILE = "path-to-json-file"
 
 
 def _check(given: Given) -> bool:
-    """Whether the line is by ZooKeeper. Raises BadCommandLine."""
+    """Return True for a line by ZooKeeper. Raises BadCommandLine if it names no cluster."""
     by_zookeeper = is_by_zookeeper(given)
     if not by_zookeeper and "bootstrap-server" not in given:
         raise BadCommandLine(

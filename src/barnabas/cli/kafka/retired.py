@@ -12,7 +12,7 @@ _BROKER_PORT = 9092
 
 
 def check_options(script: str, tool: Tool, words: Sequence[str]) -> None:
-    """Raises NotCovered for an option that is retired, with the user's own line rewritten."""
+    """Refuse options that are retired. Raises NotCovered, with the user's own line rewritten."""
     wanted = {name: tool.retired[name] for name, _ in _options(words) if name in tool.retired}
     if not wanted:
         return
@@ -34,7 +34,7 @@ def replaced_line(replacement: Replacement, words: Sequence[str]) -> str:
 
 
 def broker_address(zookeeper: str) -> str:
-    """Where a broker probably listens: on ZooKeeper's first machine, on the usual port."""
+    """Guess where a broker listens: on ZooKeeper's first machine, on the usual port."""
     host = zookeeper.partition("/")[0].partition(",")[0].rpartition(":")
     name = host[0] or host[2] or "localhost"
     return f"{name}:{_BROKER_PORT}"

@@ -1,4 +1,4 @@
-"""What each of Kafka's tools is here: its options, our command for a line, and how it runs."""
+"""The shape of each of Kafka's tools: its options, our command for a line, and how it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Line = list[str]
 
 
 class NotCovered(BarnabasError):
-    """What Kafka's tool does and Barnabas does not; the message says what there is instead."""
+    """Kafka's tool does this and Barnabas does not; the message says what to use instead."""
 
 
 class Tool(NamedTuple):

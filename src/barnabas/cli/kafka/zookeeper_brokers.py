@@ -45,7 +45,10 @@ class Found(NamedTuple):
 
 
 def is_by_zookeeper(given: Given) -> bool:
-    """Whether the line names its cluster by ZooKeeper. Raises BadCommandLine if by brokers, too."""
+    """Return True if the line names its cluster by ZooKeeper.
+
+    Raises BadCommandLine if it names brokers as well.
+    """
     if ZOOKEEPER_OPTION not in given:
         return False
     if "bootstrap-server" in given:

@@ -1,7 +1,7 @@
 """Does what `kafka-reassign-partitions.sh --zookeeper` does in Kafka 2.3.1, in its words.
 
-The brokers in ZooKeeper are asked. The log directories of a plan need no --bootstrap-server beside
-it, as they did there.
+The brokers in ZooKeeper are asked. In 2.3.1 a plan with log directories needed --bootstrap-server
+as well; here --zookeeper is enough.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ async def _remove_throttle(admin: Admin, plan: Replicas) -> int:
 async def _has_any(
     admin: Admin, resources: Iterable[ConfigResource], names: Collection[str]
 ) -> bool:
-    """Whether one of these configs is set for one of the resources itself."""
+    """Return True if one of these configs is set for one of the resources itself."""
     for resource in resources:
         for each in await admin.describe_configs(resource):
             if each.name in names and each.source in _OWN:

@@ -129,7 +129,7 @@ def _milliseconds(given: Given, option: str) -> int:
 
 
 async def _missing(settings: Settings) -> list[str]:
-    """What is not there; the root has its rights from the beginning, as there."""
+    """Return the nodes that are missing; the root gets its rights first, as in Kafka."""
     async with _open(settings) as store:
         await store.set_rights("/", is_protected=settings.is_protected)
         nodes = await store.read_many(list(_ROOTS))
@@ -137,7 +137,7 @@ async def _missing(settings: Settings) -> list[str]:
 
 
 async def _create(settings: Settings, missing: list[str]) -> None:
-    """As Kafka's tool, so that no stranger does."""
+    """Create the missing nodes, as Kafka's tool does: so no stranger can create them first."""
     async with _open(settings) as store:
         for path in missing:
             if path != _ELECTED:

@@ -62,7 +62,7 @@ _WITHOUT_RACKS: Final = "disable-rack-aware"
 
 
 class Refused(BarnabasError):
-    """Refuse what the tool refuses by itself, in its words."""
+    """The tool refuses the line by itself; the message has its words."""
 
 
 def check(given: Given, action: str) -> None:

@@ -119,7 +119,7 @@ async def _names(admin: Admin, wanted: Sequence[Selection], broker: int) -> list
 async def _wait_for_move(
     admin: Admin, broker: int, path: str, names: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Return when none of them is moving any more: those that are there."""
+    """Wait until no replica is moving any more; return those that have arrived."""
     with Waiting(f"broker {broker} to move {counted(len(names), 'replica')}"):
         while True:
             found = (await admin.describe_log_dirs()).get(broker, ())

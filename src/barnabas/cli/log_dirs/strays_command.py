@@ -26,7 +26,7 @@ from barnabas.storage.strays import delete_stray, strays
 def strays_of(directories: tuple[Path, ...], names: tuple[str, ...], is_all: bool) -> int:
     """List the logs of earlier topics that a broker has set aside, or delete them.
 
-    They lie beside its other logs, with the suffix -stray, on this machine. The broker never opens
+    They lie among its other logs, with the suffix -stray, on this machine. The broker never opens
     them, so it may keep running.
 
     \b

@@ -71,7 +71,7 @@ class Rates(NamedTuple):
 
 
 def _action(name: str, text: str) -> Callable[[F], F]:
-    """A flag kept beside its likes: with one value for all of them, the last would win."""
+    """Return a flag for an action. All that are given are kept: else the last would win."""
 
     def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
         if is_given:
@@ -143,11 +143,11 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     \b
       {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}
 
-    The move goes on by itself: the new replicas copy the log, and when all are in sync the old ones
-    are removed.
+    The move needs no further command: the new replicas copy the log, and when all are in sync the
+    old ones are removed.
 
-    With "log_dirs":["any","/disk2/kafka"] beside "replicas" broker 3 keeps its replica in that one
-    of its log directories, moving it there if it is elsewhere.
+    With "log_dirs":["any","/disk2/kafka"] next to "replicas", broker 3 keeps its replica in that
+    log directory, and moves it there if it is in another.
 
     --throttle limits how fast they copy. Run --verify until the move is over: only then does it
     clear the throttles, of all brokers and of the file's topics. To change the rate of a move,

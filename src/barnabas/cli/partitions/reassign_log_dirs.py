@@ -34,22 +34,22 @@ class Replica(NamedTuple):
 
 
 LogDirs = dict[Replica, str]
-"""Where replicas are to be."""
+"""The wanted log directory of each replica."""
 
 
 class Place(NamedTuple):
-    """Where a replica is, and where it moves."""
+    """The log directory of a replica, and the one to which it moves."""
 
     current: str | None
     future: str | None
 
     def is_moving(self) -> bool:
-        """Whether it is not known to stay; as in Kafka, one that is not found may yet come."""
+        """A replica moves until it is known to stay: as in Kafka, one not found may yet come."""
         return self.current is None or self.future is not None
 
 
 def places(wanted: LogDirs, found: Described) -> dict[Replica, Place]:
-    """Where these replicas are."""
+    """Look these replicas up in the answers of the brokers."""
     return {each: _place(each, found) for each in sorted(wanted)}
 
 

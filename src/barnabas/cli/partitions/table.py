@@ -119,7 +119,7 @@ def _table(
 
 
 def _room(width: int, taken: Mapping[str, int]) -> int:
-    """The room for the first column, beside the others."""
+    """Return the width that the other columns leave for the first one."""
     return width - sum(taken.values()) - _GAP * (len(taken) + 1)
 
 

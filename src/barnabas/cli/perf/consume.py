@@ -63,7 +63,7 @@ class Receiving:
 
 
 class Wanted(NamedTuple):
-    """What to read."""
+    """Says what to read, and how to report it."""
 
     topic: str
     records: int

@@ -27,7 +27,7 @@ _LETTERS = bytes(ord("A") + number % 26 for number in range(256))
 
 
 class Plan(NamedTuple):
-    """What to send."""
+    """Says what to send, how fast, and how often to report."""
 
     topic: str
     records: int

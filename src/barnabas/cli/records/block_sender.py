@@ -32,7 +32,7 @@ _PER_RECORD = frozenset(
 
 
 def suits(options: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Whether the producer's options, as they were given, leave it to us what a batch is."""
+    """Return True if the producer's options, as given, leave it to us what a batch is."""
     return not _PER_RECORD & given.keys() and int(options["batch_size"]) > _RECORD_OVERHEAD_BYTES
 
 
@@ -54,7 +54,7 @@ class BlockSender:
         self._takes_keys = find_spec("numpy") is not None
 
     def takes(self, values: Sequence[bytes], keys: Sequence[bytes] | None) -> bool:
-        """Whether they are many, and none is too large for a batch.
+        """Return True if they are many, and none is too large for a batch.
 
         Few come from a slow pipe: those are collected in a batch, for `linger.ms`.
         """

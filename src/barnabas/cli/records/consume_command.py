@@ -164,7 +164,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> str:
-    """Run the work; why it ended early, or empty: Ctrl-C is the usual end, and no error."""
+    """Run the work; return why it ended early, or "": Ctrl-C is the usual end, and no error."""
     try:
         run_client(work, None)
     except KeyboardInterrupt:
@@ -178,7 +178,10 @@ def _never_was_a_member(group: str, reason: str) -> int:
 
 
 async def why_no_group(servers: str, group: str) -> str:
-    """A reason and what to do about it; works with any broker of the Kafka family."""
+    """Find out why a consumer never became a member, and what to do about it.
+
+    Works with any broker of the Kafka family, as far as the cluster can tell.
+    """
     try:
         async with Admin(servers, default_api_timeout_ms=_WHY_MS) as admin:
             try:
@@ -246,7 +249,7 @@ async def _print_all(consumer: Consumer, plan: Plan, limits: Limits, printer: Pr
 
 
 def _event_awaited(consumer: Consumer, plan: Plan) -> str:
-    """What it waits for now, in words."""
+    """Say in words what the command waits for now."""
     if plan.group is not None and consumer.group_metadata().generation < 0:
         return f"group {plan.group} to form (group.initial.rebalance.delay.ms)"
     return "records"
@@ -255,7 +258,7 @@ def _event_awaited(consumer: Consumer, plan: Plan) -> str:
 def _records_to_print(
     records: list[ConsumerRecord], ends: Ends | None, limits: Limits, printer: Printer
 ) -> list[ConsumerRecord]:
-    """Those of the records that are to be printed."""
+    """Leave out the records behind the ends, and those beyond the limit."""
     wanted = records if ends is None else ends.before(records)
     if limits.max_messages is None:
         return wanted

@@ -1,4 +1,4 @@
-"""The part of the topics that `consume` prints: what its options mean together."""
+"""The plan of `consume`: what its options mean together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @property
     def names_a_position(self) -> bool:
-        """Whether it is read by assignment, without a group."""
+        """True if it is read by assignment, without a group."""
         named = self.partitions or self.offset or self.since or self.has_end
         return bool(named) and self.include is None
 
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(place: Place) -> Plan:
-    """What to read. Raises UsageError."""
+    """Return the plan that the options make up together. Raises UsageError."""
     topic = _topic(place)
     since_ms, to_ms = _times(place.since, place.until)
     origin = beginning(place.offset, place.from_beginning, place.partitions, since_ms)
@@ -77,7 +77,7 @@ def own_group_id() -> str:
 
 
 def _topic(place: Place) -> str | None:
-    """The one topic, or none beside --include. Raises UsageError."""
+    """The one topic, or None with --include. Raises UsageError."""
     if place.include is None:
         return one_topic(place.topic_argument, place.topic_option)
     if place.topic_argument or place.topic_option:

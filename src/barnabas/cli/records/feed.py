@@ -1,4 +1,4 @@
-"""What `produce` reads: files, one after the other, block by block, as values or whole records."""
+"""The input of `produce`: files, one after the other, block by block, as values or records."""
 
 from __future__ import annotations
 

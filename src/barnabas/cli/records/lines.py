@@ -40,7 +40,7 @@ class LineFormat(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether every line is a value and nothing else."""
+        """True if every line is a value and nothing else."""
         return (
             self.key_separator is None
             and self.headers_separator is None
@@ -50,11 +50,11 @@ class LineFormat(NamedTuple):
 
     @property
     def is_keyed(self) -> bool:
-        """Whether every line is a key and a value and nothing else."""
+        """True if every line is a key and a value and nothing else."""
         return self.key_separator is not None and self._replace(key_separator=None).is_plain
 
     def split(self, lines: Sequence[bytes], number: int) -> KeyedLines:
-        """The keys and values of lines from `number` on, up to one without a separator."""
+        """Split lines from `number` on into keys and values, up to one without a separator."""
         assert self.key_separator is not None
         separator = self.key_separator
         parts = [line.partition(separator) for line in lines]

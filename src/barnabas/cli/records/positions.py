@@ -226,7 +226,7 @@ class OwnGroup(RebalanceListener):
                 self._consumer.seek(name, offset)
 
     async def _forget_topics_that_are_gone(self, topics: Set[str]) -> None:
-        """One that has been made again is another topic: positions in the old one mean nothing."""
+        """Forget positions in topics that were deleted: one created again is another topic."""
         try:
             ids = await self._consumer.topic_ids(topics)
         except BarnabasError:
@@ -241,10 +241,10 @@ class OwnGroup(RebalanceListener):
 
 
 class LaterTopic(RebalanceListener):
-    """Reads a topic that was made after the command had started from its first record on.
+    """Reads a topic that was created after the command had started, from its first record on.
 
-    All its records came from now on. The group goes on where it has committed: other members may
-    have been quicker.
+    All its records came from now on. Where the group has committed, it continues from there: other
+    members may have been quicker.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -266,7 +266,7 @@ class Ends:
         self._ends: dict[TopicPartition, int] = {}
 
     async def are_reached(self) -> bool:
-        """Whether all assigned partitions are at their ends; not before there are any."""
+        """Return True when all assigned partitions are at their ends; not before there are any."""
         names = self._consumer.assignment()
         if not names:
             is_member = bool(self._consumer.subscription())
@@ -283,7 +283,7 @@ class Ends:
         return len(reached) == len(names)
 
     def before(self, records: Iterable[ConsumerRecord]) -> list[ConsumerRecord]:
-        """Those of the records that lie before the ends."""
+        """Keep the records before the ends."""
         return [
             record
             for record in records

@@ -21,7 +21,7 @@ _REFUSALS = (ValueError, TypeError, MessageTooLarge, UnknownPartition)
 
 
 class Sending(NamedTuple):
-    """What to send, by which producer, and how."""
+    """Says what to send, by which producer, and how."""
 
     producer: Producer
     topic: str

@@ -1,4 +1,4 @@
-"""How long `consume` has waited for a record."""
+"""Measures how long `consume` has waited for a record."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class Silence:
         return min(most_ms, self._since_ms + self._join_ms + self._limit_ms - now_ms)
 
     def on_record(self) -> None:
-        """A record came."""
+        """Begin to count again: a record came."""
         self._since_ms = self._clock.monotonic_ms()

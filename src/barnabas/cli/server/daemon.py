@@ -1,7 +1,7 @@
 """`barnabas server start -daemon`: a broker that outlives the shell which started it.
 
 The command ends when the broker is ready, or has failed: then with the broker's own output and exit
-code. Its log from then on is a file beside its first log directory, never in it: what others can
+code. Its log from then on is a file next to its first log directory, never in it: what others can
 make it write would fill the disk of the records, and Kafka's tools take each file there for theirs.
 """
 

@@ -29,7 +29,7 @@ class PidFile(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process that wrote it is still running."""
+        """True while the process that wrote it is running."""
         began_ticks = process_began_ticks(self.pid)
         return began_ticks is not None and began_ticks == self.began_ticks
 

@@ -50,7 +50,7 @@ def find_servers(proc: Path = PROC) -> list[ServerProcess]:
 
 
 def is_server_command(words: Sequence[str]) -> bool:
-    """Whether it is `[python [-m]] barnabas server start ...`."""
+    """Recognize `[python [-m]] barnabas server start ...`."""
     for i in range(min(len(words), 8)):
         if list(words[i + 1 : i + 3]) == ["server", "start"]:
             return words[i].rpartition("/")[2] in _PROGRAMS

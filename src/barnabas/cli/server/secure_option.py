@@ -1,4 +1,4 @@
-"""`--secure`: the same listeners with TLS, log-ins and ACLs."""
+"""`--secure`: the same listeners with TLS, authentication and ACLs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _HINT: Final = (
 def secure_configs(
     properties: Mapping[str, str], directory: str | None
 ) -> tuple[SecureSetup, dict[str, str]]:
-    """What secures a broker of these configs, and the configs with it.
+    """Secure a broker of these configs; return its setup, and the configs with it.
 
-    `directory`: where certificates and passwords are kept; None: beside the first log directory.
+    `directory`: where certificates and passwords are kept; None: next to the first log directory.
     Raises ConfigError, OSError.
     """
     properties = without_controller_listeners(properties)
@@ -64,7 +64,7 @@ def secure_configs(
 
 
 def prepare_security(directory: Path, hosts: Iterable[str]) -> SecureSetup:
-    """What secures brokers that clients reach by these hosts, or by this machine's own names.
+    """Prepare the security of brokers that clients reach by these hosts or this machine's names.
 
     Raises ConfigError, OSError.
     """

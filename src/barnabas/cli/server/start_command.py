@@ -183,7 +183,7 @@ def _listeners(arguments: StartArguments, is_for_this_machine: bool) -> str:
 
 
 def _companion(port: int | None) -> Companion | None:
-    """What takes faults over HTTP, if that is wanted; only then is anything loaded for it."""
+    """Return the server of faults over HTTP, if it is wanted; only then is it imported."""
     if port is None:
         return None
     from barnabas.testing.faults.control import FaultControl

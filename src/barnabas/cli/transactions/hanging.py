@@ -2,7 +2,7 @@
 
 A partition's leader has a producer's transaction open, but the coordinator does not know of that
 partition, or of that producer: the marker will never come. read_committed consumers wait at its
-first offset for ever, and so does compaction.
+first offset indefinitely, and so does compaction.
 """
 
 from __future__ import annotations

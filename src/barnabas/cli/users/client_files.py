@@ -28,7 +28,7 @@ _READABLE: Final = 0o644
 
 
 class PasswordLost(BarnabasError):
-    """A new password is in force, and its file could not be written."""
+    """The brokers have a new password, and its file could not be written."""
 
 
 class ClientFiles(NamedTuple):
@@ -116,5 +116,5 @@ def _lines(settings: Mapping[str, str], *, escaped: bool) -> bytes:
 
 
 def _quote(text: str) -> str:
-    """As within the quotes of a JAAS line."""
+    """Escape a text for the quotes of a JAAS line."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

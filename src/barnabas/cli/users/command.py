@@ -1,4 +1,4 @@
-"""`barnabas users`: who may log in by SCRAM, and with which password."""
+"""`barnabas users`: the users of SCRAM authentication, and their passwords."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ async def _mechanisms_of(admin: Admin, user: str) -> list[str]:
 
 
 def _client_files(file: Path | None, servers: str) -> ClientFiles | None:
-    """The files to write, before the password is in force: afterwards it cannot be shown again."""
+    """Prepare the files before the brokers have the password: it cannot be shown again later."""
     return None if file is None else client_files(file, servers, client_options())
 
 

@@ -14,7 +14,7 @@ from barnabas.clock import SystemClock
 
 
 class Events:
-    """Writes events at once; `stopping` is set by SIGTERM, Ctrl-C, or a reader that has gone."""
+    """Writes events at once; SIGTERM, Ctrl-C or a reader that closes the pipe sets `stopping`."""
 
     def __init__(self) -> None:
         self.stopping = asyncio.Event()

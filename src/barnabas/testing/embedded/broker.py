@@ -1,4 +1,4 @@
-"""A broker inside this process, or beside it: for tests, notebooks, programs without a server.
+"""A broker in this process, or in one of its own: for tests, notebooks and small programs.
 
     with barnabas.Broker() as broker:
         orders = broker.topic("orders")
@@ -46,7 +46,7 @@ class Broker(EmbeddedLife):
 
     `start` raises ConfigError or OSError with one line that says what to do. A stopped broker may
     be started again, on the same port and the same data; after `close` a temporary directory is
-    gone, and the next start begins empty. A broker that cannot go on stops by itself, and `stop`
+    gone, and the next start begins empty. A broker that cannot continue stops by itself, and `stop`
     raises OSError with the reason.
     """
 
@@ -73,7 +73,7 @@ class Broker(EmbeddedLife):
 
     @property
     def faults(self) -> Faults:
-        """What is to go wrong in this broker, by rule: see `barnabas.testing.faults`."""
+        """The faults of this broker, set by rule: see `barnabas.testing.faults`."""
         if self._faults is None:
             # Most brokers are never asked for faults, so these modules are loaded with the first.
             if self._is_process:
@@ -95,18 +95,18 @@ class Broker(EmbeddedLife):
                 assert application.place_order("tea") == "try again later"
 
         Connections stay and new ones are accepted by the kernel, nothing is answered, no timer
-        runs; what was sent meanwhile is handled afterwards. After ten minutes it goes on by itself,
+        runs; what was sent meanwhile is handled afterwards. After ten minutes it resumes by itself,
         unless it is a process of its own. Raises ConfigError if it is paused or does not run.
         """
         with self._life:
             if self._pause is not None:
-                raise ConfigError("pause: the broker is paused already: resume() lets it go on")
+                raise ConfigError("pause: the broker is paused already: resume() ends that")
             child = self._child
             self._pause = ThreadPause(self.thread) if child is None else ProcessPause(child)
         return Paused(self.resume)
 
     def resume(self) -> None:
-        """Let it go on after `pause`; do nothing if it is not paused."""
+        """End a pause; do nothing if it is not paused."""
         with self._life:
             self._go_on()
 
@@ -127,7 +127,7 @@ class Broker(EmbeddedLife):
 
     @property
     def server(self) -> Server:
-        """What runs; to be touched on the broker's loop only."""
+        """The server that runs; to be used on the broker's loop only."""
         if self._server is None:
             raise self._is_not_running()
         return self._server
@@ -135,7 +135,7 @@ class Broker(EmbeddedLife):
     # ---- its parts ----
 
     def _call(self, work: Callable[[], None]) -> None:
-        """Call it on the loop, or beside a loop that stands still."""
+        """Call it on the loop, or in this thread while the loop stands still."""
         with self._life:
             if self._pause is not None:
                 work()
@@ -200,6 +200,6 @@ class Broker(EmbeddedLife):
 
 
 async def _end(server: Server, stopping: asyncio.Event) -> None:
-    """Stop the server on request, or when it cannot go on."""
+    """Stop the server on request, or when it cannot continue."""
     await stopping.wait()
     await server.stop()

@@ -65,7 +65,7 @@ class ClientThread:
         return self._open().run(_in_time(work, what, timeout_s))
 
     def wait(self, look: Callable[[], Awaitable[Sight[T]]], wanted: str, timeout_s: float) -> T:
-        """As `wait_until`; there is always a deadline."""
+        """Look until the state is there, as `wait_until` does; there is always a deadline."""
         arguments.duration(timeout_s, "timeout_s")
         try:
             return self._open().run(wait_until(look, wanted, timeout_s))
@@ -110,7 +110,7 @@ class ClientThread:
             return self._admin
 
     async def producer(self) -> Producer:
-        """As `admin`."""
+        """Raises NoBrokersAvailable, as `admin` does; then the next call tries again."""
         async with self._starting:
             if self._producer is None:
                 producer = Producer(

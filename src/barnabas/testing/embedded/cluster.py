@@ -125,7 +125,7 @@ class Cluster(EmbeddedLife):
         its stop; `Broker.pause` says what that means.
 
         Its session with the metadata ends after its `zookeeper.session.timeout.ms`, and it begins
-        another one when it goes on. Raises ConfigError unless it runs, in a thread of its own.
+        another one when it resumes. Raises ConfigError unless it runs, in a thread of its own.
         """
         if self._own_threads(broker_id) is None:
             self._change("pause", broker_id)
@@ -134,7 +134,7 @@ class Cluster(EmbeddedLife):
         return Paused(partial(self.resume, broker_id))
 
     def resume(self, broker_id: int) -> None:
-        """Let a broker go on after `pause`; do nothing if it is not paused."""
+        """End a broker's pause; do nothing if it is not paused."""
         threads = self._own_threads(broker_id)
         if threads is None:
             self._change("resume", broker_id)
@@ -145,7 +145,7 @@ class Cluster(EmbeddedLife):
 
     @property
     def faults(self) -> ClusterFaults:
-        """What is to go wrong in this cluster, by rule: see `barnabas.testing.faults`."""
+        """The faults of this cluster, set by rule: see `barnabas.testing.faults`."""
         if self._faults is None:
             # Most clusters are never asked for faults, so these modules are loaded with the first.
             if self._is_process:
@@ -211,12 +211,12 @@ class Cluster(EmbeddedLife):
     # ---- its parts ----
 
     def _own_threads(self, broker_id: int) -> OwnThreads | None:
-        """Those of brokers that can be paused; None: they are in the child process."""
+        """The threads of brokers that can be paused; None: they are in the child process."""
         if self._threads is None:
             raise ConfigError(
                 f"broker {broker_id} cannot be paused: all brokers of this cluster share one "
                 "thread. Make the cluster with own_threads=True; or cut the broker off while it "
-                f"goes on, by faults.isolate({broker_id})"
+                f"runs, by faults.isolate({broker_id})"
             )
         return None if self._is_process else self._threads
 
@@ -248,7 +248,7 @@ class Cluster(EmbeddedLife):
         }
 
     def _ports_taken(self) -> list[tuple[int, int]]:
-        """Of the brokers that run, by broker id, in the order of their starts."""
+        """The ports of the brokers that run, with their ids, in the order of their starts."""
         return [(broker_id, self._ports[broker_id]) for broker_id in self._running]
 
     def _take_ports(self, ports: Sequence[tuple[int, int]]) -> None:

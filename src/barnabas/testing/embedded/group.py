@@ -72,7 +72,7 @@ class Group:
     def lag_by_partition(
         self, timeout_s: float = TIMEOUT_S, *, isolation_level: str = READ_COMMITTED
     ) -> dict[TopicPartition, int]:
-        """As `lag`, of each partition in which it has an offset."""
+        """Count the lag of each partition in which it has an offset, as `lag` does."""
         work = partial(self._lag, _level(isolation_level))
         return self._clients.run(work, f"the lag of group {self.name!r}", timeout_s)
 

@@ -1,4 +1,4 @@
-"""What a test does with a broker, wherever that runs: topics, groups, clients and waits.
+"""The handle of a broker, wherever that runs: its topics, groups and clients, and waits.
 
 topic = broker.topic("orders", partitions=3)
 with broker.producer() as producer, broker.consumer("orders", group_id="g") as consumer:
@@ -55,7 +55,7 @@ class BrokerHandle(ABC):
         """`HOST:PORT,...` for any Kafka client."""
 
     def _client_options(self) -> dict[str, Any]:
-        """What every client needs beside the addresses."""
+        """The options that every client needs besides the addresses."""
         return {}
 
     # ---- in a line ----
@@ -159,7 +159,7 @@ class BrokerHandle(ABC):
         lag: int | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> GroupDescription:
-        """As `Group.wait_for`, of the group of this name."""
+        """Wait for a state of the group of this name: see `Group.wait_for`."""
         return self.group(group).wait_for(
             state=state, members=members, lag=lag, timeout_s=timeout_s
         )
@@ -182,7 +182,7 @@ class BrokerHandle(ABC):
     def wait_for_isr(
         self, topic: str, partition: int, isr: Iterable[int], *, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """As `Topic.wait_for_isr`."""
+        """Return once exactly these brokers are in sync: see `Topic.wait_for_isr`."""
         self._topic(topic).wait_for_isr(partition, isr, timeout_s=timeout_s)
 
     def wait_for_leader(
@@ -194,7 +194,7 @@ class BrokerHandle(ABC):
         other_than: int | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> int:
-        """As `Topic.wait_for_leader`."""
+        """Wait for a leader of the partition, and return its id: see `Topic.wait_for_leader`."""
         return self._topic(topic).wait_for_leader(
             partition, leader, other_than=other_than, timeout_s=timeout_s
         )

@@ -51,8 +51,8 @@ class LifeOptions(TypedDict, total=False):
     `production_defaults`: Kafka's defaults and the whole log, instead of what suits tests.
     `process`: in a process of its own, which ends with this one.
     `snapshot`: begin with a copy of this state, or of the one at a path.
-    `secure`: TLS, log-ins and ACLs; a path is a directory in which certificates and passwords are
-    kept, or made. `client_settings` says how a client connects.
+    `secure`: TLS, authentication and ACLs; a path is a directory in which certificates and
+    passwords are kept, or made. `client_settings` says how a client connects.
     """
 
     production_defaults: bool
@@ -111,7 +111,7 @@ class EmbeddedLife(BrokerHandle):
     def stop(self) -> None:
         """Stop cleanly; do nothing if it is not running. Port and data stay for the next start.
 
-        Raises OSError if it could not go on, with the reason.
+        Raises OSError if it could not continue, with the reason.
         """
         with self._life:
             if not self.is_running:
@@ -172,7 +172,7 @@ class EmbeddedLife(BrokerHandle):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """As `with`, without blocking the caller's loop."""
+        """Start as `with` does, without blocking the caller's loop."""
         try:
             await _in_a_thread(self.start)
         except asyncio.CancelledError:
@@ -292,7 +292,7 @@ class EmbeddedLife(BrokerHandle):
         directory = self._directory.make()
         if not is_new and directory.is_dir() and any(directory.iterdir()):
             if self._directory.is_temporary:
-                return  # a later start goes on with what it has
+                return  # a later start continues with what it has
             raise ConfigError(
                 f"snapshot: data_dir={directory} has data: give an empty one, or call restore()"
             )
@@ -324,7 +324,7 @@ class EmbeddedLife(BrokerHandle):
             self._distant.begin()
 
     def _control_port(self) -> int | None:
-        """Where the child's faults are served; None if there is no child."""
+        """The port at which the child serves its faults; None if there is no child."""
         with self._life:
             if self._child is None:
                 return None
@@ -335,7 +335,7 @@ class EmbeddedLife(BrokerHandle):
             return int(self._child.call("control"))
 
     def call_child(self, method: str, *arguments: Any) -> Any:
-        """With `process=True`: call a method there. Raises ConfigError if it does not run."""
+        """Call a method in the process of `process=True`. Raises ConfigError if it does not run."""
         with self._life:
             if self._child is None:
                 raise self._is_not_running()
@@ -397,7 +397,7 @@ class EmbeddedLife(BrokerHandle):
     @property
     @abstractmethod
     def _kind(self) -> SnapshotKind:
-        """What its snapshots are of."""
+        """The kind of its snapshots."""
 
     @abstractmethod
     def _arguments(self) -> dict[str, Any]:

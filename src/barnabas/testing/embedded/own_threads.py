@@ -26,7 +26,7 @@ class _Standstill:
         self._expiry = loop.call_later(timeout_ms / 1000, self._expire)
 
     def end(self) -> None:
-        """Begin a new session if the old one ended, and only then let the broker go on."""
+        """Begin a new session if the old one ended, and only then resume the broker."""
         self._expiry.cancel()
         if self._has_expired and self._session.session_state is SessionState.EXPIRED:
             self._session.reconnect()
@@ -39,14 +39,17 @@ class _Standstill:
 
 
 class OwnThreads:
-    """By broker id, each from `begin` to `end`. On the metadata's loop, but for `stop`."""
+    """Keeps a thread for each broker, from `begin` to `end`, by its id.
+
+    All methods but `stop` are called on the metadata's loop.
+    """
 
     def __init__(self) -> None:
         self._threads: dict[int, LoopThread] = {}
         self._standstills: dict[int, _Standstill] = {}
 
     def begin(self, broker_id: int) -> asyncio.AbstractEventLoop:
-        """A thread with the loop that this returns."""
+        """Start a thread, and return its loop."""
         thread = self._threads[broker_id] = LoopThread(f"barnabas-broker-{broker_id}")
         return thread.loop
 

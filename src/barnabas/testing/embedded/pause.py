@@ -1,6 +1,6 @@
 """A broker that stands still, as a process after SIGSTOP: connections open, nothing answered.
 
-What reaches its sockets waits in the kernel's buffers, its timers are late when it goes on, and
+What reaches its sockets waits in the kernel's buffers, its timers are late when it resumes, and
 what it waits for in threads, such as a sync, may be done meanwhile.
 """
 
@@ -25,11 +25,11 @@ _BEGINS_WITHIN_S: Final = 10.0
 
 
 class Pause(ABC):
-    """From its construction to `resume`."""
+    """A pause lasts from its construction to `resume`."""
 
     @abstractmethod
     def resume(self) -> None:
-        """Let it go on."""
+        """End the pause."""
 
 
 class ThreadPause(Pause):
@@ -50,7 +50,9 @@ class ThreadPause(Pause):
         """On the loop."""
         self._stands.set()
         if not self._ends.wait(_LONGEST_S):
-            _log.warning("a broker goes on that was paused %g s ago, and not resumed", _LONGEST_S)
+            _log.warning(
+                "a broker that was paused %g s ago, and not resumed, resumes by itself", _LONGEST_S
+            )
 
 
 class ProcessPause(Pause):
@@ -65,7 +67,7 @@ class ProcessPause(Pause):
 
 
 class Paused:
-    """What `pause` gives back: the end of its `with` block resumes."""
+    """The result of `pause`: the end of its `with` block resumes."""
 
     def __init__(self, resume: Callable[[], None]) -> None:
         self._resume = resume

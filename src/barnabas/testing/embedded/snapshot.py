@@ -31,7 +31,7 @@ _LEFT_OUT: Final = (".lock",)
 
 
 class SnapshotKind(NamedTuple):
-    """What a snapshot is of; it can be restored into the same alone."""
+    """The kind of a snapshot; it can be restored only into the same kind."""
 
     noun: str  # "broker" or "cluster"
     brokers: int

@@ -16,14 +16,14 @@ _LONGEST_PAUSE_S = 0.1
 
 
 class WaitTimeout(AssertionError):
-    """What was waited for did not come in time; the message says what was seen instead."""
+    """A wait ended without the wanted state; the message says what was seen instead."""
 
 
 WaitTimeout.__module__ = "barnabas.testing"  # where the documentation has it
 
 
 def is_wait_timeout(failure: Any) -> bool:
-    """Whether pytest hides the frames of a module whose `__tracebackhide__` is this function.
+    """Have pytest hide the frames of a module whose `__tracebackhide__` is this function.
 
     The line of the test that waited is all that a reader needs; `--full-trace` shows the rest.
     """
@@ -31,7 +31,7 @@ def is_wait_timeout(failure: Any) -> bool:
 
 
 class Sight(NamedTuple, Generic[T]):
-    """What one look has found."""
+    """The result of one look."""
 
     value: T
     holds: bool  # it is what was waited for

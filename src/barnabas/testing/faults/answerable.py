@@ -19,7 +19,7 @@ ANY: Final = frozenset(
         "CLUSTER_AUTHORIZATION_FAILED",
     )
 )
-"""What every API may answer."""
+"""Errors that every API may answer."""
 
 _TOPIC = "UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED INVALID_TOPIC_EXCEPTION"
 _REPLICA = (
@@ -174,5 +174,5 @@ def answerable(api: str) -> frozenset[str]:
 
 
 def is_whole(api: str, error: str) -> bool:
-    """Whether this error belongs to the request as a whole, and to none of its rows."""
+    """Return True for an error of the request as a whole, which none of its rows has."""
     return error in WHOLE.get(api, ()) or api not in ROWS

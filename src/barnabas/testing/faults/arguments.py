@@ -19,7 +19,7 @@ _FOLLOWERS_APIS: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch")
 
 
 class RuleArguments(TypedDict, total=False):
-    """What `faults.add` takes."""
+    """The arguments of `faults.add`."""
 
     api: Required[str]
     topic: str | None

@@ -1,4 +1,4 @@
-"""`broker.faults`: what goes wrong in a broker, by rule."""
+"""`broker.faults`: the faults of a broker, set by rule."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Faults:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in force, in the order in which they are tried; spent ones included."""
+        """The rules, in the order in which they are tried; spent ones included."""
         return self._rules.rules
 
     def add(self, **arguments: Unpack[RuleArguments]) -> Rule:
@@ -91,7 +91,7 @@ class Faults:
         self._check_broker(broker)
         self._disks[broker] = fault
         self._apply()
-        return Temporary(partial(self._mend, self._disks, broker, fault))
+        return Temporary(partial(self._restore, self._disks, broker, fault))
 
     def clock(
         self, *, offset_ms: int = 0, frozen: bool = False, broker: int | None = None
@@ -99,7 +99,7 @@ class Faults:
         """Move or stop the wall clock until `remove()` or the end of the `with` block.
 
         `offset_ms`: how far it is set forward, or back if negative. `frozen`: it stands still from
-        now on. Timeouts and sessions count on the monotonic clock and go on. After a jump of more
+        now on. Timeouts and sessions keep running on the monotonic clock. After a jump of more
         than a minute a broker removes nothing by age for five minutes, lest a wrong clock cost
         data. `broker`: of a cluster, the only one; None: all. Raises ConfigError.
         """
@@ -107,10 +107,10 @@ class Faults:
         self._check_broker(broker)
         self._clocks[broker] = fault
         self._apply()
-        return Temporary(partial(self._mend, self._clocks, broker, fault))
+        return Temporary(partial(self._restore, self._clocks, broker, fault))
 
     def clear(self) -> None:
-        """Remove all rules, and mend disk and clock."""
+        """Remove all rules, and restore disk and clock."""
         self._disks.clear()
         self._clocks.clear()
         self._rules.clear()
@@ -123,7 +123,7 @@ class Faults:
         self._apply_to(server)
 
     def detach(self, broker_id: int) -> None:
-        """The broker stops."""
+        """Forget a broker that stops."""
         self._servers.pop(broker_id, None)
 
     def handle(
@@ -147,7 +147,7 @@ class Faults:
         if broker_id is not None and known and broker_id not in known:
             raise ConfigError(f"broker={broker_id}: the brokers are {', '.join(map(str, known))}")
 
-    def _mend(
+    def _restore(
         self, faults: dict[int | None, Any], broker: int | None, fault: DiskFault | ClockFault
     ) -> None:
         if faults.get(broker) is fault:  # else it was replaced

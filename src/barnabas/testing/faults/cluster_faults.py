@@ -1,4 +1,4 @@
-"""`cluster.faults`: as a broker's, and brokers that are killed, or cut off from the others."""
+"""`cluster.faults`: those of a broker, and brokers that are killed, or cut off from others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ClusterFaults(Faults):
         `inbound`: no request of a client or of another broker reaches it. `outbound`: nothing that
         it sends reaches the others, and its session with the metadata ends, at once. One of them
         alone is a partition in one direction. Connections are closed, and closed again at their
-        first request; what happens on the broker itself goes on. Raises ConfigError.
+        first request; the broker itself keeps running. Raises ConfigError.
         """
         if not inbound and not outbound:
             raise ConfigError("isolate: inbound=False and outbound=False cuts off nothing")
@@ -55,7 +55,7 @@ class ClusterFaults(Faults):
         return Temporary(partial(self.heal, broker_id))
 
     def cut_off(self, broker_id: int, inbound: bool, outbound: bool) -> None:
-        """As `isolate`, and nothing to give back."""
+        """Isolate a broker until `heal`; returns nothing, so it can be called over the link."""
         self._cluster.server(broker_id)  # raises unless it runs
         one = frozenset({broker_id})
         self._call(partial(self._isolate, broker_id, one if inbound else one - one, outbound))
@@ -66,7 +66,7 @@ class ClusterFaults(Faults):
             self._call(partial(self._heal, broker_id))
 
     def clear(self) -> None:
-        """Remove all rules, mend disks and clocks, heal all brokers; a killed one stays away."""
+        """Remove all rules, restore disks and clocks, heal all brokers; a killed one stays down."""
         self.heal()
         super().clear()
 

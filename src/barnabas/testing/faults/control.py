@@ -6,7 +6,7 @@
     GET    /faults/ID       one rule; with ?hits=2&timeout_ms=10000 once it was hit that often
     DELETE /faults/ID       remove one
     POST   /disk, /clock    spoil it
-    DELETE /disk, /clock    mend it
+    DELETE /disk, /clock    restore it
 
 JSON both ways, with the arguments of `faults.add`, `disk` and `clock`; what is wrong is answered
 with a status of 400 or more and `{"error": "..."}`. It listens on 127.0.0.1 alone and knows no

@@ -1,4 +1,4 @@
-"""What may be asked over HTTP, and what is done for it: see `control`."""
+"""Carries out the requests for faults over HTTP: see `control`."""
 
 from __future__ import annotations
 

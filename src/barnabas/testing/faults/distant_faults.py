@@ -33,16 +33,16 @@ class DistantRule(Rule):
 
 
 class DistantFaults(Faults):
-    """Faults in another process, in force there from `begin` to `end`."""
+    """Faults in another process, set there from `begin` to `end`."""
 
     _link: FaultLink
 
     def begin(self) -> None:
-        """The process serves."""
+        """Set the faults in a process that has begun to serve."""
         self._link.begin(self.rules, self._machine())
 
     def end(self) -> None:
-        """The process is about to end."""
+        """Keep the counts of a process that is about to end."""
         self._link.end(self.rules)
 
     def _go_through(self, link: FaultLink) -> None:

@@ -1,7 +1,7 @@
 """The way from a test's process to the faults of a broker in another one, over HTTP (`control`).
 
-It brings what is in force here to each process that begins, and adds up what the rules counted in
-all of them.
+It sends the faults that are set here to each process that begins, and adds up what the rules
+counted in all of them.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class FaultLink:
         self._port_of_process = port
         self._lock = threading.RLock()
         self._life = 0
-        self._ids: dict[Rule, int] = {}  # their ids there, of those in force there
+        self._ids: dict[Rule, int] = {}  # the ids of the rules that are set there
         self._former: dict[Rule, Tally] = {}  # what they counted in processes that have ended
         self._spoilt: dict[tuple[str, int | None], MachineFault] = {}
 
     # ---- the process ----
 
     def begin(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
-        """A process serves: put in force there what is in force here."""
+        """Set the faults in a process that has begun to serve."""
         with self._lock:
             self._forget()
             self.bring(rules, machine)
 
     def end(self, rules: Sequence[Rule]) -> None:
-        """The process is about to end: keep what was counted."""
+        """Keep what was counted in a process that is about to end."""
         with self._lock:
             for rule in rules:
                 self.look(rule)
@@ -58,10 +58,10 @@ class FaultLink:
         self._ids.clear()
         self._spoilt.clear()
 
-    # ---- what is in force ----
+    # ---- the faults that are set ----
 
     def bring(self, rules: Sequence[Rule], machine: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Have exactly this in force there; do nothing while there is no process.
+        """Set exactly these faults there; do nothing while there is no process.
 
         Raises ConfigError for what it refuses, OSError.
         """
@@ -134,7 +134,7 @@ class FaultLink:
 def _ask(
     port: int, method: str, path: str, body: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What the process answers. Raises ConfigError for what it refuses, OSError."""
+    """Send a request, and return the answer. Raises ConfigError for what is refused, OSError."""
     status, answer = _exchange(port, method, path, body)
     if status >= 400 and (method, status) != ("DELETE", 404):
         raise ConfigError(answer["error"])

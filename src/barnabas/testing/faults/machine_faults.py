@@ -22,17 +22,17 @@ _LONGEST_JUMP_MS: Final = 100 * 365 * 86_400_000
 
 
 class DiskFault(NamedTuple):
-    """What happens to writes and syncs."""
+    """An error or a delay of writes and syncs."""
 
     error: str | None = None
     delay_ms: int = 0
 
     def arguments(self) -> dict[str, str | int | None]:
-        """Those of `faults.disk`."""
+        """Return the arguments of `faults.disk` that make this fault."""
         return {"error": self.error, "delay_ms": self.delay_ms}
 
     def before(self, path: Path) -> None:
-        """What the disk does before a write to `path`."""
+        """Delay or fail a write to `path`, before it is done."""
         if self.delay_ms:
             time.sleep(self.delay_ms / 1000)  # in the thread that writes, as a slow disk has it
         if self.error is not None:
@@ -41,13 +41,13 @@ class DiskFault(NamedTuple):
 
 
 class ClockFault(NamedTuple):
-    """What the wall clock shows."""
+    """An offset or a standstill of the wall clock."""
 
     offset_ms: int = 0
     frozen: bool = False
 
     def arguments(self) -> dict[str, int | bool]:
-        """Those of `faults.clock`."""
+        """Return the arguments of `faults.clock` that make this fault."""
         return {"offset_ms": self.offset_ms, "frozen": self.frozen}
 
 

@@ -139,7 +139,7 @@ class _Refusal:
         return [made for made in cls.fields if self._version in made.versions]
 
     def _has_place(self, cls: type[Message]) -> bool:
-        """Whether an error can stand in this message, in this version."""
+        """Return True if an error can stand in this message, in this version."""
         return any(
             made.name in ERROR_FIELDS
             or ((inner := row_class(made)) is not None and self._has_place(inner))

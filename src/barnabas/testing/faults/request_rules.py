@@ -59,7 +59,7 @@ class RequestRules:
         broker_ids: Collection[int] = (),
         listeners: Collection[str] = (),
     ) -> Rule:
-        """Put a rule in force. Raises ConfigError for one that is misspelt or can never match."""
+        """Add a rule. Raises ConfigError for one that is misspelt or can never match."""
         match, action, limits = parse_rule(given, broker_ids, listeners)
         with self._lock:
             if len(self._rules) >= MOST_RULES:
@@ -118,14 +118,14 @@ def _is_about(rule: Rule, context: Context, request: Message) -> bool:
 
 
 def _is_of_follower(request: Any) -> bool:
-    """Whether a follower sent it; a client's replica id is -1, and -2 a debugging tool's."""
+    """Recognize a follower's request: a client's replica id is -1, a debugging tool's -2."""
     state = getattr(request, "replica_state", None)
     ids = (getattr(request, "replica_id", -1), getattr(state, "replica_id", -1))
     return max(ids) >= 0
 
 
 def _chosen(rule: Rule, context: Context, request: Message) -> bool:
-    """Whether the request is about the rule's topic and partition."""
+    """Return True if the request is about the rule's topic and partition."""
     if rule.match.narrowed.topic is None:
         return True
     if context.api.name == "Metadata":

@@ -63,17 +63,17 @@ def row_class(made: Field) -> type[Message] | None:
 
 
 def has_topics(api: Api) -> bool:
-    """Whether requests of this API name topics."""
+    """Return True if requests of this API name topics."""
     return _reaches(api.request, TOPIC_LISTS)
 
 
 def has_partitions(api: Api) -> bool:
-    """Whether requests of this API name partitions of topics."""
+    """Return True if requests of this API name partitions of topics."""
     return has_topics(api) and _reaches(api.request, PARTITION_LISTS)
 
 
 def _reaches(cls: type[Message], names: tuple[str, ...]) -> bool:
-    """Whether one of these lists is found on the way through topics and what holds them."""
+    """Look for one of these lists on the way through topics and what holds them."""
     for made in cls.fields:
         if made.name in names:
             return True

@@ -21,7 +21,7 @@ RuleNotHit.__module__ = "barnabas.testing"  # where the documentation has it
 
 
 def __tracebackhide__(failure: Any) -> bool:
-    """Whether pytest hides the frames of this file: a test's own line says more."""
+    """Have pytest hide the frames of this file: a test's own line says more."""
     return failure is not None and isinstance(failure.value, RuleNotHit)
 
 
@@ -45,7 +45,7 @@ class Tally(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What happens to a request."""
+    """The consequence for a request that matches."""
 
     error: str | None = None
     delay_ms: int = 0
@@ -54,7 +54,7 @@ class Action(NamedTuple):
 
 
 class Rule(Temporary):
-    """A rule in force until `remove`, the end of its `with` block, or its `count`th hit.
+    """A rule that applies until `remove`, the end of its `with` block, or its `count`th hit.
 
     Its counters stay when it is removed. Made by `faults.add`. All methods may be called in any
     thread.
@@ -85,17 +85,17 @@ class Rule(Temporary):
 
     @property
     def tally(self) -> Tally:
-        """What it has counted as far as is known here."""
+        """Its counts, as far as they are known here."""
         return self._tally
 
     def take_over(self, tally: Tally) -> None:
-        """Have what was counted elsewhere."""
+        """Replace the counts by those of another process."""
         with self._changed:
             self._tally = tally
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has been applied `count` times, and will not be again."""
+        """True once it has been applied `count` times, and will not be again."""
         return self.count is not None and self.hits >= self.count
 
     def take(self) -> bool:
@@ -140,7 +140,7 @@ class Rule(Temporary):
         return f"Rule({self.rule_id}: {', '.join(shown)}, hits={self._tally.hits})"
 
     def arguments(self) -> dict[str, str | int | bool]:
-        """What `add` was called with, but for defaults."""
+        """The arguments with which `add` was called, without defaults."""
         match, action = self.match, self.action
         given = {
             "api": match.api,

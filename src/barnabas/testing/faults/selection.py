@@ -18,13 +18,13 @@ M = TypeVar("M", bound=Message)
 
 
 class Narrowed(NamedTuple):
-    """What a rule is narrowed to."""
+    """The topic and partition to which a rule is narrowed."""
 
     topic: str | None = None
     partition: int | None = None
 
     def has(self, topic: str | None, partition: int) -> bool:
-        """Whether it is about this partition."""
+        """Return True for a partition that it is about."""
         return topic == self.topic and self.partition in (None, partition)
 
 

@@ -1,4 +1,4 @@
-"""Something that is in force for a while."""
+"""A fault that lasts for a while."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Temporary:
-    """It is in force until `remove`, or the end of the `with` block."""
+    """It lasts until `remove`, or the end of the `with` block."""
 
     def __init__(self, remove: Callable[[], None]) -> None:
         self._remove = remove

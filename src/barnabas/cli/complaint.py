@@ -36,8 +36,8 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (GroupAuthorizationFailed, _RULES),
     (
         SecurityDisabled,
-        "the brokers obey no rules: `barnabas server start --secure` runs one that does, and "
-        "authorizer.class.name makes others",
+        "the brokers have no authorizer: `barnabas server start --secure` runs one that has, and "
+        "authorizer.class.name sets it for others",
     ),
     (TransactionalIdNotFound, "`barnabas transactions list` shows what there is"),
 )

@@ -1,7 +1,7 @@
 """Names of topics, groups and profiles for the completion of a shell.
 
-A shell that waits is worse than one that completes nothing: the brokers have a second, and whatever
-goes wrong is not said.
+A shell that waits is worse than one that completes nothing: the brokers have a second, and no error
+is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANSWER_MS = 900
 
 
 def topic_names(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """The topics whose names begin so."""
+    """Return the topics whose names begin with this text."""
 
     async def ask(admin: Admin) -> list[str]:
         return await admin.list_topics()
@@ -30,7 +30,7 @@ def topic_names(context: click.Context, _: click.Parameter, begun: str) -> list[
 
 
 def group_ids(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """The groups whose names begin so."""
+    """Return the groups whose names begin with this text."""
 
     async def ask(admin: Admin) -> list[str]:
         return [listing.group_id for listing in await admin.list_groups()]
@@ -39,7 +39,7 @@ def group_ids(context: click.Context, _: click.Parameter, begun: str) -> list[st
 
 
 def profile_names(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """The profiles whose names begin so."""
+    """Return the profiles whose names begin with this text."""
     from barnabas.cli.profile.store import BadProfile, read_profiles
 
     with suppress(BadProfile, OSError):

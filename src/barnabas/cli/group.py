@@ -1,4 +1,4 @@
-"""The groups of commands: what click leaves to wish for in their help and in their errors.
+"""Groups of commands, with better help and errors than click's own.
 
     def topics() -> None: ...    decorated by @command_group()
 

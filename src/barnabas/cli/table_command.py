@@ -43,8 +43,8 @@ def table() -> None:
 def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
     """Merge small files into large ones, in one commit; the rows stay.
 
-    The small files stay for readers of older versions, until a vacuum removes them. Writers may go
-    on meanwhile.
+    The small files stay for readers of older versions, until a vacuum removes them. Writers may
+    keep writing.
 
     \b
     Example:

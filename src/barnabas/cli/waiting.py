@@ -1,4 +1,4 @@
-"""A word on a terminal's standard error about what a command waits for; nothing elsewhere."""
+"""Says on a terminal's standard error what a command waits for; says nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def soon(question: Coroutine[Any, Any, T], otherwise: T) -> T:
 
 
 class Waiting:
-    """While its `with` block runs for longer than two seconds, it is said once what for.
+    """Says once what its `with` block waits for, if that takes longer than two seconds.
 
     with Waiting("broker 1 to stop"):
         ...

@@ -1,4 +1,4 @@
-"""`barnabas acls`: who may do what in a cluster, and why somebody may not."""
+"""`barnabas acls`: the rules of who may do what in a cluster, and their explanation."""
 
 from __future__ import annotations
 
@@ -272,6 +272,6 @@ async def _describe_rules(servers: str, wanted: Iterable[AclFilter]) -> list[Acl
 
 
 async def _delete(servers: str, rules: Iterable[AclBinding]) -> list[AclBinding]:
-    """Delete these and no others, such as were added since they were shown."""
+    """Delete exactly these rules, and none that were added since they were shown."""
     async with Admin(servers, **client_options()) as admin:
         return sorted(await admin.delete_acls(map(filter_of, rules)))

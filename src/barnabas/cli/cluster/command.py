@@ -1,5 +1,5 @@
 """`barnabas cluster`: several brokers and a ZooKeeper on one machine, to try out a cluster; and
-what any cluster says of itself (`state_command`).
+the state and health of any cluster (`state_command`).
 
 Kafka has no such command: it takes a terminal per process.
 """
@@ -31,7 +31,7 @@ _FIRST_PORT = 9092
 
 
 def _default_directory() -> Path:
-    """A place below the home directory: in /tmp another user could have made it before."""
+    """Return a place below the home directory: in /tmp another user could have made it first."""
     try:
         return Path(_DEFAULT_DIRECTORY).expanduser()
     except RuntimeError:
@@ -93,7 +93,7 @@ cluster.add_command(health)
     metavar="KEY=VALUE",
     help="A config of every broker; may be repeated.",
 )
-@click.option("--secure", is_flag=True, help="TLS, log-ins and ACLs; it stays so from then on.")
+@click.option("--secure", is_flag=True, help="TLS, authentication and ACLs; permanent.")
 def start(
     count: int | None, directory: Path, port: int, overrides: tuple[str, ...], secure: bool
 ) -> int:
@@ -205,7 +205,7 @@ def start_broker(broker_id: int, directory: Path) -> int:
 @cluster.command("stop-zookeeper")
 @_directory
 def stop_zookeeper(directory: Path) -> int:
-    """Stop the cluster's ZooKeeper; brokers go on serving, but elect no leaders.
+    """Stop the cluster's ZooKeeper; brokers keep serving, but elect no leaders.
 
     \b
     Examples:

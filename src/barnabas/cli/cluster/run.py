@@ -183,7 +183,7 @@ class _Run:
             complain(WHO, f"{who} {ending(code)}; {again} starts it again")
 
     def _stop(self) -> None:
-        """Stop them all, also children that have not written their pid file yet."""
+        """Stop all processes, and children that have not written their pid file yet."""
         stop_all(self._plan)
         for child in self._children:
             if child.process.poll() is None:

@@ -15,15 +15,15 @@ _SERVER = """\
 
 # ---- who it is, and where it is reached ----
 
-# The number of this broker. Each broker of a cluster has another one.
+# The number of this broker. Each broker of a cluster has a number of its own.
 broker.id=0
 
-# Where it listens. Without an address before the port: on all addresses of the machine, for anybody
+# Where it listens. Without an address before the port: on all addresses of the machine, for anyone
 # who reaches it, until users and rules are set up (see the page on security).
 listeners=PLAINTEXT://:9092
 
-# The address that clients are given. It must lead here from where they are: uncomment it, with the
-# name of this machine, when clients run on others.
+# The address that clients are given. They must reach this broker by it: uncomment it, with the name
+# of this machine, when clients run on others.
 #advertised.listeners=PLAINTEXT://localhost:9092
 
 # ---- where records are kept ----
@@ -100,7 +100,7 @@ _PRODUCER = """\
 # One or more brokers to ask first; the others are learnt from them.
 bootstrap.servers=localhost:9092
 
-# When a record counts as written: all (by every in-sync replica), 1 (by the leader), 0 (unasked).
+# When a record counts as written: all (by every in-sync replica), 1 (by the leader), 0 (at once).
 acks=all
 
 # Batches are compressed with none, gzip, snappy, lz4 or zstd.
@@ -130,7 +130,7 @@ group.id=test-consumer-group
 # Where a group begins that has committed nothing: earliest, latest, or none, which is an error.
 #auto.offset.reset=latest
 
-# Whether positions are committed by themselves, and how often.
+# Whether positions are committed automatically, and how often.
 #enable.auto.commit=true
 #auto.commit.interval.ms=5000
 

@@ -37,9 +37,9 @@ def move(
 ) -> int:
     """Move replicas to another log directory of their broker, while they are served.
 
-    Topics with all of their replicas on the broker, or some of their partitions. The move goes on
-    by itself, after a restart too; `log-dirs describe` shows how far it is. Moving a replica to
-    where it is cancels a move.
+    Name topics, of which the broker moves all of its replicas, or some of their partitions. The
+    move continues after a restart of the broker; `log-dirs describe` shows its progress. Moving a
+    replica to where it is cancels a move.
 
     \b
     Examples:

@@ -28,8 +28,8 @@ _READ_ONLY: Final = "/zookeeper/config"  # for its administrator alone
 def secure(source: TreeSource, undo: bool) -> None:
     """Set the rights of an existing tree as a broker with zookeeper.set.acl=true creates it.
 
-    Afterwards only who shows the brokers' credentials may change it, or read users and brokers'
-    configs. Set zookeeper.set.acl on all brokers before, so that what they create meanwhile is
+    Afterwards only clients with the brokers' credentials may change it, or read users and brokers'
+    configs. Set zookeeper.set.acl on all brokers first, so that what they create meanwhile is
     protected as well. The credentials come from the brokers' configuration: --config FILE, with
     barnabas.zookeeper.credentials or a certificate.
 
@@ -41,7 +41,7 @@ def secure(source: TreeSource, undo: bool) -> None:
     settings = source.required_zookeeper()
     if not settings.has_identity:
         raise ConfigError(
-            "the brokers' credentials are needed, who would own the nodes otherwise: --config FILE "
+            "the brokers' credentials are needed, since they are to own the nodes: --config FILE "
             "with barnabas.zookeeper.credentials=user:password, or zookeeper.ssl.keystore.location"
         )
     nodes, others = asyncio.run(set_rights(settings, is_protected=not undo))
@@ -67,8 +67,8 @@ async def set_rights(settings: Settings, *, is_protected: bool) -> Done:
     """Set the rights of each node after those below it: so a node that appears meanwhile below one
     that is protected already was created by a broker. Raises ConfigError, MetadataError.
 
-    The root, in which every client could delete /controller else, is the chroot or has no nodes of
-    other programs; where it has, it is left.
+    The root is included, in which every client could delete /controller otherwise, if it is the
+    chroot or has no nodes of other programs.
     """
     async with _open_store(settings) as store:
         paths = list(await nodes_below(store, CLUSTER_TOPS))

@@ -65,7 +65,7 @@ def read_profiles() -> Profiles:
     except FileNotFoundError:
         return Profiles()
     except ValueError as error:
-        raise BadProfile(f"{path} is not JSON ({error}): mend it, or remove it") from error
+        raise BadProfile(f"{path} is not JSON ({error}): correct it, or remove it") from error
     try:
         if stored["version"] != _VERSION:
             raise BadProfile(f"{path} has the unknown version {stored['version']}")
@@ -74,7 +74,7 @@ def read_profiles() -> Profiles:
             stored.get("current"),
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise BadProfile(f"{path} has no profiles ({error!r}): mend it, or remove it") from error
+        raise BadProfile(f"{path} has no profiles ({error!r}): correct it, or remove it") from error
 
 
 def write_profiles(profiles: Profiles) -> None:
@@ -86,7 +86,7 @@ def write_profiles(profiles: Profiles) -> None:
         "current": profiles.current,
         "profiles": {name: each._asdict() for name, each in sorted(profiles.by_name.items())},
     }
-    # Made with mode 600, beside the file, so that it can be renamed.
+    # Made with mode 600, in the same directory, so that a rename replaces the file atomically.
     descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE_NAME}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

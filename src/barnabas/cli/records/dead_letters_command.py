@@ -72,7 +72,7 @@ def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
     \b
     Examples:
       barnabas dead-letters replay system-logs-dead-letters
-      barnabas dead-letters replay web-access-dead-letters --to web-access-mended
+      barnabas dead-letters replay web-access-dead-letters --to web-access-fixed
     """
     done = run_client(replayed(servers, topic, to=to, client_options=client_options()))
     if as_json:

@@ -35,7 +35,7 @@ Options:
   --listeners LIST      both, in Kafka's notation: PLAINTEXT://10.0.0.1:9092 (listeners)
   --data-dir DIR        keep the log here (log.dirs)
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
-  --secure              TLS, log-ins and ACLs: makes certificates and an administrator
+  --secure              TLS, authentication and ACLs; makes certificates and an administrator
   --secure-dir DIR      where these are kept; default: the first log directory's name and -secure
   --profile kafka-2.3   the defaults of that version, below all other settings
   --test-control PORT   take faults over HTTP on 127.0.0.1:PORT (0: any free one), for tests of

@@ -27,7 +27,7 @@ class CannotStop(Exception):
 
 
 class Selection(NamedTuple):
-    """Selects a broker; empty: the only one."""
+    """Selects a broker; an empty selection means the only one."""
 
     directory: Path | None = None
     pid: int | None = None

@@ -60,9 +60,9 @@ class ClientFiles(NamedTuple):
             )
         except OSError as error:
             raise PasswordLost(
-                f"the password of user {wanted.user} is in force, but {error.filename or self.path}"
-                f" cannot be written: {error.strerror}; `barnabas users rotate {wanted.user}` makes"
-                " another password"
+                f"the brokers have the password of user {wanted.user}, but "
+                f"{error.filename or self.path} cannot be written: {error.strerror}; "
+                f"`barnabas users rotate {wanted.user}` makes another password"
             ) from error
         named = "" if self.authority is None else f"; both name {self.authority_path}"
         return (

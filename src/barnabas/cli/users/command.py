@@ -71,8 +71,8 @@ _file = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_writable,
     metavar="FILE",
-    help="Write how the user connects to this file, instead of printing the password; beside it, "
-    "the same for librdkafka, and the authority's certificate for both.",
+    help="Write how the user connects to this file, instead of printing the password; next to "
+    "it, the same for librdkafka, and the authority's certificate for both.",
 )
 
 

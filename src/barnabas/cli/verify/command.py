@@ -113,8 +113,8 @@ def verify(**options: Any) -> int:
     are compared: how often each is in the source, and how often in the sinks. The exit code is 0 if
     each record has one row, else 1.
 
-    The source is read up to its present end (or --until), and then the sinks. A pipeline may go on
-    meanwhile, but records that it has not processed yet count as lost.
+    The source is read up to its present end (or --until), and then the sinks. A pipeline may keep
+    running, but records that it has not processed yet count as lost.
 
     \b
     Examples:

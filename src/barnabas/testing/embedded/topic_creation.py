@@ -1,4 +1,4 @@
-"""How a test comes to a topic: creates it, or waits for the one that somebody else creates."""
+"""Creates a topic for a test, or waits for one that another program creates."""
 
 from __future__ import annotations
 

@@ -17,13 +17,16 @@ RUN useradd --system --uid 9092 --home-dir /var/lib/barnabas barnabas \
 COPY --from=build /opt/barnabas /opt/barnabas
 ENV PATH=/opt/barnabas/bin:$PATH \
     KAFKA_LISTENERS=PLAINTEXT://:9092 \
-    KAFKA_LOG_DIRS=/var/lib/barnabas/log
+    KAFKA_LOG_DIRS=/var/lib/barnabas/log \
+    KAFKA_BARNABAS_METRICS_PORT=9404 \
+    KAFKA_BARNABAS_METRICS_HOST=localhost
 USER 9092
 WORKDIR /var/lib/barnabas
 VOLUME /var/lib/barnabas
 EXPOSE 9092
-# That something accepts on the port; where listeners has another port, set another check.
+# Ready means that the broker serves its listeners, wherever they are. Metrics are on the same port:
+# -e KAFKA_BARNABAS_METRICS_HOST=0.0.0.0 -p 9404:9404 lets a Prometheus outside reach them.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=5m --start-interval=1s \
-    CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 9092), 4)"]
+    CMD ["python", "-c", "import http.client as h, os; c = h.HTTPConnection('localhost', int(os.environ['KAFKA_BARNABAS_METRICS_PORT']), timeout=4); c.request('GET', '/readyz'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["barnabas"]
 CMD ["server", "start"]

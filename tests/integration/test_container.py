@@ -66,6 +66,7 @@ def test_the_images_command_serves_what_the_variables_say(
     if not given:
         assert settings["KAFKA_LISTENERS"] == "PLAINTEXT://:9092"
         settings["KAFKA_LISTENERS"] = f"PLAINTEXT://:{port}"
+    settings["KAFKA_BARNABAS_METRICS_PORT"] = str(free_port())
     command, words = json.loads(*instructions("ENTRYPOINT")), json.loads(*instructions("CMD"))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with (tmp_path / "broker.log").open("wb") as log:
@@ -84,12 +85,15 @@ def test_the_images_command_serves_what_the_variables_say(
         assert (f":{port} (broker {1 if given else 0}, {tmp_path}/log," in line) is True, line
         servers = f"localhost:{port}"
         check = json.loads(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
-        check[-1] = check[-1].replace("9092", str(port))
-        subprocess.run([sys.executable, *check[1:]], check=True, timeout=60)
+        subprocess.run([sys.executable, *check[1:]], env=settings, check=True, timeout=60)
         partitions = 3 if given else 1
         confluent_client.create_topic(servers, "tried", partitions, {})
         broker.terminate()
         assert broker.wait(120) == 0
+        ended = subprocess.run(
+            [sys.executable, *check[1:]], env=settings, capture_output=True, timeout=60, check=False
+        )
+        assert ended.returncode == 1
     finally:
         broker.kill()
         broker.wait()

@@ -52,7 +52,8 @@ _NODE = (
     ("barnabas.log.format", "string", "text", "[text, json]",
      "What a line of the log of `barnabas server start` is: json is an object. Barnabas's own."),
     ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
-     "Port of GET /metrics for Prometheus, at the first listener's host; 0: none. Barnabas's own."),
+     "Port of /metrics for Prometheus, /healthz and /readyz for probes, at the first listener's "
+     "host; 0: none. Barnabas's own."),
     ("barnabas.metrics.host", "string", "", "",
      "Host at which metrics are served; empty: that of the first listener. Barnabas's own."),
     ("barnabas.verify.all.records", "boolean", None, "",

@@ -1,8 +1,15 @@
 """Collects records in batches, one queue per partition, until the sender takes them (PR-3).
 
+    append --> waiting -- take --> in flight -- acknowledge --> stored
+                  ^  |                |
+                  |  |                `-- fail_attempt --> back to waiting (PR-5), or failed
+                  |  `-- expire, fail_waiting --> failed
+                  `------- put back in its old place, or split into its parts (KIP-126)
+
 Pure: `now_ms` is an argument, and nothing here waits. Owns the memory bound (`buffer.memory`
 counts appended records without an outcome), the rules of when a batch may be sent, and the
-idempotent producer's identity. Every appended record gets exactly one outcome.
+idempotent producer's identity. Every appended record gets exactly one outcome. A failure does not
+promise that the record is not stored: after an attempt without an answer the client cannot know.
 """
 
 from __future__ import annotations
@@ -41,6 +48,8 @@ SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerE
 
 
 class Ready(NamedTuple):
+    """Names the partitions to send for, and the instant to ask again."""
+
     queues: list[PartitionQueue]  # with a batch that may be sent now
     next_ms: int | None  # when more may be ready, or expire, if nothing else happens
 
@@ -70,7 +79,7 @@ class Statistics:
         self.retries = 0
 
     def on_answer(self, took_ms: int) -> None:
-        """A Produce request has its answer."""
+        """Count a Produce request that has its answer."""
         self.requests += 1
         self.request_ms += took_ms
         self.longest_request_ms = max(self.longest_request_ms, took_ms)
@@ -98,6 +107,8 @@ class Accumulator:
         self._codec = CODEC_NAMES.index(config.compression_type)
         self._most_in_flight = config.max_in_flight_requests_per_connection
         if config.enable_idempotence:
+            # A sixth batch in flight would push the first out of the broker's memory, so that its
+            # repetition could not be recognized as one (PR-6).
             self._most_in_flight = min(self._most_in_flight, _REMEMBERED_BATCHES)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # those with a waiting batch
@@ -116,7 +127,7 @@ class Accumulator:
     # ---- in ----
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether `buffer.memory` allows this much more; a record alone always fits."""
+        """Return whether `buffer.memory` allows this much more; a record alone always fits."""
         return self.used_bytes == 0 or (
             self.used_bytes + HEADER_BYTES + size_bytes <= self._config.buffer_memory
         )
@@ -135,6 +146,7 @@ class Accumulator:
         size_bytes = record.size_bytes
         queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
+        # `size_bytes` is an upper bound, so a batch may end a few bytes early, but never late.
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             limit = self._config.batch_size
             batch = ProducerBatch(topic_partition, self._begin(), self._codec, now_ms, limit)
@@ -204,6 +216,8 @@ class Accumulator:
         for queue in self._active.values():
             first = queue.waiting[0]
             due_ms = first.created_ms + self._config.delivery_timeout_ms
+            # A partition that is held, or has its share in flight, becomes ready by an answer,
+            # which wakes the sender by itself. Until then only the batch's expiry is due.
             if not queue.is_held and len(queue.in_flight) < self._most_of(queue):
                 leave_ms = max(queue.not_before_ms, self._leaves_at_ms(queue, first))
                 if leave_ms <= now_ms:
@@ -215,6 +229,8 @@ class Accumulator:
 
     def _most_of(self, queue: PartitionQueue) -> int:
         """The number of its batches that may be in flight."""
+        # From a producer that it does not know a leader accepts any first sequence, so the first
+        # batch goes alone: see the invariants of `partition_queue`.
         is_first = self._config.enable_idempotence and not queue.is_known
         return 1 if is_first else self._most_in_flight
 
@@ -223,6 +239,7 @@ class Accumulator:
         full = full or not first.limit_bytes  # nothing can join it
         # A full buffer sends what it has: otherwise a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
+        # A retry waits for its backoff (`not_before_ms`), not for more records to join it.
         if full or first.attempts or self.flushing or crowded:
             return 0
         return first.created_ms + self._config.linger_ms
@@ -231,6 +248,8 @@ class Accumulator:
         """Take the partition's next batch to send; the partition goes to the end of the line."""
         assert not self.needs_producer_id, "an idempotent batch needs a producer id"
         batch = queue.take(self._config.enable_idempotence)
+        # A dict keeps the order of insertion, so the partitions of a broker take turns in requests
+        # that have no room for all of them.
         del self._active[queue.topic_partition]
         if queue.waiting:
             self._active[queue.topic_partition] = queue
@@ -241,6 +260,7 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledge(batch)
+        # The broker refuses gaps: what it stored under a later sequence follows all earlier ones.
         stored = queue.take_stored()
         self._resolve(queue)
         for older in stored:  # only the broker of its first attempt knew the offset
@@ -257,7 +277,7 @@ class Accumulator:
         batch.complete(base_offset, log_append_time_ms)
 
     def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
-        """A batch in flight failed: it is retried, in its order, or fails for good (PR-5).
+        """Take a failed attempt back: the batch is retried, in its order, or fails for good (PR-5).
 
         If the broker's state is in doubt, or it does not accept our sequences, a new producer id is
         needed: no batch is taken until none is in flight and `identify` was called.
@@ -265,21 +285,29 @@ class Accumulator:
         queue = self._queues[batch.topic_partition]
         batch.last_failure = error
         if isinstance(error, MessageTooLarge) and batch.is_divisible:
+            # `batch.size` is above the topic's max.message.bytes. Nothing was appended, so the
+            # parts go out under the sequences of the whole (KIP-126).
             self._split(queue, batch)
             return
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
+            # A batch that moved up while it was in flight was refused for its old sequence, which
+            # says nothing about the new one.
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
+            # One that precedes an acknowledged batch is stored: the broker has only forgotten it.
             if batch.is_out_of_order and batch.number < queue.last_acknowledged:
                 self.acknowledge(batch, -1, -1)
                 return
         if batch.attempts <= self._config.retries and self._may_pass(batch, queue, error):
+            # Any other error may come after the append: NOT_ENOUGH_REPLICAS_AFTER_APPEND, or
+            # REQUEST_TIMED_OUT while the replicas were fetching it (PR-4).
             batch.in_doubt |= not isinstance(error, SEQUENCE_ERRORS)
             queue.put_back(batch, retry_at_ms)
             self.statistics.retries += 1
             self._active[batch.topic_partition] = queue
             return
         if batch.base_sequence >= 0 and batch.in_doubt:
+            # The answers to the batches behind it will show whether it is stored (KIP-360).
             queue.give_up_in_flight(batch)
         else:
             queue.refuse(batch)
@@ -298,7 +326,7 @@ class Accumulator:
         self._active[batch.topic_partition] = queue
 
     def _may_pass(self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError) -> bool:
-        """Whether another attempt can succeed."""
+        """Return whether another attempt can succeed."""
         if isinstance(error, Unreachable):
             return True
         if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
@@ -316,7 +344,9 @@ class Accumulator:
         self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError
     ) -> bool:
         if isinstance(error, OutOfOrderSequenceNumber) and not self.is_transactional:
+            # The other batches in flight may still be acknowledged, which would prove this one.
             return queue.is_out_of_step(batch)
+        # A transaction does not wait for such a proof: a doubt ends it, and its abort settles all.
         moved_up = batch.sent_sequence != batch.base_sequence
         return not moved_up and queue.is_first_unacknowledged(batch)
 
@@ -346,6 +376,8 @@ class Accumulator:
         expired = []
         limit_ms = self._config.delivery_timeout_ms
         missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
+        # Waiting batches alone. One in flight comes back here with its answer, or without one after
+        # request.timeout.ms, and is then too old to be retried.
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
                 expired.append(queue.waiting[0])
@@ -353,7 +385,7 @@ class Accumulator:
         return expired
 
     def fail_waiting(self, error: BarnabasError) -> int:
-        """Fail every batch that is not in flight; the number of their records."""
+        """Fail every batch that is not in flight; returns the number of their records."""
         count = 0
         for queue in list(self._active.values()):
             while queue.waiting:

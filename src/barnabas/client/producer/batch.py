@@ -89,6 +89,8 @@ def _on_any_loop() -> None:
 
 
 class ProducerBatch:
+    """Records of one partition that are sent together and share one outcome."""
+
     __slots__ = (
         "_callbacks",
         "attempts",
@@ -175,15 +177,17 @@ class ProducerBatch:
 
     @property
     def is_divisible(self) -> bool:
-        """Whether it can be sent in parts: one of `of_bytes` is its caller's, and stays whole."""
+        """Several records can be sent in parts, but not a batch of `of_bytes`: it stays whole."""
         return self.attempts > 0 and self.record_count > 1 and not self.is_whole
 
     def split(self) -> list[ProducerBatch]:
-        """Its records in several batches of about half its size, and with its sequences (KIP-126).
+        """Split it into batches of about half its size, under its sequences (KIP-126).
 
         Its outcome is theirs from now on.
         """
         assert self.encoded is not None, "the batch was never sent"
+        # The records as they were given are gone since it was encoded: they are read back. Halves,
+        # because the broker's limit is not known; a part that is refused is split in its turn.
         header = read_header(self.encoded)
         records = list(records_of(self.encoded, 0, header))
         sizes = [record_size_bound(each.key, each.value, each.headers) for each in records]
@@ -210,6 +214,7 @@ class ProducerBatch:
         return part
 
     def _part_done(self) -> None:
+        # The first error stands for the whole; each record has the outcome of its own part (`at`).
         if all(part.done for part in self.parts):
             self.error = next((part.error for part in self.parts if part.error), None)
             self._finish()
@@ -256,6 +261,7 @@ class ProducerBatch:
             self._close()
             self.encoded = seal(self._with_identity(header, is_transactional), body)
         elif self.base_sequence >= 0:
+            # A batch refused before it has moved this one up, or the identity is another one now.
             assert self.encoded is not None, "the batch is done"
             header = read_header(self.encoded)
             owned = self._with_identity(header, is_transactional)
@@ -301,6 +307,7 @@ class ProducerBatch:
         assert not self.done, "a batch has one outcome"
         self.done = True
         self._close()
+        # A Delivery that its user keeps must not keep the bytes, nor the producer.
         self.encoded = None
         self.check_loop = _on_any_loop
         callbacks, self._callbacks = self._callbacks, []

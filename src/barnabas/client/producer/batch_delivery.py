@@ -43,6 +43,7 @@ class BatchDelivery:
     @property
     def offsets(self) -> list[int]:
         """The records' offsets, as `indexes`; -1 each while unknown, and with acks=0."""
+        # Parts of a split batch are stored one by one: others' records may lie between them.
         if self.batch.parts:
             found = map(self.batch.at, self.places)
             return [part.base_offset + at if part.base_offset >= 0 else -1 for part, at in found]
@@ -91,7 +92,7 @@ OnDelivery = Callable[[BatchDelivery], Any]
 
 
 class BatchDeliveries:
-    """Collects those of one `send_many`: each is reported once its batch has an outcome."""
+    """Collects the deliveries of one `send_many`, and reports each batch once it is done."""
 
     def __init__(self, on_delivery: OnDelivery) -> None:
         self._on_delivery = on_delivery
@@ -99,7 +100,7 @@ class BatchDeliveries:
         self._count = 0
 
     def add(self, delivery: Delivery) -> None:
-        """The next record is queued."""
+        """Note that the next record is queued."""
         batch = delivery.batch
         lists = self._open.get(batch)
         is_first = lists is None
@@ -109,6 +110,7 @@ class BatchDeliveries:
         lists[1].append(delivery.index)
         self._count += 1
         if is_first:
+            # Only now: a batch that is done already reports at once, and needs its first index.
             batch.when_done(lambda: self._done(batch))
 
     def _done(self, batch: ProducerBatch) -> None:

@@ -10,7 +10,10 @@ from barnabas.client.producer.accumulator import Accumulator
 
 
 class BufferMemory:
-    """Hold `line` to be the next that gets room."""
+    """Grants room in `buffer.memory` to one record at a time; hold `line` to be the next.
+
+    Without the line a small record could slip in front of a large one again and again.
+    """
 
     def __init__(
         self, accumulator: Accumulator, wake: Callable[[], None], check: Callable[[], None]
@@ -22,7 +25,7 @@ class BufferMemory:
         self.line = asyncio.Lock()
 
     def on_change(self) -> None:
-        """A batch has its outcome, or nothing is sent any more."""
+        """Look again: a batch has its outcome, or nothing is sent any more."""
         self._changed.set()
 
     async def wait(self, size_bytes: int) -> None:
@@ -32,6 +35,7 @@ class BufferMemory:
         self._accumulator.flushing += 1
         try:
             while not self._accumulator.has_room(size_bytes):
+                # Full, a batch leaves at once whatever its linger.ms: see `Accumulator.ready`.
                 self._changed.clear()
                 self._wake_sender()
                 await self._changed.wait()

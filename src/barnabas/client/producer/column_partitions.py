@@ -40,7 +40,7 @@ def chosen_partitions(
 
 
 def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: Integers) -> Integers:
-    """As many rows to each partition as the partitioner stays with it."""
+    """Give each partition as many rows as the partitioner stays with it."""
     sums = np.cumsum(sizes)
     partitions, ends = [], [0]
     while ends[-1] < len(sizes):
@@ -56,10 +56,13 @@ def _keyless(partitioner: Partitioner, topic: str, choice: Partitions, sizes: In
 
 
 def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
-    """As `murmur2.partition_for_key` for each row; what it gives for a null is of no use."""
+    """The partition of each row's key, by `murmur2`; a null has some number that is of no use."""
+    # Four bytes more, so that the last word of the last key can be read whole.
     data = np.concatenate([keys.data, np.zeros(4, np.uint8)])
     lengths, starts = keys.lengths, keys.starts
     hashed = np.uint32(_SEED) ^ lengths.astype(np.uint32)
+    # A step per word, over all keys that have it. Very long keys would make it many steps for few
+    # rows: they are hashed one by one below.
     words = np.where(lengths <= _LONGEST, lengths >> 2, 0)
     for number in range(int(words.max(initial=0))):
         rows = np.flatnonzero(words > number)
@@ -69,6 +72,7 @@ def partitions_for_keys(keys: ByteColumn, partition_count: int) -> Integers:
     rest = lengths & 3
     rows = np.flatnonzero(rest)
     if len(rows):
+        # The bytes behind the end belong to the next key: they are masked out.
         tail = _word(data, starts[rows] + (lengths[rows] & ~3))
         kept = (np.uint32(1) << (8 * rest[rows]).astype(np.uint32)) - np.uint32(1)
         hashed[rows] = (hashed[rows] ^ (tail & kept)) * _M

@@ -32,13 +32,13 @@ class ColumnBatch(NamedTuple):
 
 
 class ColumnRows(NamedTuple):
-    """Rows of the given columns, some of them or all."""
+    """Some or all rows of the columns of one call."""
 
     values: ByteColumn
     keys: ByteColumn | None
     times: Integers
     numbers: Integers | range
-    """Of the rows, as they were given."""
+    """The numbers of the rows, as they were given."""
 
     @classmethod
     def of(cls, values: Any, keys: Any, timestamps_ms: Any, max_request_size: int) -> Self:
@@ -85,6 +85,7 @@ class ColumnRows(NamedTuple):
         if len(chosen) and int(chosen.min()) == int(chosen.max()):
             yield int(chosen[0]), self
             return
+        # Stable, so that the rows of a partition stay in order (TP-2).
         order = np.argsort(chosen, kind="stable")
         partitions, firsts = np.unique(chosen[order], return_index=True)
         ends = [*firsts[1:].tolist(), len(order)]
@@ -99,6 +100,8 @@ class ColumnRows(NamedTuple):
             first = end
 
     def _encode(self, batch_size: int, codec: int) -> Iterator[ColumnBatch]:
+        # All rows are encoded at once, and cut into batches where their bytes are: offset and
+        # timestamp deltas start again in each batch.
         ends = list(_cuts(self.sizes(), batch_size - HEADER_BYTES))
         firsts = [0, *ends[:-1]]
         counts = np.diff([0, *ends])

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ColumnSender:
-    """For one call of `send_columns`."""
+    """Sends the columns of one call of `send_columns`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ColumnSender:
     async def send(
         self, topic: str, values: Any, keys: Any, options: ColumnOptions
     ) -> list[BatchDelivery]:
-        """As `Producer.send_columns`."""
+        """Send the columns, as `Producer.send_columns` says."""
         partition, timestamps_ms = options.get("partition"), options.get("timestamps_ms")
         on_delivery = options.get("on_delivery")
         if on_delivery is not None:
@@ -65,12 +65,14 @@ class ColumnSender:
         if unknown := options.keys() - ColumnOptions.__annotations__.keys():
             raise TypeError(f"send_columns has no argument {', '.join(sorted(unknown))}")
         arguments.topic_name(topic)
+        # A user's function takes one record: there is nothing to gain from columns.
         if self._producer.prepares or self._partitioner.is_custom:
             await self._send_each(_records(topic, values, keys, partition, timestamps_ms))
             return self._deliveries
         times = self._producer.wall_ms() if timestamps_ms is None else timestamps_ms
         rows = ColumnRows.of(values, keys, times, self._config.max_request_size)
         wanted = None if partition is None else given_partitions(partition, len(rows.times))
+        # Before any row is queued: a partition that does not exist refuses the call as a whole.
         numbers = [] if wanted is None else np.unique(wanted).tolist()
         view = await self._producer.topic_with(topic, numbers)
         if wanted is None:
@@ -82,7 +84,7 @@ class ColumnSender:
         return self._deliveries
 
     async def _send_each(self, records: Iterator[ProducerRecord]) -> None:
-        """Row by row, for serializers, interceptors and partitioners of the user's own."""
+        """Send row by row, for serializers, interceptors and partitioners of the user's own."""
         found: dict[ProducerBatch, tuple[list[int], list[int]]] = {}
         for row, record in enumerate(records):
             delivery = await self._producer.send_record(record)

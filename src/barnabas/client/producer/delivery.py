@@ -81,6 +81,7 @@ class Delivery:
         failure = self._place()[0].error
         if failure is None:  # of another part of a batch that was split
             return None
+        # A copy of its own: each `raise` adds its frames to the traceback of the object raised.
         try:
             return self._error
         except AttributeError:
@@ -152,6 +153,7 @@ async def wait_until_flushed(accumulator: Accumulator, wake: Callable[[], None])
     accumulator.flushing += 1
     wake()
     try:
+        # A copy of the list: records that are accepted meanwhile are not waited for.
         for batch in accumulator.unfinished_batches:
             if not batch.done:
                 await until_done(batch)

@@ -1,4 +1,4 @@
-"""The way of a record into its batch: checked, given a partition, queued when there is room.
+"""Takes records into their batches: checks each, chooses its partition, waits for room.
 
 The caller's side of a producer, below its public methods. Most records of a producer in a hurry
 have no key and no other wish: `join` queues them without a decision of their own.
@@ -45,16 +45,18 @@ _new_tuple = tuple.__new__
 
 
 class Growth:
-    """The partitions that topics of one producer turned out not to have."""
+    """Waits for partitions that a topic does not have yet: it may have grown a moment ago."""
 
     def __init__(self, metadata: Metadata, clock: Clock) -> None:
         self._metadata = metadata
         self._clock = clock
         self._absent: dict[tuple[str, int], int] = {}  # -> when that was last seen
 
-    async def having(self, topic: TopicView, partition: int) -> TopicView:
-        """The topic, once it has the partition. Raises UnknownPartition; the caller bounds it, for
-        as long as no broker answers."""
+    async def wait_for(self, topic: TopicView, partition: int) -> TopicView:
+        """Return the topic once it has the partition. Raises UnknownPartition.
+
+        The caller bounds it, for the case that no broker answers.
+        """
         began_ms = self._clock.monotonic_ms()
         name = topic.name, partition
         is_answered = began_ms - self._absent.get(name, -_REMEMBERED_MS) < _REMEMBERED_MS
@@ -66,6 +68,7 @@ class Growth:
             except Unreachable:  # it is repeated with backoff
                 continue
             topic = view.topics.get(topic.name, topic)
+            # Any broker may answer, and one that lags behind does not know the new partition.
             is_answered = self._clock.monotonic_ms() - began_ms >= _PATIENCE_MS
             if is_answered:
                 if len(self._absent) >= _MOST_REMEMBERED:
@@ -97,7 +100,8 @@ class Preparation:
         return bool(self._interceptors)
 
     def prepare(self, record: ProducerRecord) -> ProducerRecord:
-        """The record with bytes. Raises SerializationError."""
+        """Return the record with bytes. Raises SerializationError."""
+        # In Kafka's order (PR-1): an interceptor sees the objects, not their bytes.
         record = self._interceptors.on_send(record)
         topic, value, key = record[:3]
         if self._key is not None:
@@ -126,7 +130,7 @@ class Preparation:
 
 
 class Intake:
-    """What `Producer` is built on; not for users."""
+    """Takes records in, for the producer on its loop and for the threads of the blocking one."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig) -> None:
         self._cluster = cluster
@@ -173,6 +177,7 @@ class Intake:
         Raises as `send` does.
         """
         topic = self._cluster.metadata.view.topics.get(record.topic)
+        # Others wait for room already: this one may not overtake them.
         if topic is None or self._memory.line.locked():
             return None
         if record.partition is not None and record.partition not in topic.partitions:
@@ -182,13 +187,14 @@ class Intake:
         return self._append(record, topic)
 
     def join(self, topic: str, value: Any, key: Any = None) -> Delivery | None:
-        """Queue a record in a batch that is open for such; None if that takes any thought.
+        """Queue a record in a batch that is open for such; None if anything is to be decided.
 
-        It is as `_append`, for most records of a producer in a hurry.
+        It does what `_append` does, for most records of a producer in a hurry, and inlines what it
+        can: it is called for every record.
         """
         try:
             batch = self._open.get(topic) if key is None else self._open_for(topic, key)
-        except TypeError:  # an argument that is refused later on
+        except TypeError:  # a topic or key that cannot be looked up: the slow path refuses it
             return None
         if batch is None or type(value) is not bytes:
             return None
@@ -213,7 +219,7 @@ class Intake:
         return Delivery(batch, index, timestamp_ms)
 
     def join_checked(self, record: CheckedRecord) -> Delivery | None:
-        """As `join`."""
+        """Queue a checked record, as `join` does; None if anything is to be decided."""
         topic, value, key, partition, timestamp_ms, headers, _ = record
         if partition is None and timestamp_ms is None and not headers:
             return self.join(topic, value, key)
@@ -230,7 +236,7 @@ class Intake:
         return self._open_partitions.get((topic, partition))
 
     def _close_open(self) -> None:
-        """No record joins a batch without a fresh decision."""
+        """Let no record join a batch until another decision has opened one."""
         self._open_partitions.clear()
         for topic in list(self._open):
             self._count_open(topic)
@@ -271,7 +277,7 @@ class Intake:
         return checked
 
     def plain(self, topic: str, value: Any, key: Any) -> CheckedRecord | None:
-        """As `check_record`, of a record without other wishes; None if that takes any thought."""
+        """Check a value and a key, as `check_record` does; None if anything is to be decided."""
         if not self._joins or not self._running or self.tasks.error is not None:
             return None
         if self._transactions is not None and not self._transactions.is_open:
@@ -292,7 +298,7 @@ class Intake:
         return record
 
     async def send_checked(self, record: CheckedRecord) -> Delivery:
-        """As `send`, for a record that `check_record` returned."""
+        """Queue a record that `check_record` returned. Raises as `send`."""
         try:
             self._check_open()
             delivery = self._accept(record) or await self._accept_later(record)
@@ -306,7 +312,7 @@ class Intake:
         return delivery
 
     def accept_checked(self, record: CheckedRecord) -> Delivery | None:
-        """As `send_checked`, but None where that would wait."""
+        """Queue it as `send_checked` does; None where that would wait."""
         try:
             self._check_open()
             return self._accept(record)
@@ -315,14 +321,14 @@ class Intake:
             raise
 
     def knows_place(self, record: CheckedRecord) -> bool:
-        """Whether metadata has the record's topic, and its partition if it names one."""
+        """Return whether metadata has the record's topic, and its partition if it names one."""
         topic = self._cluster.metadata.view.topics.get(record.topic)
         return topic is not None and (
             record.partition is None or record.partition in topic.partitions
         )
 
     def knows_topic(self, topic: str) -> bool:
-        """Whether the topic's metadata is known; in any thread."""
+        """Return whether the topic's metadata is known; in any thread."""
         return topic in self._cluster.metadata.view.topics
 
     async def wait_for_topic(self, topic: str) -> None:
@@ -335,7 +341,7 @@ class Intake:
 
     @property
     def prepares(self) -> bool:
-        """Whether each record has to pass interceptors or serializers."""
+        """The producer has interceptors or serializers, which each record has to pass."""
         return self._preparation is not None
 
     async def topic(self, name: str) -> TopicView:
@@ -373,7 +379,7 @@ class Intake:
     def on_refused(
         self, error: BarnabasError, record: ProducerRecord | CheckedRecord | None = None
     ) -> None:
-        """A record is not sent: the open transaction, if any, can only be aborted."""
+        """Note that a record is not sent: an open transaction can only be aborted."""
         if self._transactions is not None:
             self._transactions.on_refused(error)
         if self._preparation is not None and record is not None:
@@ -383,6 +389,7 @@ class Intake:
         partition = record.partition
         is_free = partition is None and record.key is None
         if is_free:
+            # Records may have joined behind the partitioner's back: it decides by what they added.
             batch = self._count_open(record.topic)
             if batch and batch.size_bytes + record.size_bytes > self._config.batch_size:
                 self._leave(record.topic, record.size_bytes)
@@ -402,6 +409,8 @@ class Intake:
         if is_free:
             self._partitioner.on_appended(record.topic, record.size_bytes)
         self._keep_open(batch, is_free=is_free)
+        # A batch in the making waits for its linger.ms, for which the sender sleeps: only a new one
+        # and a full one are news to it (PR-3).
         if index == 0:
             self.watch(batch)
         elif batch.size_bytes >= self._config.batch_size:
@@ -420,6 +429,7 @@ class Intake:
         if self._transactions is not None and not self._transactions.is_open:
             return
         topic, partition = batch.topic_partition
+        # A custom partitioner is asked about each record: only it knows if the next one goes here.
         if not self._partitioner.is_custom:
             self._open_partitions[topic, partition] = batch
         stays_bytes = self._partitioner.stays_bytes(topic) if is_free else 0
@@ -447,7 +457,7 @@ class Intake:
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 for partition in partitions:
-                    topic = await self._growth.having(topic, partition)
+                    topic = await self._growth.wait_for(topic, partition)
         except TimeoutError:
             pass  # no broker has answered: what is known counts
         for partition in partitions:
@@ -464,17 +474,19 @@ class Intake:
             async with asyncio.timeout(limit_ms / 1000):
                 topic = await metadata.topic(record.topic, limit_ms)
                 if record.partition is not None:
-                    topic = await self._growth.having(topic, record.partition)
+                    topic = await self._growth.wait_for(topic, record.partition)
                 async with self._memory.line:
                     self._close_open()  # none may overtake those in line
                     await self._memory.wait(record.size_bytes)
                     return self._append(record, topic)
         except TimeoutError:
+            # Which of the waits took the time? The topic's, the partition's, or that for room.
             if not self.knows_place(record) and self.knows_topic(record.topic):
                 topic = metadata.view.topics[record.topic]
                 raise unknown_partition(topic, record.partition) from None
             if self.knows_topic(record.topic):
                 raise self._memory.full(record.topic, limit_ms) from None
+            # Not asked for any more, so that a mistyped name is not looked up for five minutes.
             last_said = metadata.view.topic_error(record.topic)
             metadata.forget(record.topic)
             raise last_said or Unreachable(

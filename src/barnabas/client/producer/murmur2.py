@@ -22,6 +22,7 @@ def murmur2(data: bytes) -> int:
         word = (word ^ word >> 24) * _M & _MASK
         hashed = hashed * _M & _MASK ^ word
     tail = data[whole << 2 :]
+    # The algorithm's switch over 3, 2 and 1 bytes left: together they are one little-endian number.
     if tail:
         hashed = (hashed ^ int.from_bytes(tail, "little")) * _M & _MASK
     hashed = (hashed ^ hashed >> 13) * _M & _MASK

@@ -94,6 +94,8 @@ class OpenRecords:
                 pieces[3::4] = some  # type: ignore[assignment]
                 parts += pieces
                 place = stop
+        # Each head begins with the header count of the record before it: the first one has none in
+        # front, and the last one's is still missing.
         parts[0] = parts[0][1:]
         parts.append(b"\0")
         return b"".join(parts)
@@ -133,7 +135,7 @@ class SealedRecords:
 
 
 class _ValueSizes(dict[int, bytes]):
-    """What stands between an offset delta and a value, by the value's size: no key."""
+    """Maps a value's size to the bytes between offset delta and value: no key, and the size."""
 
     def __missing__(self, size_bytes: int) -> bytes:
         if len(self) >= _MOST_SIZES:
@@ -143,7 +145,7 @@ class _ValueSizes(dict[int, bytes]):
 
 
 class _Heads(dict[int, bytes]):
-    """What stands in front of an offset delta, by the value's size."""
+    """Maps a value's size to the bytes between the record before and the offset delta."""
 
     def __init__(self, time: bytes, offset_size: int) -> None:
         self._time = time

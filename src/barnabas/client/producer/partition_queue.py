@@ -33,6 +33,8 @@ from barnabas.types import TopicPartition
 
 
 class PartitionQueue:
+    """The waiting and the sent batches of one partition, and the sequences that they have."""
+
     __slots__ = (
         "identity",
         "in_flight",
@@ -60,7 +62,7 @@ class PartitionQueue:
 
     @property
     def is_known(self) -> bool:
-        """Whether the leader has stored a batch of this identity."""
+        """A partition is known once its leader has stored a batch of this identity."""
         return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
@@ -83,17 +85,19 @@ class PartitionQueue:
 
     @property
     def is_held(self) -> bool:
-        """Whether the next batch waits for answers to those in flight."""
+        """A queue is held while its next batch has to wait for answers to those in flight."""
         if self.settling:
             return True
         following = self.next_batch()
+        # A new sequence would be a guess as long as one before it may or may not be stored.
         if self.unresolved >= 0 and following.base_sequence < 0:
             return True
+        # Batches behind it are under way, and may prove that the leader has this one as well.
         return bool(self.in_flight) and following.is_out_of_order
 
     @property
     def is_unresolvable(self) -> bool:
-        """Whether a batch was given up in doubt and none behind it can resolve that."""
+        """A doubt cannot be resolved once no batch behind the one given up is left."""
         return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
@@ -113,6 +117,7 @@ class PartitionQueue:
         return batch
 
     def acknowledge(self, batch: ProducerBatch) -> None:
+        """Take a stored batch out; a doubt about an earlier one is resolved by it."""
         self.last_acknowledged = max(self.last_acknowledged, batch.number)
         if self.last_acknowledged > self.unresolved:
             self.unresolved = -1
@@ -133,6 +138,7 @@ class PartitionQueue:
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
         """Retry the batch, in its old place, no earlier than `not_before_ms`."""
         if not batch.is_out_of_order:
+            # Refusals count only if every batch sent gets one, and this one got another error.
             self._forget_refusals()
         self.settling = True
         self.not_before_ms = max(self.not_before_ms, not_before_ms)
@@ -148,6 +154,7 @@ class PartitionQueue:
         self._land(batch)
 
     def _insert(self, batch: ProducerBatch) -> None:
+        # By number, which parts of a split batch have as well: those sent before come first.
         place = 0
         for waiting in self.waiting:
             if batch.number < waiting.number:
@@ -156,19 +163,21 @@ class PartitionQueue:
         self.waiting.insert(place, batch)
 
     def give_up(self, batch: ProducerBatch) -> None:
-        """The batch, which is in neither list any more, may be in the log or not."""
+        """Remember a batch, which is in neither list any more, that may be in the log or not."""
         self.unresolved = max(self.unresolved, batch.number)
 
     def give_up_in_flight(self, batch: ProducerBatch) -> None:
-        """As `give_up`, of a batch in flight; the batches sent behind it resolve the doubt."""
+        """Give up a batch in flight; the batches sent behind it resolve the doubt (KIP-360)."""
         self.settling = True
         self.give_up(batch)
         self._land(batch)
 
     def refuse(self, batch: ProducerBatch) -> None:
-        """The broker does not have this batch and never will, nor any that was sent behind it."""
+        """Drop a batch that the broker does not have, nor any that was sent behind it."""
         self.settling = True
         if batch.base_sequence >= 0:
+            # Its sequences are free again. Those in flight behind it move up as well: they are
+            # refused under the sequences that they were sent with, and retried with the new ones.
             for later in (*self.in_flight, *self.waiting):
                 if later.base_sequence >= 0 and later.number > batch.number:
                     moved_up = (later.base_sequence - batch.record_count) % SEQUENCE_LIMIT
@@ -177,11 +186,11 @@ class PartitionQueue:
         self._land(batch)
 
     def is_first_unacknowledged(self, batch: ProducerBatch) -> bool:
-        """Whether no older batch of the partition is still without its outcome."""
+        """Return whether no older batch of the partition is still without its outcome."""
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
     def is_out_of_step(self, batch: ProducerBatch) -> bool:
-        """Whether all sent batches were refused as out of order, and this was the last of them.
+        """Return whether all sent batches were refused as out of order, this one as the last.
 
         As long as one has no answer, its answer may show that the leader has them all.
         """
@@ -214,5 +223,6 @@ class PartitionQueue:
 
     def _land(self, batch: ProducerBatch) -> None:
         self.in_flight.remove(batch)
+        # The last answer is in, so retries may begin, in order and before anything new.
         if not self.in_flight:
             self.settling = False

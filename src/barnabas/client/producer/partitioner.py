@@ -64,6 +64,7 @@ class Sticky:
 
     def choose(self, topic: str, partitions: Partitions) -> int:
         stay = self._stays.get(topic)
+        # Most calls end here: without new metadata the partition keeps its leader.
         if (
             stay is not None
             and stay.sent_bytes < self._batch_size
@@ -73,9 +74,11 @@ class Sticky:
         candidates: Sequence[int] = partitions.candidates()
         if stay is not None and stay.partition in candidates:
             if stay.sent_bytes < self._batch_size:
+                # New metadata is no reason to leave a batch half full.
                 stay.generation = partitions.generation
                 return stay.partition
             if len(candidates) > 1:
+                # Another one each time, as KIP-480 has it: no partition gets two batches in a row.
                 candidates = [number for number in candidates if number != stay.partition]
         chosen = candidates[self._random.below(len(candidates))]
         self._stays[topic] = _Stay(chosen, partitions.generation)
@@ -101,6 +104,7 @@ class RoundRobin:
     def choose(self, topic: str, partitions: Partitions) -> int:
         turn = self._next.get(topic)
         if turn is None:
+            # Otherwise the first records of all producers would meet at partition 0.
             turn = self._random.below(2**31)
         self._next[topic] = turn + 1
         candidates = partitions.candidates()
@@ -157,6 +161,7 @@ class Partitioner:
         """The number of the partition for a record without an explicit one."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
+            # Any int passes here: the error for a wrong one below names the topic.
             chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
             if not 0 <= chosen < partitions.partition_count:
                 raise ValueError(
@@ -171,14 +176,14 @@ class Partitioner:
         if known is None:
             known = partition_for_key(key, partitions.partition_count)
             if len(key) > _REMEMBERED_KEY_BYTES:
-                return known
+                return known  # so that thousands of long keys do not stay in memory
             if len(self._by_key) >= _REMEMBERED_KEYS:
                 self._by_key.clear()
             self._by_key[key, partitions.partition_count] = known
         return known
 
     def on_appended(self, topic: str, size_bytes: int) -> None:
-        """A record without a key and of this size went to the partition chosen for it."""
+        """Count a record of this size, without a key, for the partition chosen last."""
         self._keyless.on_appended(topic, size_bytes)
 
     def stays_bytes(self, topic: str) -> int:

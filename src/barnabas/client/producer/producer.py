@@ -127,6 +127,7 @@ class Producer(Intake):
         except TimeoutError:
             self._accumulator.fail_all(closed_too_early())
         finally:
+            # Nothing is sent from here on: a record without an outcome has only an error to get.
             await self._sender.close()
             await self._cluster.close()
             self._accumulator.fail_waiting(ClientClosed("the producer was closed before that"))
@@ -134,7 +135,7 @@ class Producer(Intake):
                 self._preparation.close()
 
     def purge(self) -> int:
-        """Fail every record that is not in flight with RecordsPurged; the number of those.
+        """Fail every record that is not in flight with RecordsPurged; returns their number.
 
         In flight are batches that were sent and have no answer yet: they get their outcome.
         An open transaction that loses records so can only be aborted.
@@ -144,7 +145,7 @@ class Producer(Intake):
         return self._accumulator.fail_waiting(error)
 
     def statistics(self) -> dict[str, float]:
-        """What the producer has done and holds: numbers by name, units in the names.
+        """Return what the producer has done and holds: numbers by name, units in the names.
 
         `_total` counts since the start. Cheap: nothing is counted per record.
         """
@@ -300,7 +301,7 @@ class Producer(Intake):
         return delivery
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
-        """As `send`, for a `ProducerRecord`."""
+        """Accept a `ProducerRecord`; returns and raises as `send`."""
         if type(record) is ProducerRecord:
             topic, value, key, partition, timestamp_ms, headers = record
             if partition is None and timestamp_ms is None and not headers:
@@ -327,7 +328,7 @@ class Producer(Intake):
     async def send_many(
         self, records: Iterable[ProducerRecord], on_delivery: OnDelivery | None = None
     ) -> list[Delivery] | None:
-        """As `send` for each record in order; ends at the first that is refused.
+        """Accept records in order, each as `send` does; ends at the first that is refused.
 
         Args:
             records: any iterable of ProducerRecord; it is read as room allows.
@@ -440,7 +441,9 @@ def _seconds(timeout_ms: float | None) -> float | None:
 
 
 def _as_new(batch: bytes) -> bytes:
-    """A stored batch as if it was never sent: without offsets, producer and transaction."""
+    """Return a stored batch as if it was never sent: without offsets, producer, transaction."""
+    # Another cluster's offsets and epoch mean nothing here, and its producer's sequences would be
+    # refused; the codec alone describes the bytes that stay.
     header = read_header(batch)
     if header.magic != 2 or header.is_control or header.size_bytes != len(batch):
         raise CorruptData(f"batch: {len(batch)} bytes are not one record batch of magic 2")

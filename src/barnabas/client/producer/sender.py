@@ -74,6 +74,8 @@ Flight = list[ProducerBatch]
 
 
 class Sender:
+    """Owns the one task that sends, so that batches of a partition leave in their order."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -148,6 +150,7 @@ class Sender:
             now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
             if expired:
+                # One line, however many expire together: each record's error names its own batch.
                 _log.warning("%s", expired[0].error)
             if self._accumulator.needs_producer_id and not await self._identify():
                 continue
@@ -166,10 +169,13 @@ class Sender:
         """Get a producer id if one is needed and nothing is in flight; True if there is one."""
         accumulator = self._accumulator
         if self._transactions is not None:
+            # Only the coordinator may raise the epoch of a transactional id: the transaction fails,
+            # and its abort fetches the next identity (KIP-360).
             self._transactions.on_sequences_lost()
             await self._wake.wait()
             return False
         if accumulator.in_flight_count or not accumulator.unfinished_batches:
+            # Answers on their way belong to the old identity; and without records none is needed.
             await self._wake.wait()
             return False
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
@@ -178,6 +184,7 @@ class Sender:
             check(answer.error_code, "asking for a producer id")
         except (Unreachable, KafkaError) as error:
             if isinstance(error, KafkaError) and not error.retriable:
+                # Such as CLUSTER_AUTHORIZATION_FAILED: no record can be sent with idempotence.
                 accumulator.fail_waiting(error)
                 return False
             if self._no_id.is_news("producer id", type(error), self._clock.monotonic_ms()):
@@ -201,6 +208,8 @@ class Sender:
 
     def _send_ready(self, now_ms: int) -> int | None:
         """Send all batches that may be sent now; when to look again at the latest."""
+        # A request takes one batch of each partition, and a broker several requests at a time: look
+        # again until no broker takes another one.
         while True:
             ready = self._accumulator.ready(now_ms)
             by_node = self._by_leader(ready.queues)
@@ -222,6 +231,8 @@ class Sender:
                 continue  # we are woken when the partition is part of the transaction
             node = metadata.view.leader(queue.topic_partition)
             if node is None:
+                # The topic was known when its records were accepted. If it was deleted since then,
+                # they wait for it to be created again, as in Kafka's client (TP-6).
                 metadata.track([queue.topic_partition.topic], create=True)
                 metadata.request_refresh()
             else:
@@ -241,6 +252,7 @@ class Sender:
         size_bytes = _REQUEST_OVERHEAD_BYTES
         for queue in queues:
             size_bytes += queue.next_batch().size_bytes
+            # The first batch goes whatever its size, or it would never go.
             if flight and size_bytes > self._config.max_request_size:
                 break
             flight.append(self._accumulator.take(queue))
@@ -255,6 +267,7 @@ class Sender:
             if version < _LOWEST_PRODUCE:
                 raise UnsupportedVersion(f"{channel.node} knows no record batches (Kafka 0.11)")
             if self._config.acks == 0:
+                # PR-4: no response is awaited, so what was written counts, without an offset.
                 channel.send_unanswered(PRODUCE, request, version)
                 for batch in flight:
                     self._accumulator.acknowledge(batch, -1, -1)
@@ -298,6 +311,7 @@ class Sender:
             try:
                 await self._cluster.pool.channel(node)
             except LOG_IN_ERRORS as error:
+                # The credentials are the same for every broker, so nothing that waits can be sent.
                 self._accumulator.fail_waiting(error)
             except BarnabasError as error:
                 _log.info("%s", error)
@@ -331,6 +345,8 @@ class Sender:
         }
         for batch in flight:
             outcome = outcomes.get(batch.topic_partition)
+            # A broker that leaves a partition out breaks the protocol. Its batch is retried, lest
+            # it stay in flight until the end of the program.
             if outcome is None:
                 self._on_failure(
                     [batch], NetworkException(f"no answer for {batch.topic_partition}")
@@ -340,6 +356,8 @@ class Sender:
 
     def _settle(self, batch: ProducerBatch, outcome: PartitionProduceResponse) -> None:
         code = outcome.error_code
+        # A duplicate is in the log since an attempt whose answer was lost (PR-6). Where the broker
+        # does not say at which offset, it is reported as unknown.
         if code in (0, DuplicateSequenceNumber.code):
             offset = outcome.base_offset if code == 0 else -1
             self._accumulator.acknowledge(batch, offset, outcome.log_append_time_ms)
@@ -348,6 +366,8 @@ class Sender:
         self._on_failure([batch], broker_error(code, subject, outcome.error_message))
 
     def _on_failure(self, flight: Flight, error: BarnabasError) -> None:
+        """Hand the batches of a failed attempt back, to be retried after a backoff or to fail."""
+        # Whatever has failed, the leader may be another one by now (PR-9).
         self._cluster.metadata.request_refresh()
         now_ms = self._clock.monotonic_ms()
         for batch in flight:

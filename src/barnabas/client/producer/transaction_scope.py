@@ -13,13 +13,15 @@ from barnabas.errors import BarnabasError
 
 
 class TransactionScope:
-    """What `Producer.transaction()` returns, for `async with`."""
+    """Begins a transaction, and commits or aborts it at the end of an `async with` block."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
     async def __aenter__(self) -> None:
         state = self._transactions.state
+        # Finish what the block before has left. The coordinator may have decided a commit or an
+        # abort without an answer, so only the same call may be repeated.
         if state is State.UNINITIALIZED:
             await self._transactions.init()
         elif state is State.COMMITTING:
@@ -43,6 +45,8 @@ class TransactionScope:
             if self._transactions.state is State.FAILED:
                 await self._abort_after(failure)
             if self._transactions.state is State.COMMITTING:
+                # Neither committed nor aborted, as far as is known: sent again, the records could
+                # be there twice.
                 failure.add_note(
                     "the commit is not finished: the next transaction block, or a call of "
                     "commit_transaction, finishes it first; do not send these records again"

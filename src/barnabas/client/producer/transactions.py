@@ -7,9 +7,9 @@
     an error: OPEN -> FAILED (only abort is left) or FENCED (nothing is)
 
 Invariant: a transaction commits only if every one of its records is acknowledged. Without an answer
-the state stays COMMITTING or ABORTING: the same call may be repeated, but not the other one, for
-the coordinator may have decided. No request of one transaction takes effect in the next: after one
-without an answer the producer takes another epoch in between.
+the state stays COMMITTING or ABORTING: the same call may be repeated, but not the other one,
+because the coordinator may have decided. No request of one transaction takes effect in the next:
+after one without an answer the producer takes another epoch in between.
 """
 
 from __future__ import annotations
@@ -119,6 +119,8 @@ class State(Enum):
 
 
 class Transactions:
+    """Drives the transactions of one producer, by requests to its two kinds of coordinators."""
+
     def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator) -> None:
         self._cluster = cluster
         self._clock = cluster.seams.clock
@@ -135,7 +137,7 @@ class Transactions:
         self._error: BarnabasError | None = None  # why FAILED or FENCED
 
     def _forget(self) -> None:
-        """No transaction is open."""
+        """Reset everything that belongs to one transaction: none is open."""
         self._partitions: dict[TopicPartition, None] = {}  # part of the transaction
         self._wanted: dict[TopicPartition, None] = {}  # still to be added
         self._is_begun = False  # at the coordinator, by its answer
@@ -178,6 +180,7 @@ class Transactions:
         """Wait for all records, then commit. Raises the error after which it must be aborted."""
         self._check_call(State.OPEN, State.COMMITTING)
         await self._flush()
+        # A record may have failed meanwhile. Then only an abort is left, and this raises the error.
         self._expect(State.OPEN, State.COMMITTING)
         self.state = State.COMMITTING
         await self._end(is_commit=True)
@@ -188,6 +191,8 @@ class Transactions:
         self.state = State.ABORTING
         await self._stop_adding()
         self._accumulator.fail_waiting(TransactionAborted("the transaction was aborted"))
+        # What is in flight must have its answer before the marker: a batch that arrives behind it
+        # would hang, and hold back the last stable offset (KIP-890).
         await self._flush()
         await self._end(is_commit=False)
 
@@ -201,6 +206,8 @@ class Transactions:
         if not wanted:
             return
         try:
+            # First the group's partition joins the transaction, so that the offsets get its marker;
+            # then they are written at the group's own coordinator (KIP-98).
             await self._persist(lambda: self._add_offsets(who.group_id))
             unknown_until_ms = self._clock.monotonic_ms() + _UNKNOWN_TOPIC_MS
             unknown = await self._persist(
@@ -218,7 +225,7 @@ class Transactions:
     # ---- partitions, as records come ----
 
     def admits(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition is part of the transaction, so that it may be written to."""
+        """Return whether the partition is in the transaction, so that it may be written to."""
         return topic_partition in self._partitions
 
     def track(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
@@ -260,6 +267,7 @@ class Transactions:
             while self._wanted:
                 adding = dict(self._wanted)
                 await self._persist(partial(self._add_partitions, adding))
+                # Those that came meanwhile stay wanted, and go together with the next request.
                 for each in adding:
                     del self._wanted[each]
                 self._partitions |= adding
@@ -281,6 +289,8 @@ class Transactions:
             ],
         )
         channel = await self._coordinators.channel(self._id)
+        # Without an answer the coordinator may have begun the transaction, or not: its end is asked
+        # for in either case.
         in_doubt, self._may_be_begun = self._may_be_begun, True
         asking = exchange(
             channel,
@@ -315,6 +325,8 @@ class Transactions:
                 transactional_id=self._id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
             )
+            # With its present identity a producer that was fenced meanwhile is refused, instead of
+            # fencing its successor in turn (KIP-360).
             if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
                 request.producer_id = self._accumulator.producer_id
                 request.producer_epoch = self._accumulator.producer_epoch
@@ -390,6 +402,7 @@ class Transactions:
             self._check(answer.error_code)
 
         try:
+            # Without a partition and without offsets the coordinator knows of no transaction.
             if self._is_begun or self._may_be_begun:
                 await self._persist(attempt)
                 self._is_begun = self._may_be_begun = False
@@ -472,6 +485,7 @@ class Transactions:
             try:
                 return await attempt()
             except ConcurrentTransactions:
+                # No failure: it does not lengthen the backoff of those that are.
                 pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
                 concurrent = min(concurrent + 1, 10)
                 if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
@@ -492,6 +506,7 @@ class Transactions:
 
     async def close(self) -> None:
         """Abort an open transaction, best effort; a broker would abort it at the timeout."""
+        # One that is committing is left alone: the coordinator may have decided it.
         if self.state in (State.OPEN, State.FAILED, State.ABORTING):
             try:
                 await self.abort()

@@ -19,6 +19,14 @@ from barnabas.types import TopicPartition
 
 
 class AssignedPartition:
+    """One partition's offsets, its leader as far as it is known, and why it may not be fetched.
+
+    reset set --(looked up)--> position known --> fetched, buffered, read
+        ^                           |
+        |                           `-- newer leader --> is_doubtful --> validated, or truncated
+        `-- seek_by: out of range, truncated, another topic of this name
+    """
+
     __slots__ = (
         "buffered",
         "epoch",
@@ -65,7 +73,7 @@ class AssignedPartition:
         self.log_start_offset = -1
 
     def seek(self, offset: int, epoch: int = -1) -> None:
-        """Go on there; `epoch`: that of the record before it, if known."""
+        """Continue at this offset; `epoch`: that of the record before it, if known."""
         self._go_to(offset, epoch)
         self.reset = None
 
@@ -86,7 +94,7 @@ class AssignedPartition:
         says nothing.
         """
         if not any(topic_id):
-            topic_id = self.topic_id
+            topic_id = self.topic_id  # a broker from before KIP-516
         if topic_id != self.topic_id:
             is_other_topic = self.topic_id != b""
             self.topic_id = topic_id
@@ -99,6 +107,8 @@ class AssignedPartition:
         elif leader_epoch == self.leader_epoch:
             return True
         self.leader_epoch = leader_epoch
+        # The leader that wrote the last record read needs no question. Of another one, newer or
+        # older, it is not known that its log has that record (KIP-320).
         if 0 <= leader_epoch != self.epoch >= 0:
             self._restart()
             self.is_doubtful = True
@@ -112,7 +122,7 @@ class AssignedPartition:
         self.epoch = max(self.epoch, epoch)
 
     def is_current(self, generation: int) -> bool:
-        """Whether results of a request of this generation still count."""
+        """Return whether results of a request of this generation still count."""
         return not self.is_dropped and self.generation == generation
 
     def _go_to(self, offset: int, epoch: int) -> None:
@@ -143,7 +153,7 @@ class AssignedPartition:
         )
 
     def wants(self, now_ms: int, most_buffered: int) -> bool:
-        """Whether a fetch for this partition may be sent now."""
+        """Return whether a fetch for this partition may be sent now."""
         return (
             self.reset is None
             and not self.paused
@@ -154,7 +164,7 @@ class AssignedPartition:
         )
 
     def lags(self) -> bool:
-        """Whether the last answer showed more records than have been fetched."""
+        """Return whether the last answer showed more records than have been fetched."""
         return self.fetch_offset < self.high_watermark
 
 
@@ -178,6 +188,8 @@ class Assignment:
     def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Assign these; those that were assigned before keep their positions."""
         before = self._partitions
+        # Fetches under way hold the states, not the names: those that go are marked, so that
+        # their answers count for nothing.
         for state in before.values():
             state.is_dropped = True
         self._partitions = {

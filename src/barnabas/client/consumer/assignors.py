@@ -40,6 +40,7 @@ def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> G
         subscribers = subscribed.get(topic)
         if not subscribers:
             continue
+        # Topic by topic, as in Kafka: with k topics the first members have up to k more (AS-2).
         share, rest = divmod(topics[topic], len(subscribers))
         start = 0
         for place, member in enumerate(subscribers):
@@ -65,6 +66,8 @@ def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -
     subscribed = [frozenset(member.topics) for member in members]
     turn = 0
     for partition in partitions:
+        # The turn stays with the member after the last taker: members that do not subscribe are
+        # passed over without losing a later turn (AS-3).
         for step in range(len(members)):
             place = (turn + step) % len(members)
             if partition.topic in subscribed[place]:

@@ -55,6 +55,8 @@ def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]
 
 
 class Commits:
+    """Commits a consumer's offsets, and remembers which of them need no other commit."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -93,6 +95,8 @@ class Commits:
         names = [TopicPartition(*name) for name in partitions]
         if not names:
             return {}
+        # An open transaction may still move an offset, so a reader of committed records waits for
+        # its end (KIP-447).
         stable = self._config.isolation_level == "read_committed"
         return await self._cluster.persist(
             lambda: fetch_committed(
@@ -108,6 +112,7 @@ class Commits:
         wanted = self._positions() if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
+        # Commits in the background were called for earlier, so they reach the coordinator earlier.
         await self._idle()
         if self._settling is not None:
             await shielded(asyncio.gather(self._settling, return_exceptions=True))
@@ -182,7 +187,7 @@ class Commits:
     # ---- automatic ----
 
     def auto_commit(self) -> None:
-        """At the start of a poll: records of earlier polls count as processed."""
+        """Commit, if it is due, at the start of a poll: records of earlier polls are processed."""
         now_ms = self._clock.monotonic_ms()
         if not self._commits_itself or now_ms < self._due_ms:
             return
@@ -197,6 +202,7 @@ class Commits:
                 self._on_accepted(wanted, unknown)
                 return
             _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
+            # What passes is tried again soon, and not only after auto.commit.interval.ms.
             if isinstance(error, Unreachable | RebalanceInProgress) or (
                 isinstance(error, KafkaError) and error.retriable
             ):
@@ -209,10 +215,11 @@ class Commits:
         self._commits_itself = False
 
     async def settle(self, deadline_ms: int | None = None) -> bool:
-        """Before partitions are revoked: wait for commits under way, then auto commit the rest.
+        """Wait for commits under way, then auto commit the rest, before partitions are revoked.
 
-        False if that is not done at the deadline: it goes on, and the next call waits for it.
+        Returns False if that is not done at the deadline: the next call waits for it again.
         """
+        # A task of its own: a poll whose time is up returns, and the commit must not end with it.
         if self._settling is None:
             self._settling = self._cluster.tasks.start("the last commit", self._settle())
         settling = self._settling
@@ -238,6 +245,7 @@ class Commits:
                 self._on_accepted(wanted, unknown)
             except BarnabasError as error:
                 _log.warning("auto commit of %s failed: %s", counted(len(wanted), "offset"), error)
+        # Other members may commit in these partitions until they come back.
         self._committed.clear()
 
     def _on_accepted(
@@ -245,7 +253,7 @@ class Commits:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         unknown: Sequence[TopicPartition],
     ) -> None:
-        """An auto commit was accepted, but for the partitions that do not exist (any more)."""
+        """Note what an auto commit has written, and log the partitions that do not exist."""
         refused = frozenset(unknown)
         self._note({name: at for name, at in offsets.items() if name not in refused})
         now_ms = self._clock.monotonic_ms()

@@ -88,6 +88,7 @@ async def fetch_committed(
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(partitions).items()
         ]
+    # The version decides the request's form, so the channel comes first; `call` uses the same one.
     version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
     request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
     if version >= _MANY_FROM:
@@ -180,7 +181,10 @@ def commit_entries(
 def raise_first(
     coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
 ) -> None:
-    """Raise for the first partition with an error; a permanent error goes first."""
+    """Raise for the first partition with an error; a permanent error goes first.
+
+    A retriable one would have the caller repeat the request, and never see the other.
+    """
     _raise_first(coordinators, group_id, _error_codes(topics))
 
 

@@ -74,6 +74,7 @@ class Consumer(Polls):
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self._clock = self._cluster.seams.clock
         self._api_timeout_ms = common.default_api_timeout_ms
+        # A group's offset decides where to start; the rule is for partitions without one (CO-5).
         self._assignment = Assignment(
             COMMITTED if self._config.group_id else self._config.auto_offset_reset
         )
@@ -164,6 +165,8 @@ class Consumer(Polls):
         self._cluster.metadata.check_loop()
         self._has_ended = self._is_closed = True
         await self.interrupt()
+        # Commit and leave while all connections are still there; then end the tasks from the user's
+        # side towards the network, so that none outlives what it uses.
         try:
             with self._cluster.tasks.slow(
                 f"close waits for the coordinator of group {self._config.group_id!r}: to commit, "
@@ -182,7 +185,7 @@ class Consumer(Polls):
     stop = close  # as in other clients
 
     async def interrupt(self) -> None:
-        """Before `close`: end the poll of another task, by ClientClosed, and refuse more."""
+        """End the poll of another task, by ClientClosed, and refuse more: `close` follows."""
         self._credit = 0
         self._is_closed = True
         if self._poller is None or self._poller is asyncio.current_task():
@@ -276,7 +279,7 @@ class Consumer(Polls):
         return self._assignment.names()
 
     def seek(self, topic_partition: tuple[str, int], offset: int) -> None:
-        """Go on at this offset.
+        """Continue at this offset.
 
         Raises:
             ValueError: the offset is negative, or the partition is not assigned.
@@ -323,7 +326,7 @@ class Consumer(Polls):
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The position in each assigned partition, where it is known.
 
-        With the leader epoch of the last record, as `commit_sync()` commits them. For
+        It has the leader epoch of the last record, as `commit_sync()` commits it, for
         `send_offsets_to_transaction`: a consumer that starts there recognizes a leader that has
         been replaced, and waits for its successor (KIP-320).
         """
@@ -423,6 +426,7 @@ class Consumer(Polls):
     async def _let_go(self, reason: str) -> None:
         if self._group is not None and self._group.is_subscribed:
             await self._group.leave(reason)
+        # Assigned by hand, the offsets are the group's as well. Generation 0: never connected.
         elif self._commits is not None and self._cluster.metadata.view.generation:
             await self._commits.settle()
 

@@ -121,6 +121,8 @@ class Chunk:
             for position, header in iterate_batches(records):
                 base_offset, last_offset = header.base_offset, header.last_offset
                 if last_offset < self.offset == self.next_offset and before is None:
+                    # It lies wholly below the position, so nothing of it is read; but if no other
+                    # batch follows, it is the reason why the fetch brought nothing.
                     end = position + header.size_bytes  # some brokers begin a little earlier
                     reason = f"it ends at {last_offset}"
                     continue
@@ -131,6 +133,7 @@ class Chunk:
                     reason = f"offset {base_offset} cannot follow {self.next_offset - 1}"
                     break
                 before, reason = None, ""
+                # A gap: compaction made it, or the batch's offset is damaged. The next batch tells.
                 if base_offset > self.next_offset:
                     before = _Taken(end, self.next_offset, self.last_epoch)
                 end = position + header.size_bytes
@@ -140,6 +143,7 @@ class Chunk:
             # The intact batches come first; the next fetch begins with the damaged one.
             if not end:
                 raise self._damage_error(str(error)) from error
+        # The last batch follows a gap. One that ends at the high watermark needs no other witness.
         if before is not None and self.next_offset != high_watermark:
             if _UNKNOWN < high_watermark < self.next_offset:
                 reason = f"it ends at {self.next_offset - 1}, the log at {high_watermark}"
@@ -184,6 +188,7 @@ class Chunk:
         else:
             plain = plain_records(self.records, position, header)
             alike = read_alike(header, plain)
+            # Records of one size and shape are read by columns.
             if alike is not None:
                 kind = int(header.has_log_append_time)
                 rows = zip(
@@ -193,6 +198,7 @@ class Chunk:
                     strict=False,
                 )
                 found += map(_new_record, rows)
+                # Brokers send whole batches: the first may begin before the position.
                 if header.base_offset < self.offset:
                     del found[: self.offset - header.base_offset]
                 return
@@ -209,7 +215,9 @@ class Chunk:
         )
 
     def _visible_batches(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
-        """The batches whose records are for the user."""
+        """The batches whose records are for the user: no markers, nothing that was aborted."""
+        # The broker lists the aborted transactions by where they began. A producer is inside of one
+        # from there until its abort marker; a later transaction of the same producer counts again.
         ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
         aborting: dict[int, None] = {}  # producers inside an aborted transaction
         for position, header in iterate_batches(self.records):
@@ -223,6 +231,7 @@ class Chunk:
             while ahead and ahead[-1].first_offset <= header.last_offset:
                 aborting[ahead.pop().producer_id] = None
             if header.is_control:
+                # Markers are never for the user. One of a commit ends no aborted transaction.
                 marker = read_marker(self.records, position, header)
                 if marker is not None and marker.type == ABORT:
                     aborting.pop(header.producer_id, None)

@@ -70,6 +70,8 @@ class _Preferred(NamedTuple):
 
 
 class Fetcher:
+    """Sends the fetches of one consumer, and keeps their chunks until a poll takes them."""
+
     def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
         self._cluster = cluster
         self._config = config
@@ -116,6 +118,7 @@ class Fetcher:
         room = self._room()
         if room <= 0 and ahead:
             return
+        # A user who waits gets a fetch: records of paused partitions make room for it.
         if room <= 0 < self.buffered_bytes:
             self._drop_paused()
             room = self._room()
@@ -127,6 +130,7 @@ class Fetcher:
                 continue
             source = self._source(state, now_ms)
             if source is None:
+                # Tracked again, since a topic that was idle or deleted may have been forgotten.
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
@@ -134,11 +138,13 @@ class Fetcher:
                 self._warn(state, now_ms)
                 continue
             self._unserved.over(state.topic_partition)
+            # One fetch per broker at a time: a second one would wait behind it, parked or not.
             if source.node_id not in self._fetches:
                 by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
             doubtful = [state for state in states if state.is_doubtful]
             if doubtful:
+                # A fetch sent first would be parked, and hold the question up (KIP-320).
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
                 # A batch larger than this comes all the same, alone (KIP-74).
@@ -154,7 +160,7 @@ class Fetcher:
         return limit_bytes - self.buffered_bytes - self._reserved_bytes
 
     def _drop_paused(self) -> None:
-        """Make room for what is waited for."""
+        """Make room for what is waited for; what is dropped is fetched again after `resume`."""
         for state in self._assignment:
             if state.paused and state.buffered:
                 state.refetch()
@@ -181,6 +187,7 @@ class Fetcher:
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
                 wake_ms = state.not_before_ms
+        # Not cleared before the wait: what arrived since the last look ends it at once.
         try:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
@@ -240,6 +247,7 @@ class Fetcher:
         self._follow(state)
         preferred = self._preferred.get(topic_partition)
         if state.is_doubtful:
+            # Only a leader can validate a position.
             self._preferred.pop(topic_partition, None)
             if state.leader_epoch < state.epoch:
                 return None  # a leader from before the position cannot judge it
@@ -298,7 +306,7 @@ class Fetcher:
         state.seek_by(reset)
 
     def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
-        """The leader has named a follower."""
+        """Read from the follower that the leader has named (KIP-392)."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._leaders_only_until_ms:
             return  # one has failed since the request
@@ -324,12 +332,14 @@ class Fetcher:
         try:
             await ask(node, states)
         except LOG_IN_ERRORS as error:
+            # Final, and so an error for the user's next poll; all others are retried here.
             for state in states:
                 state.error = error
         except BarnabasError as error:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
             if any(state.topic_partition in self._preferred for state in states):
+                # Its leader would name the same follower again: ask without the rack for a while.
                 self._preferred.clear()
                 lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
                 self._leaders_only_until_ms = self._clock.monotonic_ms() + lasts_ms
@@ -393,6 +403,7 @@ class Fetcher:
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]
+                # A seek since the request, or a rebalance: the records are of the old position.
                 if not state.is_current(generation):
                     continue
                 if data.error_code:
@@ -420,6 +431,8 @@ class Fetcher:
             state.error = error
             return
         if not chunk.records:
+            # A torn batch and nothing else. A broker that has KIP-74 sends the first batch whole,
+            # whatever the limits; an older one needs the user's help.
             state.error = MessageTooLarge(
                 f"the batch at offset {offset} of {state.topic_partition} is larger than "
                 f"{self._config.max_partition_fetch_bytes} bytes: raise max.partition.fetch.bytes"
@@ -431,6 +444,7 @@ class Fetcher:
 
     def _on_error(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)
+        # Whatever a follower answers, the leader is asked next: it may name another one, or itself.
         was_preferred = self._preferred.pop(state.topic_partition, None) is not None
         if kind is OffsetOutOfRange and was_preferred:
             self._pause(state)  # a follower may lag: only the leader's answer counts
@@ -456,6 +470,7 @@ class Fetcher:
         if state.position < state.fetch_offset:
             self._pause(state)  # the buffered records come first; then it is fetched again
         elif state.refused_in in (-1, metadata.view.generation):
+            # Not before new metadata confirms that this broker still leads the partition.
             state.refused_in = metadata.view.generation
             metadata.track([state.topic_partition.topic])
             metadata.request_refresh()

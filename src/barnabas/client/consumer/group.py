@@ -1,13 +1,13 @@
 """A consumer's part in its group: it reads the partitions that the group assigns to it.
 
-    poll: still a member, nothing changed?  -> go on reading
+    poll: still a member, nothing changed?  -> read on
           else: commit, call the listener, revoke everything -> join -> take the assignment
 
     cooperative-sticky: join, and read on meanwhile -> take the assignment: revoke what moves to
           another member, add what is new; join again if something was revoked (KIP-429)
 
 All of it happens inside of `poll`, so partitions change only between two polls; the join itself
-goes on between them. Also watches the topics: for a pattern the matching ones, for the group's
+continues between them. Also watches the topics: for a pattern the matching ones, for the group's
 leader their numbers of partitions (AS-1).
 """
 
@@ -43,6 +43,8 @@ _log = logging.getLogger(__name__)
 
 
 class Group:
+    """Carries out the rebalances of one consumer between its polls: revoke, join, assign."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -94,7 +96,7 @@ class Group:
         return self._read_as
 
     def reads_alone(self) -> None:
-        """Partitions are assigned by hand from now on."""
+        """Note that partitions are assigned by hand from now on."""
         self._read_as = self._membership.metadata
 
     async def leave(self, reason: str) -> None:
@@ -127,6 +129,7 @@ class Group:
         membership = self._membership
         while True:
             if membership.is_fenced:
+                # Another consumer has this name and its partitions: they are lost (KIP-345).
                 await self._give_up()
                 membership.check_fenced()
             if membership.error is not None:
@@ -147,6 +150,7 @@ class Group:
                 self._joining = asyncio.get_running_loop().create_task(self._join())
                 self._joining.add_done_callback(lambda done: self._on_news())
             joining = self._joining
+            # Cooperative: a member that keeps partitions returns their records while it joins.
             reads_on = len(self._assignment) > 0
             if not reads_on:
                 await self._wait(joining, deadline_ms)
@@ -160,6 +164,8 @@ class Group:
         try:
             assigned = joining.result()
         except MEMBERSHIP_OVER as error:
+            # Only with partitions that it kept: they have other readers, so the listener is called
+            # with them as lost, and the next turn joins as a new member.
             _log.warning("group %r: partitions are lost: %s", self._group_id, error)
             await self._give_up()
             return
@@ -168,11 +174,12 @@ class Group:
             raise
         if self._membership.is_cooperative and self._membership.is_member:
             self._begin_exchange(assigned)
+        # If the group or the subscription has changed since, the next turn joins again.
         elif not self._must_join():
             await self._take(assigned)
 
     async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
-        """Wait until the join is over, or time is up: then it goes on by itself."""
+        """Wait until the join is over, or time is up; it continues by itself then."""
         over = asyncio.gather(joining, return_exceptions=True)
         try:
             async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
@@ -208,7 +215,7 @@ class Group:
         return await self._membership.join(subscription.names, self._count_partitions, owned)
 
     async def _give_up_before_join(self, until_ms: int) -> bool:
-        """Eager: everything. Cooperative: the topics that are no longer subscribed to."""
+        """Give up all partitions; cooperative, those of topics that are no longer subscribed to."""
         subscription = self._subscription
         assert subscription is not None
         kept: list[TopicPartition] = []
@@ -219,9 +226,9 @@ class Group:
     async def _give_up(
         self, kept: Sequence[TopicPartition] = (), until_ms: int | None = None
     ) -> bool:
-        """The partitions but these belong to other members from now on.
+        """Give all partitions but these up to other members.
 
-        False if the commit before that is not done when time is up: call again.
+        Returns False if the commit before that is not done when time is up: call again.
         """
         remaining = frozenset(kept)
         gone = [name for name in self._assignment.names() if name not in remaining]
@@ -239,10 +246,12 @@ class Group:
             else:
                 await self._call(listener.on_partitions_lost, gone)
         finally:
+            # Whatever the listener raises, the partitions are no longer this member's.
             self._assignment.replace(kept)
         return True
 
     async def _take(self, assigned: Sequence[TopicPartition]) -> None:
+        """Read the partitions of an eager assignment: everything was revoked before the join."""
         self._read_as = self._membership.metadata
         self._assignment.replace(assigned)
         self._cluster.metadata.track(name.topic for name in assigned)
@@ -251,15 +260,16 @@ class Group:
     def _begin_exchange(self, assigned: list[TopicPartition]) -> None:
         self._read_as = self._membership.metadata
         self._moving_to = assigned
+        # Revoked partitions reach their new owners in the rebalance that follows (KIP-429).
         moved = len(frozenset(self._assignment.names()) - frozenset(assigned))
         if moved:
             self._membership.ask_rejoin(f"revoked {counted(moved, 'partition')}")
 
     async def _exchange(self, assigned: Sequence[TopicPartition], until_ms: int) -> bool:
-        """Cooperative: revoke what is no longer this member's, add what is new.
+        """Revoke what is no longer this member's, and add what is new (KIP-429).
 
         What was revoked is free for its new owner only once this member has joined without it.
-        False if the commit before that is not done when time is up: call again.
+        Returns False if the commit before that is not done when time is up: call again.
         """
         kept, new = changes(self._assignment.names(), assigned)
         if not await self._give_up(kept, until_ms):
@@ -273,8 +283,10 @@ class Group:
     async def _call(
         self, method: Callable[[list[TopicPartition]], ListenerResult], names: list[TopicPartition]
     ) -> None:
-        """Call the listener; max.poll.interval.ms counts meanwhile, as between two polls: a member
-        whose listener hangs leaves the group, as the Java client does."""
+        """Call the listener, during which max.poll.interval.ms counts, as between two polls.
+
+        A member whose listener hangs leaves the group, as the Java client does.
+        """
         is_polling = self._membership.is_polling
         self.poll_ended()
         try:
@@ -307,7 +319,7 @@ class Group:
         return self._membership.metadata
 
     def _on_commit_refused(self, who: GroupMetadata, error: KafkaError) -> None:
-        """A commit was refused; of one that a rebalance has overtaken that says nothing else."""
+        """Judge a refused commit; one that a rebalance has overtaken says nothing else."""
         membership = self._membership
         is_overtaken = membership.is_member and who != membership.metadata
         if self._joining is not None or is_overtaken:
@@ -322,7 +334,7 @@ class Group:
     # ---- watching the topics ----
 
     async def _count_partitions(self, topics: Sequence[str]) -> dict[str, int]:
-        # The leader looks for the topics of all members.
+        # The leader looks for the topics of all members, which may subscribe to different ones.
         self._cluster.metadata.hold([*self.names(), *topics])
         view = await self._cluster.metadata.refresh()
         return {name: len(view.topics[name].partitions) for name in topics if name in view.topics}
@@ -337,6 +349,7 @@ class Group:
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)
+            # A topic without a view may be without a leader for a moment: that is no change.
             if known is not None:
                 now = len(known.partitions)
             else:

@@ -47,7 +47,7 @@ class GroupMember(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a member that joins had, and what of it is still its own."""
+    """Says what a member that joins had, and which of it is still its own."""
 
     had: Sequence[TopicPartition] = ()  # by its last assignment
     generation: int = -1  # of that assignment; -1: none
@@ -94,6 +94,7 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
     _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
     owned, generation = subscription.owned_partitions, subscription.generation_id
     if assignor == STICKY:
+        # The eager sticky assignor says it in its user data: see the head of this file.
         had = _decode_user_data(subscription.user_data)
         owned, generation = had.previous_assignment, had.generation
     return GroupMember(
@@ -107,6 +108,8 @@ def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember
 
 def _decode_user_data(data: bytes | None) -> StickyUserData:
     """The user data; if unreadable, as for a member without former partitions, as in Kafka."""
+    # The generation came with version 1 (KIP-341). Nothing in the bytes says which version it is:
+    # the longer one is tried first.
     for version in (1, 0):
         try:
             return decode_prefix(StickyUserData, data or b"", version)

@@ -1,4 +1,4 @@
-"""Questions of a consumer to the brokers: offsets of partitions by end or by time, and topics."""
+"""Asks brokers for a consumer: offsets of partitions by end or by time, and topics."""
 
 from __future__ import annotations
 
@@ -86,6 +86,7 @@ class Lookups:
         Raises:
             UnknownTopicOrPartition: there is no such topic; asking does not create it.
         """
+        # Forgotten first, so that a broker is asked: the view may be as old as metadata.max.age.ms.
         self._cluster.metadata.forget(arguments.topic_name(topic))
         view = await self._cluster.metadata.topic(topic, self._api_timeout_ms, create=False)
         return list(view.partitions)

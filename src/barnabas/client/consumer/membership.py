@@ -74,6 +74,8 @@ CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
 
 
 class Membership:
+    """One member's identity in its group, and the requests that get, keep and end it."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -107,9 +109,9 @@ class Membership:
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether this member keeps its partitions while it joins.
+        """A cooperative member keeps its partitions while it joins (KIP-429).
 
-        Only if all its assignors are cooperative, as in Kafka: an eager one, which may be chosen
+        All of its assignors have to be cooperative, as in Kafka: an eager one, which may be chosen
         next time, gives partitions away without asking who owns them.
         """
         return all(assignor.is_cooperative for assignor in self._assignors)
@@ -140,12 +142,13 @@ class Membership:
             self._on_news()
 
     def lose(self, error: KafkaError) -> None:
-        """The group goes on without this member; its partitions have other readers."""
+        """End the membership here, as the group has: its partitions have other readers."""
         if isinstance(error, FencedInstanceId):
             self._fence()
             return
         _log.warning("group %r: no longer a member: %s", self._config.group_id, error)
         self._generation = _NO_GENERATION
+        # With a stale generation the group still knows the member id, which joins again.
         if not isinstance(error, IllegalGeneration):
             self._member_id = ""
         self.rejoin_reason = ""
@@ -196,16 +199,18 @@ class Membership:
         failures = 0
         reason = ""
         while True:
+            # Cleared before the join: a reason that comes up during it asks for another one.
             reason, self.rejoin_reason = self.rejoin_reason or reason, ""
             try:
                 assigned = await self._join_once(topics, reason, count_partitions)
             except MemberIdRequired:
-                continue
+                continue  # at once, with the id that the coordinator has given (KIP-394)
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, FencedInstanceId):
                     self._fence()
                     self.check_fenced()
                 self._forget(error, keep_generation=bool(owned))
+                # A new member owns nothing: the caller gives these partitions up before it joins.
                 if owned and isinstance(error, MEMBERSHIP_OVER):
                     raise
                 if not (isinstance(error, _AGAIN) or error.retriable):
@@ -253,6 +258,8 @@ class Membership:
             ],
             reason=reason or None,
         )
+        # The coordinator answers when all members have joined or the rebalance timeout is over.
+        # That is max.poll.interval.ms: so long a member may process before it polls (KIP-62).
         wait_ms = max(
             self._cluster.config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_LAPSE_MS
         )
@@ -264,6 +271,7 @@ class Membership:
         self._joins_at.check(config.group_id, joined.error_code)
         self._member_id = joined.member_id
         self._generation = joined.generation_id
+        # The leader computes all assignments; every member gets its own by SyncGroup (GC-2).
         is_leader = joined.leader == joined.member_id
         assignments: dict[str, list[TopicPartition]] = {}
         self.counts = None
@@ -284,6 +292,7 @@ class Membership:
             raise InconsistentGroupProtocol(f"the group chose {joined.protocol_name!r}")
         members = [decode_member(assignor.name, member) for member in joined.members]
         topics = sorted({topic for member in members for topic in member.topics})
+        # Topics that do not exist count as 0, so that their creation is a change, too (AS-1).
         self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
         if joined.skip_assignment:
             return {}  # a static leader is back: the assignment stays (KIP-814)
@@ -327,6 +336,7 @@ class Membership:
 
         That is so while a heartbeat has no answer, too: `max.poll.interval.ms` waits for nothing.
         """
+        # Two things at the same time: a task that beats, and this one, which watches the polls.
         beating = asyncio.create_task(self._beat())
         try:
             while not self._is_poll_overdue():
@@ -338,7 +348,7 @@ class Membership:
                         await shielded(beating)
                     return
                 except TimeoutError:
-                    continue
+                    continue  # a poll has begun or ended since: look again
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
@@ -358,6 +368,7 @@ class Membership:
             try:
                 await self._heartbeat()
             except RebalanceInProgress:
+                # Still a member, and heard: the heartbeats keep it alive until the next poll joins.
                 self.ask_rejoin("the group is rebalancing")
             except (UnknownMemberId, IllegalGeneration, FencedInstanceId) as error:
                 self.lose(error)
@@ -367,9 +378,11 @@ class Membership:
                     self.lose(error)
                     self.error = error
                     return
+                # Sooner than the next heartbeat is due: session.timeout.ms is running.
                 _log.info("group %r: %s", config.group_id, error)
                 pause_ms = self._cluster.config.retry_backoff_ms
                 continue
+            # From when it was sent: a slow answer must not stretch the interval.
             next_ms = sent_at_ms + config.heartbeat_interval_ms
             pause_ms = max(next_ms - self._clock.monotonic_ms(), 0)
 
@@ -426,6 +439,7 @@ class Membership:
 
         A coordinator that does not answer reads it later all the same; nothing depends on when.
         """
+        # A static member stays in its group for session.timeout.ms: it may come back (KIP-345).
         if not self._member_id or self._instance_id is not None:
             return
         group_id = self._config.group_id

@@ -109,7 +109,7 @@ class Polls(Lookups):
         timeout_ms: float = 0,
         max_records: int | None = None,
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """As `poll`, by partition; of these partitions only, if any are given."""
+        """Poll, and return the records by partition; of these partitions only, if any are given."""
         only = self._only(topic_partitions)
         records = await self._poll_records(self._most(max_records), only, timeout_ms)
         found: dict[TopicPartition, list[ConsumerRecord]] = {}
@@ -126,6 +126,8 @@ class Polls(Lookups):
         while True:
             records = await self._poll_records(1, only, _ITERATION_POLL_MS)
             if records:
+                # The records behind it are taken without a poll each, unless an interceptor is to
+                # see them one by one as they are returned.
                 if only is None and self._interceptors is None:
                     self._credit = self._config.max_poll_records - 1
                 return records[0]
@@ -192,7 +194,7 @@ class Polls(Lookups):
         return await self._poll(self._take_raw, timeout_ms)
 
     async def poll_arrow(self, timeout_ms: float = 0, *, with_headers: bool = False) -> pa.Table:
-        """What has been fetched, as a `pyarrow.Table`; empty if there is nothing within the time.
+        """Return what is fetched as a `pyarrow.Table`; empty if there is nothing within the time.
 
         Columns: topic, partition (int32), offset (int64), timestamp (ms, UTC), timestamp_type
         (int32: 0 set by the producer, 1 by the broker, -1 none), key and value (binary), and with
@@ -216,6 +218,7 @@ class Polls(Lookups):
         try:
             return table_of(fetched, with_headers=with_headers, check_crcs=check_crcs)
         except CorruptData:
+            # The positions have moved past the whole fetch: back to where the user was.
             for name, chunk in fetched.items():
                 self._state(name).seek(chunk.offset)
             raise
@@ -223,7 +226,7 @@ class Polls(Lookups):
     async def poll_pandas(
         self, timeout_ms: float = 0, *, with_headers: bool = False
     ) -> pd.DataFrame:
-        """As `poll_arrow`, as a `pandas.DataFrame`; for large amounts the table is the faster.
+        """Return what is fetched as a `pandas.DataFrame`; for much data `poll_arrow` is faster.
 
         Columns and their dtypes: topic (object, str; pandas 3: str), partition (int32), offset
         (int64), timestamp (datetime64[ms, UTC]), timestamp_type (int32), key and value (object,
@@ -247,7 +250,7 @@ class Polls(Lookups):
         return frame
 
     async def _poll(self, take: Callable[[], T], timeout_ms: float) -> T:
-        """The result of `take`, once there is one or time is up."""
+        """Return the result of `take`, once there is one or time is up."""
         arguments.duration(timeout_ms, "timeout_ms")
         if self._poller is not None:
             raise ConcurrentUse("another task is polling with this consumer: one at a time")
@@ -264,6 +267,7 @@ class Polls(Lookups):
         try:
             return await self._poll_in_group(take, self._clock.monotonic_ms() + int(timeout_ms))
         except asyncio.CancelledError:
+            # `close` in another task cancels this poll. One by the user is raised as it is.
             if self._is_closed and not task.uncancel():
                 raise ClientClosed("the consumer was closed during the poll") from None
             raise
@@ -276,7 +280,7 @@ class Polls(Lookups):
             raise ClientClosed("the consumer is closed: make a new one")
 
     async def _poll_in_group(self, take: Callable[[], T], deadline_ms: int) -> T:
-        """A poll's work; the group knows of it, and of when it is over."""
+        """Poll, and let the group know when that begins and ends (`max.poll.interval.ms`)."""
         if self._commits is not None:
             self._commits.auto_commit()
         if self._group is None or not self._group.is_subscribed:
@@ -294,7 +298,8 @@ class Polls(Lookups):
         while True:
             self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):
-                return take()
+                return take()  # time is up; what is buffered of partitions kept is returned
+            # Before anything is returned: a new leader puts positions in doubt (KIP-320).
             self._fetcher.follow_leaders()
             found = take()
             if found:
@@ -304,7 +309,7 @@ class Polls(Lookups):
                 return take()
 
     async def _is_settled(self, deadline_ms: int) -> bool:
-        """Whether the partitions may be read: assigned by hand, or no rebalance is under way."""
+        """Settle the rebalance that is due, if any. False: not done, and time is up."""
         if self._group is None or not self._group.is_subscribed:
             return True
         return await self._group.poll(deadline_ms)
@@ -343,7 +348,8 @@ class Polls(Lookups):
         return records
 
     def _next_reading(self, only: Container[TopicPartition] | None) -> Reading | None:
-        """A chunk to read on or to begin with, of one of these partitions."""
+        """Return a chunk to continue or to begin with, of one of these partitions."""
+        # One that was begun comes first, or the partition's records would come out of order.
         if self._reading is not None:
             if only is None or self._reading.state.topic_partition in only:
                 return self._reading
@@ -363,6 +369,7 @@ class Polls(Lookups):
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
         """One fetched chunk of each partition; raises a pending error only if there is none."""
+        # Half a chunk cannot be returned as bytes: what is left of it is fetched again.
         for reading in (*self._set_aside, *filter(None, [self._reading])):
             reading.give_back()
         self._reading = None

@@ -44,6 +44,8 @@ class _Sought(NamedTuple):
 
 
 class Positions:
+    """Looks up where to start, for polls in the background and for callers who wait."""
+
     def __init__(
         self, cluster: Cluster, offsets: OffsetFinder, fetcher: Fetcher, auto_offset_reset: str
     ) -> None:
@@ -81,6 +83,8 @@ class Positions:
                 continue
             if state.sought_in == state.generation:
                 continue  # under way
+            # The group's offset is at its coordinator, an end of the log at the leader, which may
+            # have to be found first. With auto.offset.reset=none there is nothing to ask (CO-5).
             sought = _Sought(state, state.generation)
             leader = self._cluster.metadata.view.leader(state.topic_partition)
             if state.reset == COMMITTED:
@@ -99,7 +103,7 @@ class Positions:
             self._begin(f"a look-up of offsets at {node}", those, self._start_by_rule(node, those))
 
     def _needs_metadata(self, state: AssignedPartition) -> bool:
-        """Whether to ask who leads it; else it waits for its topic, or has an error now."""
+        """Return whether to ask for its leader; else it waits for its topic, or has an error."""
         metadata = self._cluster.metadata
         name = state.topic_partition
         topic = metadata.view.topics.get(name.topic)
@@ -121,6 +125,7 @@ class Positions:
         if self._is_news(state, kind):
             self._warn(state, reason(kind))
         if kind is UnknownTopicOrPartition and metadata.is_awaited(name.topic):
+            # Metadata looks for it by itself, at the pace of the backoff; `_resume` ends the wait.
             self._pause(state)
             self._waiting.append(state)
             return False
@@ -219,6 +224,7 @@ class Positions:
         Raises the error of a partition that has none, after `default.api.timeout.ms` at most.
         """
         await self._go_to_committed([state for state in states if state.reset == COMMITTED])
+        # Those without a committed offset have auto.offset.reset's rule now.
         states = [state for state in states if state.reset is not None]
         for state in states:
             if state.reset == "none":

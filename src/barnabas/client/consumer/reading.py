@@ -1,4 +1,4 @@
-"""A chunk that the user receives piece by piece, each record deserialized when it is his. Pure.
+"""Gives the user a chunk piece by piece, and deserializes each record as it is given. Pure.
 
 Corrupt data and a failing deserializer become the partition's error, after the records before; the
 position stays at the record in question, so that the user can seek past it.
@@ -20,7 +20,7 @@ Deserialize = Callable[[ConsumerRecord], ConsumerRecord]
 def deserialization(
     key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None
 ) -> Deserialize | None:
-    """Converts a record's key and value; None if both stay bytes."""
+    """Return what converts a record's key and value; None if both stay bytes."""
     if key is None and value is None:
         return None
     from barnabas.client.serialization import deserialize  # only for who uses it
@@ -43,6 +43,8 @@ def deserialization(
 
 
 class Reading:
+    """A chunk that is being read, and how far the user has got."""
+
     __slots__ = ("_at", "_chunk", "_deserialize", "_generation", "_lists", "_records", "state")
 
     def __init__(

@@ -22,7 +22,7 @@ _Step = tuple[int, str, int]  # from a member, a partition of this topic, to a m
 
 def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
     distribution = _Distribution(topics, members)
-    distribution.keep()
+    distribution.keep()  # what a member has and still subscribes to
     distribution.place_orphans()
     distribution.level()
     return {
@@ -39,6 +39,8 @@ def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember])
         for partition in partitions:
             claims[partition] = claims.get(partition, 0) + 1
     return {
+        # What another member still claims is assigned in the next rebalance, which that member
+        # asks for once it has revoked it (KIP-429).
         member_id: [
             partition
             for partition in partitions
@@ -81,16 +83,19 @@ class _Distribution:
         return {partition: place for partition, place in owners.items() if place is not None}
 
     def keep(self) -> None:
+        """Leave each partition with its owner, if that still subscribes to the topic."""
         subscribed = [frozenset(member.topics) for member in self.members]
         for partition, place in self._before.items():
             if partition.topic in subscribed[place]:
                 self.held[place][partition] = None
 
     def place_orphans(self) -> None:
+        """Give each unassigned partition to the subscriber with the fewest (AS-4)."""
         taken = {partition for held in self.held for partition in held}
         # A heap by number of partitions for each set of subscribers. Numbers only grow, so an
         # entry that is out of date is too small and comes up in time to be corrected.
         heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        # Topics with few subscribers first: the others can still even out what those leave uneven.
         by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
         for topic in by_choice:
             subscribers = self._subscribers[topic]
@@ -168,6 +173,8 @@ class _Distribution:
         return [], {node for node in done if isinstance(node, int)}
 
     def _steps(self, giver: int, taker: int, came: Mapping[int, tuple[int, str]]) -> list[_Step]:
+        # From the end back, so that a member on the way gives before it gets, and does not pass on
+        # what it has just been given.
         steps: list[_Step] = []
         while taker != giver:
             source, topic = came[taker]

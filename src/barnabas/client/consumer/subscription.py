@@ -39,7 +39,8 @@ class RebalanceListener:
 
 
 def checked_listener(listener: object) -> None:
-    """Raises TypeError unless it is a RebalanceListener or None."""
+    """Raise TypeError unless it is a RebalanceListener or None."""
+    # By its methods: a class of the user's own need not derive from ours.
     names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
     if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
         kind = type(listener).__name__
@@ -79,13 +80,13 @@ class Subscription:
             raise ValueError("topics: nothing to subscribe to; unsubscribe() leaves the group")
 
     def covers(self, topic: str) -> bool:
-        """Whether it may name this topic."""
+        """Return whether it may name this topic."""
         if self.pattern is None:
             return topic in self._wanted
         return self.pattern.fullmatch(topic) is not None
 
     def match(self, topics: Mapping[str, bool]) -> bool:
-        """Match all topics (name -> whether it is internal, TP-8); whether `names` changed."""
+        """Match all topics (name -> whether it is internal, TP-8); True if `names` changed."""
         if self.pattern is None:
             return False
         names = tuple(

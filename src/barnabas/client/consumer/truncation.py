@@ -30,6 +30,8 @@ _CONSUMERS_FROM = 3  # earlier versions need the right to act for the cluster
 
 
 class Truncation:
+    """Validates doubtful positions, and moves those that were cut off."""
+
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
         self._cluster = cluster
         self._config = config
@@ -95,6 +97,8 @@ class Truncation:
 
     def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:
         """Apply an answer: the epoch, or the one before, ends at `end_offset`."""
+        # The answer is the end of the largest epoch in the leader's log that is not above ours. At
+        # or behind the position, it proves that the log has all records that were read.
         is_known = answer.leader_epoch >= 0 and answer.end_offset >= 0
         if is_known and answer.end_offset >= state.position:
             state.is_doubtful = False

@@ -37,7 +37,7 @@ def measure(partitions: int = PARTITIONS) -> list[Figure]:
     pieces = len(split(decision.operations))
     after = Controller(1, decision.image)
     comes, _ = _best(lambda: after.brokers_changed({**two, 1: live[1]._replace(epoch=9)}))
-    elected, _ = _best(lambda: controller.elected([]))
+    elected, _ = _best(lambda: controller.on_elected([]))
     proposes, _ = _best(lambda: after.isr_proposed(2, 2, [_proposal(after)])[0])
     what = f"{partitions} partitions"
     return [

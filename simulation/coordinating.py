@@ -198,13 +198,13 @@ class Coordinators:
         """This broker leads a partition in a new epoch."""
         shards = self._shards_of(hosted)
         if shards is not None:
-            self._broker.loop.call(shards.taken, StateReplica(hosted))
+            self._broker.loop.call(shards.take, StateReplica(hosted))
 
     def left(self, hosted: Hosted) -> None:
         """This broker no longer leads a partition, or cannot reach it."""
         shards = self._shards_of(hosted)
         if shards is not None:
-            self._broker.loop.call(shards.dropped, hosted.name.partition)
+            self._broker.loop.call(shards.drop, hosted.name.partition)
         if self._guards:
             for key in [key for key in self._guards if key[0] == hosted.name]:
                 del self._guards[key]

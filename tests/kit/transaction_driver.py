@@ -36,7 +36,7 @@ class Driver:
         self.is_refusing = False
         self.next_id = FIRST_ID
         self.machine = Transactions(0, 0, self.config)
-        self.machine.loaded(self.now)
+        self.machine.on_loaded(self.now)
 
     @property
     def now(self) -> Now:
@@ -93,7 +93,7 @@ class Driver:
         """The next coordinator takes over."""
         self.machine = self.replayed()
         self.pending = []
-        self.carry_out(self.machine.loaded(self.now))
+        self.carry_out(self.machine.on_loaded(self.now))
 
     # --- as clients ------------------------------------------------------------------------------
 

@@ -101,8 +101,8 @@ MUTATIONS = (
     _TRANSACTION("partitions=added if is_new else self.partitions | added", "partitions=added"),
     _TRANSACTION("begun_ms=wall_ms if is_new else self.begun_ms", "begun_ms=wall_ms"),
     _TRANSACTION(
-        "self.decided(False, wall_ms)._replace(producer_epoch=bumped)",
-        "self.decided(False, wall_ms)",
+        "self.with_outcome(False, wall_ms)._replace(producer_epoch=bumped)",
+        "self.with_outcome(False, wall_ms)",
     ),
     _TIMEOUTS("if known_ms is None or due_ms < known_ms:", "if known_ms is None:"),
     _TIMEOUTS("self._heap[0][0] < now_ms", "self._heap[0][0] <= now_ms"),

@@ -246,7 +246,7 @@ class World:
         ids = {topic.topic_id: name for name, topic in topics.items()}
         image = ClusterImage("c", 1, self.epoch, dict(self.live), topics, ids)
         self.controller = Controller(0, image, Settings())
-        return self.controller.elected(self.deleting)
+        return self.controller.on_elected(self.deleting)
 
     # --- the tree --------------------------------------------------------------------------------
 

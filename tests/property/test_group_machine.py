@@ -82,7 +82,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.generation = -1
         self.leaders: dict[int, str] = {}
         self.is_behind = False  # a record of the group was refused: memory is ahead of the log
-        self.carry_out(self.machine.loaded(self.now))
+        self.carry_out(self.machine.on_loaded(self.now))
 
     # --- what clients do -------------------------------------------------------------------------
 

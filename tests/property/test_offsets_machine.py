@@ -239,7 +239,7 @@ class Shard(RuleBasedStateMachine):
     def expire(self, group: str, is_empty: bool, passed_ms: int) -> None:
         self.now_ms += passed_ms
         since_ms = self.now_ms - passed_ms if is_empty else None
-        records = self.offsets.expired(group, self.now_ms, RETENTION_MS, since_ms, {"u"})
+        records = self.offsets.expired_tombstones(group, self.now_ms, RETENTION_MS, since_ms, {"u"})
         self.forget(records)
         for place, stored in self.offsets.groups.get(group, GroupOffsets({}, {})).committed.items():
             one = Committed(*stored)

@@ -193,7 +193,7 @@ class Coordinator(RuleBasedStateMachine):
         decided = {one.transactional_id: one for one in self.driver.machine if one.is_decided}
         sent = {
             markers.transactional_id: markers
-            for markers in self.driver.replayed().loaded(self.driver.now).markers
+            for markers in self.driver.replayed().on_loaded(self.driver.now).markers
         }
         assert sent.keys() == decided.keys()
         for name, markers in sent.items():
@@ -327,7 +327,7 @@ def test_every_record_that_kafka_wrote_can_be_written_again(fixtures: Path, arch
                 assert sorted_record(state.record()) == sorted_record(record)
         ids += len(list(machine))
         decided = [state for state in machine if state.is_decided]
-        assert len(machine.loaded(Now(0, 0)).markers) == len(decided)
+        assert len(machine.on_loaded(Now(0, 0)).markers) == len(decided)
     print(f"{ids} transactional ids replayed")
 
 

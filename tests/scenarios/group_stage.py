@@ -63,7 +63,7 @@ class Stage:
         self.generations: dict[str, int] = {}
         self.instances: dict[str, str] = {}
         self.machine = Groups(0, 0, self.config)
-        self.machine.loaded(self.now)
+        self.machine.on_loaded(self.now)
         self.owed: dict[int, tuple[str, str]] = {}  # ticket -> (client, API)
 
     @property
@@ -218,7 +218,7 @@ class Stage:
         self.machine = Groups(0, 1, self.config)
         for offset, record in enumerate(self.log):
             self.machine.apply(record, offset)
-        yield from self.carry_out(self.machine.loaded(self.now))
+        yield from self.carry_out(self.machine.on_loaded(self.now))
 
     # --- the shell -------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from typing import Any
 from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.records import TransactionKey, TransactionValue
 from barnabas.coordinator.settings import TransactionConfig
-from barnabas.coordinator.transaction import Owner, initialized, transaction_of
+from barnabas.coordinator.transaction import Owner, new_transaction, transaction_of
 from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import error_for_code
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -56,7 +56,7 @@ class Stage:
         self.owners: dict[str, Owner] = {}
         self.waiting: list[Markers] = []
         self.machine = Transactions(0, 0, self.config)
-        self.machine.loaded(self.now)
+        self.machine.on_loaded(self.now)
 
     @property
     def now(self) -> Now:
@@ -179,12 +179,12 @@ class Stage:
         changed = {key: int(value) for key, value in options.items()}
         self.config = self.config._replace(**changed)
         self.machine = Transactions(0, 0, self.config)
-        self.machine.loaded(self.now)
+        self.machine.on_loaded(self.now)
         return iter(())
 
     def given(self, names: list[str], options: Options) -> Iterator[str]:
         name, owner = names
-        record = initialized(name, owner_of(owner), 60_000, self.now_ms).record()
+        record = new_transaction(name, owner_of(owner), 60_000, self.now_ms).record()
         yield from self.carry_out(Decision((record,)))
 
     def mark(self, names: list[str], options: Options) -> Iterator[str]:
@@ -220,7 +220,7 @@ class Stage:
         self.machine = Transactions(0, self.machine.epoch + 1, self.config)
         for offset, record in enumerate(self.log):
             self.machine.apply(record, offset)
-        yield from self.carry_out(self.machine.loaded(self.now))
+        yield from self.carry_out(self.machine.on_loaded(self.now))
 
     # --- the shell -------------------------------------------------------------------------------
 

@@ -130,8 +130,8 @@ class ForgetfulCoordinator(Transactions):
 
     __slots__ = ()
 
-    def loaded(self, now: Now) -> Decision:
-        super().loaded(now)
+    def on_loaded(self, now: Now) -> Decision:
+        super().on_loaded(now)
         return NOTHING
 
 
@@ -140,9 +140,9 @@ class ForgetfulGroups(Groups):
 
     __slots__ = ()
 
-    def loaded(self, now: Now) -> Decision:
+    def on_loaded(self, now: Now) -> Decision:
         self.offsets = Offsets()
-        return super().loaded(now)
+        return super().on_loaded(now)
 
 
 class TrustingGroups(Groups):

@@ -92,7 +92,7 @@ class Controller:
 
     # --- failover -------------------------------------------------------------------------------
 
-    def elected(self, deleting: Iterable[str]) -> Decision:
+    def on_elected(self, deleting: Iterable[str]) -> Decision:
         """Fail over: elect leaders where possible, and send every broker all remaining topics."""
         self._deleting = set(deleting)
         draft = self._draft()

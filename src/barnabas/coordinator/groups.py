@@ -299,7 +299,7 @@ class Groups:
 
     # --- time ------------------------------------------------------------------------------------
 
-    def loaded(self, now: Now) -> Decision:
+    def on_loaded(self, now: Now) -> Decision:
         """Replay is over: every member has a whole session to send a heartbeat."""
         turn = self._turn(now)
         for group in self.groups.values():
@@ -369,7 +369,7 @@ class Groups:
         since_ms, subscribed = commits.retention_of(group)
         if subscribed is not None and wall_ms is not None:
             retention_ms = self.config.offsets_retention_ms
-            for record in self.offsets.expired(
+            for record in self.offsets.expired_tombstones(
                 group.group_id, wall_ms, retention_ms, since_ms, subscribed
             ):
                 records[_place(record)] = record

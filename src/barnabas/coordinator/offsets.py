@@ -279,7 +279,7 @@ class Offsets:
             if any(at[0] in topics for at in group.places())
         ]
 
-    def expired(
+    def expired_tombstones(
         self,
         group_id: str,
         wall_ms: int,

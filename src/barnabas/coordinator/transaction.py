@@ -129,17 +129,17 @@ class Transaction(NamedTuple):
             begun_ms=wall_ms if is_new else self.begun_ms,
         )
 
-    def decided(self, is_commit: bool, wall_ms: int) -> Transaction:
+    def with_outcome(self, is_commit: bool, wall_ms: int) -> Transaction:
         """The transaction with a decided outcome."""
         prepared = TransactionStatus.PrepareCommit if is_commit else TransactionStatus.PrepareAbort
         return self._replace(status=prepared, updated_ms=wall_ms)
 
-    def fenced(self, wall_ms: int) -> Transaction:
+    def with_fenced_producer(self, wall_ms: int) -> Transaction:
         """The transaction aborted under the next epoch, which is given to no producer."""
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
-        return self.decided(False, wall_ms)._replace(producer_epoch=bumped)
+        return self.with_outcome(False, wall_ms)._replace(producer_epoch=bumped)
 
-    def completed(self, wall_ms: int) -> Transaction:
+    def with_all_markers(self, wall_ms: int) -> Transaction:
         """The transaction once every partition has its marker."""
         is_commit = self.status is TransactionStatus.PrepareCommit
         return self._replace(
@@ -172,7 +172,9 @@ class Transaction(NamedTuple):
         return StateRecord(TransactionKey(transactional_id=self.transactional_id), value)
 
 
-def initialized(transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int) -> Transaction:
+def new_transaction(
+    transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int
+) -> Transaction:
     """A transactional id with a new owner, which has not begun a transaction."""
     status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
     return Transaction(transactional_id, *owner, timeout_ms, status, partitions, wall_ms, NOT_BEGUN)

@@ -64,7 +64,7 @@ def partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicP
     )
 
 
-def added(transaction: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+def add_succeeded(transaction: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
     return add_result(transaction, lambda _: NONE)
 
 
@@ -97,7 +97,7 @@ def add_result(
     )
 
 
-def described(transaction: Transaction) -> TransactionState:
+def description(transaction: Transaction) -> TransactionState:
     topics = by_topic(sorted(transaction.partitions))
     return TransactionState(
         transactional_id=transaction.transactional_id,

@@ -30,7 +30,7 @@ from barnabas.coordinator.decision import (
 from barnabas.coordinator.records import TransactionKey, TransactionValue
 from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.timers import TransactionTimeouts
-from barnabas.coordinator.transaction import Owner, Transaction, initialized, transaction_of
+from barnabas.coordinator.transaction import Owner, Transaction, new_transaction, transaction_of
 from barnabas.counted import counted
 from barnabas.errors import (
     NONE,
@@ -178,7 +178,7 @@ class Transactions:
             self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
             del self._continued[name]  # its append was refused, and now the epoch is another's
-        record = initialized(name, owner, timeout_ms, now.wall_ms).record()
+        record = new_transaction(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
             producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
         )
@@ -193,7 +193,7 @@ class Transactions:
     def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
         """Abort the transaction; the producer gets an epoch when it has ended, not before."""
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
-        decision = self._decide(transaction.fenced(now.wall_ms))
+        decision = self._decide(transaction.with_fenced_producer(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
         line = _abort_line(transaction, lasted_ms, "a new producer took its place")
         return decision._replace(replies=(Reply(ticket, answer),), log_lines=(line,))
@@ -210,7 +210,7 @@ class Transactions:
             records = self._added(transaction, partitions, now)
         except KafkaError as error:
             return _replied(ticket, answers.add_failed(request, error, version))
-        return Decision(records, (Reply(ticket, answers.added(request)),))
+        return Decision(records, (Reply(ticket, answers.add_succeeded(request)),))
 
     def add_offsets(
         self,
@@ -286,7 +286,7 @@ class Transactions:
             transaction.check_owner(request.producer_id, request.producer_epoch)
             reply = Reply(ticket, EndTxnResponse())
             if transaction.is_ongoing:
-                decision = self._decide(transaction.decided(request.committed, wall_ms))
+                decision = self._decide(transaction.with_outcome(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
                 return Decision(replies=(reply,))  # repeated, as the answer was lost
@@ -334,7 +334,7 @@ class Transactions:
             return NOTHING
         self._uncompleted[transactional_id] = None
         self._complete_again_ms = now.monotonic_ms + _RETRY_MS
-        return Decision((transaction.completed(now.wall_ms).record(),))
+        return Decision((transaction.with_all_markers(now.wall_ms).record(),))
 
     # --- for admin clients -----------------------------------------------------------------------
 
@@ -344,7 +344,7 @@ class Transactions:
         if transaction is None:
             error = TransactionalIdNotFound()
             return _replied(ticket, answers.describe_failed(transactional_id, error))
-        return Decision(replies=(Reply(ticket, answers.described(transaction)),))
+        return Decision(replies=(Reply(ticket, answers.description(transaction)),))
 
     def list_transactions(
         self, ticket: int, request: ListTransactionsRequest, wall_ms: int
@@ -401,7 +401,7 @@ class Transactions:
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Ignore a marker: no transaction writes to this topic."""
 
-    def loaded(self, now: Now) -> Decision:
+    def on_loaded(self, now: Now) -> Decision:
         """The replay is over: decided transactions get all markers again, as it is not known which
         were written. Ongoing ones have lasted since the start in their record."""
         now_ms = now.monotonic_ms
@@ -437,7 +437,9 @@ class Transactions:
         if self._uncompleted and now_ms >= self._complete_again_ms:
             self._complete_again_ms = now_ms + _RETRY_MS
             marked = [self._transactions[name] for name in self._uncompleted]
-            decisions += [Decision((each.completed(now.wall_ms).record(),)) for each in marked]
+            decisions += [
+                Decision((each.with_all_markers(now.wall_ms).record(),)) for each in marked
+            ]
         if now_ms >= self._abort_from_ms and (late := self._late(now_ms)):
             self._abort_from_ms = now_ms + self.config.abort_interval_ms
             decisions += [self._time_out(transaction, now) for transaction in late]
@@ -464,7 +466,9 @@ class Transactions:
     def _time_out(self, transaction: Transaction, now: Now) -> Decision:
         lasted_ms = self._lasted_ms(transaction, now)
         line = _abort_line(transaction, lasted_ms, f"its timeout is {transaction.timeout_ms} ms")
-        return self._decide(transaction.fenced(now.wall_ms))._replace(log_lines=(line,))
+        return self._decide(transaction.with_fenced_producer(now.wall_ms))._replace(
+            log_lines=(line,)
+        )
 
     def _forget(self, now: Now) -> list[Decision]:
         """Tombstones for the ids unused for the longest time (KIP-98)."""

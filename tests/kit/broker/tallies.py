@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from barnabas.broker.coordinator.pending_reply import settled
+from barnabas.broker.coordinator.pending_reply import settle
 from barnabas.broker.coordinator.shard import Shard, ShardContext
 from barnabas.broker.coordinator.shards import Shards
 from barnabas.broker.outcome import Outcome
@@ -88,7 +88,7 @@ class Tally:
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         self.ended.append((producer_id, is_commit))
 
-    def loaded(self, now: object) -> Decision:
+    def on_loaded(self, now: object) -> Decision:
         self.is_loaded = True
         return NOTHING
 
@@ -124,10 +124,10 @@ class _Led(ReplicaListener):
         self._shards = shards
 
     def leading(self, replica: Replica) -> None:
-        self._shards.taken(replica)
+        self._shards.take(replica)
 
     def left(self, replica: Replica) -> None:
-        self._shards.dropped(replica.topic_partition.partition)
+        self._shards.drop(replica.topic_partition.partition)
 
 
 class Node:
@@ -189,7 +189,7 @@ class Node:
         return shard.ask(lambda machine, ticket, _: machine.get(ticket, name), failed)
 
     async def answer(self, outcome: Outcome) -> FindCoordinatorResponse:
-        message = await asyncio.wait_for(settled(outcome, self.replicas), 60)  # type: ignore[arg-type]
+        message = await asyncio.wait_for(settle(outcome, self.replicas), 60)  # type: ignore[arg-type]
         assert isinstance(message, FindCoordinatorResponse)
         return message
 

@@ -55,12 +55,12 @@ class Stage:
 
     def group(self) -> Any:
         assert self.broker.server is not None
-        (shard,) = self.broker.server.node.groups.loaded
+        (shard,) = self.broker.server.node.groups.ready
         return shard.machine.groups[GROUP]
 
     def committed(self) -> dict[tuple[str, int], Any]:
         assert self.broker.server is not None
-        (shard,) = self.broker.server.node.groups.loaded
+        (shard,) = self.broker.server.node.groups.ready
         found = shard.machine.offsets.groups.get(GROUP)
         return {} if found is None else found.committed
 

@@ -223,7 +223,7 @@ def test_what_was_created_without_a_live_replica_begins_when_one_comes() -> None
     stage = Stage(live=brokers(1))
     stage.carry_out(stage.controller.topics_added([topic("t", PartitionImage.never_led((2,)))]))
     assert stage.decision.operations == ()
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert stage.decision.operations == (), "nothing is made twice"
     decision = stage.come(broker(2))
     created = [op.path for op in decision.operations if isinstance(op, Create)]
@@ -254,7 +254,7 @@ def test_who_was_away_deletes_what_is_to_go_when_it_comes() -> None:
 
 def test_a_topic_whose_deletion_is_requested_as_it_appears_is_not_begun() -> None:
     stage = Stage()
-    stage.carry_out(stage.controller.elected(["t"]))
+    stage.carry_out(stage.controller.on_elected(["t"]))
     stage.carry_out(stage.controller.topics_added([topic("t", PartitionImage.never_led((1,)))]))
     assert stage.decision.operations == ()
     assert not stage.controller.image.topics
@@ -272,7 +272,7 @@ def test_a_topic_may_come_back_under_its_name() -> None:
 def test_a_new_controller_takes_the_dead_from_every_isr() -> None:
     """In as many writes as Kafka's: first there is no leader, then another one."""
     stage = Stage(topic("t", led(3, 1, 2), led(3, replicas=(3, 1))), live=brokers(1, 2))
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     states = [(state.leader, state.isr, state.leader_epoch) for state in stage.written_of(T0)]
     assert states == [(NO_LEADER, (1, 2), 4), (1, (1, 2), 5)]
     assert (stage[T1].leader, stage[T1].isr, stage[T1].leader_epoch) == (NO_LEADER, (3,), 4)

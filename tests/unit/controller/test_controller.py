@@ -107,7 +107,7 @@ def test_without_a_live_replica_there_is_no_leader() -> None:
 def test_a_lone_broker_that_restarts_keeps_its_epochs() -> None:
     """No election where the leader lives: nothing is written at all."""
     controller = _controller(_led("t", 0, 0))
-    decision = controller.elected([])
+    decision = controller.on_elected([])
     assert decision.operations == ()
     assert decision.image.topics == controller.image.topics
     request = decision.requests[0].request
@@ -121,7 +121,7 @@ def test_a_partition_without_a_leader_gets_one_that_is_in_sync() -> None:
     """RE-10"""
     lost = _led("t", NO_LEADER, 2, 0)
     lost = lost._replace(partitions={0: lost.partitions[0]._replace(replicas=(1, 0, 2))})
-    decision = _controller(lost, live=(0, 1, 2)).elected([])
+    decision = _controller(lost, live=(0, 1, 2)).on_elected([])
     partition = decision.image.topics["t"].partitions[0]
     assert partition == PartitionImage(0, 4, (2, 0), (1, 0, 2), 6, EPOCH)
     written = decision.operations[1]
@@ -131,7 +131,7 @@ def test_a_partition_without_a_leader_gets_one_that_is_in_sync() -> None:
 
 def test_a_new_controller_sends_no_brokers_before_topics() -> None:
     """RE-13: what began while there was none would call every topic unknown."""
-    decision = _controller(_led("t", 0, 0, 1), live=(0, 1)).elected([])
+    decision = _controller(_led("t", 0, 0, 1), live=(0, 1)).on_elected([])
     sent = [each.request for each in decision.requests if each.broker_id == 1]
     assert isinstance(sent[0], UpdateMetadata)
     assert {broker.broker_id for broker in sent[0].brokers} == {0, 1}
@@ -140,7 +140,7 @@ def test_a_new_controller_sends_no_brokers_before_topics() -> None:
 
 
 def test_an_interrupted_creation_is_finished_by_the_next_controller() -> None:
-    decision = _controller(_led("old", 0, 0), _topic("new", (0,))).elected([])
+    decision = _controller(_led("old", 0, 0), _topic("new", (0,))).on_elected([])
     assert [op.path for op in decision.operations] == [
         "/controller_epoch",
         "/brokers/topics/new/partitions",
@@ -197,7 +197,7 @@ def test_deletion_in_kafkas_order() -> None:
 
 
 def test_a_topic_that_is_to_go_is_not_led_again() -> None:
-    decision = _controller(_led("t", 0, 0), _led("other", 0, 0)).elected(["t"])
+    decision = _controller(_led("t", 0, 0), _led("other", 0, 0)).on_elected(["t"])
     request = decision.requests[0].request
     assert isinstance(request, LeaderAndIsr)
     assert [each.topic_partition.topic for each in request.partitions] == ["other"]
@@ -271,7 +271,7 @@ def test_the_last_member_is_waited_for() -> None:
     controller.apply(decision)
     again = controller.replicas_offline(0, lost)
     assert (again.operations, again.requests) == ((), ()), "once is enough"
-    assert controller.elected([]).operations == (), "its broker lives, and may not lead it"
+    assert controller.on_elected([]).operations == (), "its broker lives, and may not lead it"
 
 
 def test_a_replica_outside_of_the_isr_changes_no_state() -> None:

@@ -65,7 +65,7 @@ def test_the_next_controller_can_go_on_from_between_two_pieces() -> None:
             tree.merge(tree.stage(piece[1:], 0))
         begun = PartitionImage(1, 0, (1,), (1,), 0, 7)
         stage = Stage(topic("t", *[begun] * done, *[never] * (5 - done)))
-        decision = stage.carry_out(stage.controller.elected([]))
+        decision = stage.carry_out(stage.controller.on_elected([]))
         tree.merge(tree.stage(decision.operations[1:], 0))
         states = [path for path in tree.nodes if path.endswith("/state")]
         assert len(states) == 5

@@ -39,7 +39,7 @@ def test_if_the_others_are_dead_one_of_them_is_waited_for() -> None:
     """KIP-966: (a) a new controller finds the one that may have lost, and no other."""
     live = {1: broker(1, lossy=True), 3: broker(3)}
     stage = Stage(topic("t", led(1, 2, replicas=(1, 2, 3))), live=live, settings=TWO)
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert (stage[T0].leader, stage[T0].isr) == (NO_LEADER, (2,))
     assert not stage.controller.ends_wanted
     stage.come(broker(2))
@@ -132,13 +132,13 @@ def test_the_largest_is_waited_for_if_it_cannot_lead_now() -> None:
 def test_a_new_controller_waits_as_the_old_one_did() -> None:
     stage = _last_standing()
     _say(stage, b1=(2, 10), b2=(3, 90))
-    assert stage.carry_out(stage.controller.elected([])).operations == ()
+    assert stage.carry_out(stage.controller.on_elected([])).operations == ()
     assert stage.controller.ends_wanted == {T0}
 
 
 def test_a_new_controller_leaves_one_replica_alone_where_it_leads() -> None:
     stage = Stage(topic("t", led(1)), live={1: broker(1, lossy=True)}, settings=TWO)
-    assert stage.carry_out(stage.controller.elected([])).operations == ()
+    assert stage.carry_out(stage.controller.on_elected([])).operations == ()
 
 
 def test_who_is_waited_for_may_go_again_and_shut_down() -> None:
@@ -195,12 +195,12 @@ def test_ends_of_an_earlier_wait_do_not_count_in_a_later_one() -> None:
 
 def test_a_replica_that_caught_up_is_trusted_in_this_epoch_and_distrusted_in_the_next() -> None:
     stage = Stage(topic("t", led(1, 2)), live={**brokers(2), 1: broker(1, lossy=True)})
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (2, (2,), 5)
     assert stage.propose(2, 1).error_code == 0
     stage.go(2)
     assert (stage[T0].leader, stage[T0].isr) == (1, (1,))
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert stage[T0].leader == 1
     assert stage[T0].leader_epoch == 8, "in a new epoch: what it lost is not written again in it"
 
@@ -208,7 +208,7 @@ def test_a_replica_that_caught_up_is_trusted_in_this_epoch_and_distrusted_in_the
 def test_all_of_the_isr_may_have_lost_something() -> None:
     live = {each: broker(each, lossy=True) for each in (1, 2)}
     stage = Stage(topic("t", led(2, 1, replicas=(1, 2))), live=live, settings=TWO)
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert (stage[T0].leader, stage[T0].isr) == (NO_LEADER, (2,))
     _say(stage, b1=(3, 7), b2=(3, 7))
     assert (stage[T0].leader, stage[T0].isr) == (1, (1,)), "of two equal ones the first assigned"

@@ -159,7 +159,7 @@ def test_the_next_controller_stops_what_a_cancelled_move_left_behind() -> None:
     assert (node.replicas[0], node.adding[0], node.removing[0]) == ((1, 2, 3), (3,), (3,))
     read = stage[T0]._replace(replicas=node.replicas[0], adding=(3,), removing=(3,))
     after = Stage(topic("t", read, led(1, 2)), live=FIVE)
-    after.carry_out(after.controller.elected([]))
+    after.carry_out(after.controller.on_elected([]))
     assert _moving(after) == ((1, 2), (), ())
     assert after.stopped(3) == [(T0, True)]
     after.carry_out(after.controller.logs_deleted(3, [T0]))
@@ -212,7 +212,7 @@ def test_it_is_not_taken_back_from_the_only_ones_in_sync(leader: int) -> None:
     stage = _stage(1, 2)
     _reassign(stage, (3,))
     stage.go(1, 2)
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     moving = stage[T0]._replace(leader=leader, isr=(3,))
     image = stage.controller.image
     partitions = {**image.topics["t"].partitions, 0: moving}
@@ -285,7 +285,7 @@ def test_the_next_controller_goes_on_with_it() -> None:
     begun = led(1, 2, replicas=(2, 3, 1))._replace(adding=(3,), removing=(1,))
     done = begun._replace(isr=(1, 2, 3))
     stage = Stage(topic("t", begun, done))
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert stage[T0] == begun
     assert stage[TopicPartition("t", 1)].replicas == (2, 3)
     assert stage.stopped(1) == [(TopicPartition("t", 1), True)]
@@ -314,7 +314,7 @@ def test_a_dead_replica_that_stays_is_no_hindrance() -> None:
 def test_a_new_controller_waits_for_the_only_target_that_is_in_sync() -> None:
     moving = led(3, replicas=(3, 1))._replace(adding=(3,), removing=(1,))
     stage = Stage(topic("t", moving), live=brokers(1, 2))
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert (stage[T0].leader, stage[T0].isr) == (NO_LEADER, (3,))
     assert _moving(stage) == ((3, 1), (3,), (1,))
     stage.come(broker(3))
@@ -349,7 +349,7 @@ def test_a_leader_that_is_no_longer_wanted_hands_over_first() -> None:
 
 def test_a_partition_that_never_began_begins_elsewhere() -> None:
     stage = Stage(topic("t", PartitionImage.never_led((9,))))
-    stage.carry_out(stage.controller.elected([]))
+    stage.carry_out(stage.controller.on_elected([]))
     assert stage[T0].leader == NO_LEADER
     assert _reassign(stage, (2, 3)) is None
     assert (stage[T0].leader, stage[T0].isr, stage[T0].replicas) == (2, (2, 3), (2, 3))

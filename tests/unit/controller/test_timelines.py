@@ -86,7 +86,7 @@ class Stage:
     def new_controller(self, epoch: int) -> None:
         image = self.image._replace(controller_epoch=epoch, brokers=dict(self.live))
         self.controller = Controller(epoch, image)
-        self.carry_out(self.controller.elected([]))
+        self.carry_out(self.controller.on_elected([]))
 
     def topic(self, name: str, data: str) -> None:
         """A topic that is new, or has grown; what the controller wrote itself is compared."""

@@ -45,7 +45,7 @@ class Log:
 
     def __init__(self, config: GroupConfig = CONFIG) -> None:
         self.machine = Groups(0, 0, config)
-        self.machine.loaded(Now(0, 0))
+        self.machine.on_loaded(Now(0, 0))
         self.end = 0
 
     def write(self, key: object, value: object) -> None:
@@ -123,7 +123,7 @@ def test_sessions_and_the_states_of_groups_have_different_clocks() -> None:
     """ST-6, GC-2: a session is over by the monotonic clock; when it became empty is wall time."""
     log = Log()
     log.group("g", "t")
-    log.machine.loaded(Now(1_000, 30 * DAY_MS))
+    log.machine.on_loaded(Now(1_000, 30 * DAY_MS))
     for now in (Now(10_999, 60 * DAY_MS), Now(11_000, DAY_MS)):
         for decision in log.machine.expire(now, may_forget=False):
             log.carry_out(decision)

@@ -133,7 +133,7 @@ class Shard:
         return {(key.topic, key.partition) for key, _ in records}  # type: ignore[attr-defined]
 
     def expire(self, **how: object) -> set[tuple[str, int]]:
-        return self.forget(self.offsets.expired("g", self.now_ms, 7 * DAY_MS, **how))  # type: ignore[arg-type]
+        return self.forget(self.offsets.expired_tombstones("g", self.now_ms, 7 * DAY_MS, **how))  # type: ignore[arg-type]
 
 
 @pytest.fixture

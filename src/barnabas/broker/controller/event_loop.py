@@ -222,7 +222,7 @@ class ControllerTerm:
         self._controller = self._new_machine(image)
         known_live = self._context.view.image.brokers
         deleting = await children(store, layout.DELETE_TOPICS)
-        await self._carry_out(lambda machine: machine.elected(deleting))
+        await self._carry_out(lambda machine: machine.on_elected(deleting))
         log_election(image, self.image, known_live)
         await self._channels.send(self._removed_topics(), self.image)
         self._query_log_ends()
@@ -370,7 +370,7 @@ class ControllerTerm:
         """Other defaults for all topics: leaders are elected by them as after an election."""
         self.events.defaults_changed = False
         self._machine.configure(self._settings.machine)
-        await self._carry_out(lambda machine: machine.elected(self._deletions))
+        await self._carry_out(lambda machine: machine.on_elected(self._deletions))
         await self._carry_out(lambda machine: machine.deletions_requested(self._deletions))
         self._query_log_ends()
 

@@ -79,12 +79,12 @@ class Coordinators(ReplicaListener):
     def leading(self, replica: Replica) -> None:
         topic = replica.topic_partition.topic
         if topic in INTERNAL_TOPICS:
-            (self.groups if topic == GROUP_TOPIC else self.transactions).taken(replica)
+            (self.groups if topic == GROUP_TOPIC else self.transactions).take(replica)
 
     def left(self, replica: Replica) -> None:
         topic, partition = replica.topic_partition
         if topic in INTERNAL_TOPICS:
-            (self.groups if topic == GROUP_TOPIC else self.transactions).dropped(partition)
+            (self.groups if topic == GROUP_TOPIC else self.transactions).drop(partition)
 
     def brokers_changed(self) -> None:
         """No coordinator depends on which brokers are live."""
@@ -92,7 +92,7 @@ class Coordinators(ReplicaListener):
     def topics_deleted(self, names: Sequence[str]) -> None:
         """Forget what groups have committed of these topics."""
         if self._groups is not None:
-            for shard in self._groups.loaded:
+            for shard in self._groups.ready:
                 shard.carry_out(shard.machine.topics_deleted(names))
 
     def close(self) -> None:

@@ -48,20 +48,20 @@ class PlacedMarker(NamedTuple):
         return self.replica.high_watermark >= self.end_offset
 
     def when_committed(self) -> asyncio.Future[None]:
-        """Done when the marker counts, and `committed` was called; fails as `Replica.wait_for`.
+        """Done when the marker counts, and `on_committed` was called; fails as `Replica.wait_for`.
 
         That is so whether or not the future is still awaited: in the log the marker stays.
         """
 
-        def reached(future: asyncio.Future[None]) -> None:
+        def on_reached(future: asyncio.Future[None]) -> None:
             if not future.cancelled() and future.exception() is None:
-                self.committed()
+                self.on_committed()
 
         waiting = self.replica.wait_for(self.end_offset)
-        waiting.add_done_callback(reached)
+        waiting.add_done_callback(on_reached)
         return waiting
 
-    def committed(self) -> None:
+    def on_committed(self) -> None:
         """Have offsets that were committed in the transaction count now, or never."""
         topic, partition = self.replica.topic_partition
         if topic == GROUP_TOPIC:
@@ -103,5 +103,5 @@ class MarkerAppend:
             replica.fail(error)
             raise KafkaStorageError(str(error)) from error
         if self._verifier is not None:
-            self._verifier.ended(topic_partition, ending.producer_id)
+            self._verifier.on_marker(topic_partition, ending.producer_id)
         return PlacedMarker(replica, result.last_offset + 1, ending, self._offsets_ended)

@@ -118,7 +118,7 @@ class _Sending:
             if each.replica.log.is_failed:
                 refused.append((topic_partition, KafkaStorageError()))
             elif each.is_committed:
-                each.committed()
+                each.on_committed()
                 done.append(topic_partition)
             else:
                 self._await(each)
@@ -190,14 +190,14 @@ class _Sending:
     def _await(self, placed: PlacedMarker) -> None:
         topic_partition = placed.replica.topic_partition
 
-        def reached(future: asyncio.Future[None]) -> None:
+        def on_reached(future: asyncio.Future[None]) -> None:
             error = future.exception()
             if isinstance(error, KafkaError):
                 self._try_again([(topic_partition, error)])
                 return
             self._report([topic_partition])
 
-        placed.when_committed().add_done_callback(reached)
+        placed.when_committed().add_done_callback(on_reached)
 
     def _report(self, done: Sequence[TopicPartition]) -> None:
         shard, markers = self._shard, self._markers

@@ -149,7 +149,7 @@ ShardOutcome = Message | PendingReply | Joined
 """What a shard makes of a request: the answer, or what will have it."""
 
 
-def joined(
+def join_outcomes(
     outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
 ) -> Message | Joined:
     """One outcome of those of several shards, whose answers `join` puts together, in order."""
@@ -157,7 +157,7 @@ def joined(
     return one.at_once() or one
 
 
-async def settled(outcome: ShardOutcome, replicas: Replicas) -> Message:
+async def settle(outcome: ShardOutcome, replicas: Replicas) -> Message:
     """The answer that an outcome comes to; for a handler that has awaited already."""
     if isinstance(outcome, Staged):
         replicas.write_staged()

@@ -54,7 +54,7 @@ class CoordinatorMachine(Protocol):
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None: ...
 
-    def loaded(self, now: Now) -> Decision: ...
+    def on_loaded(self, now: Now) -> Decision: ...
 
     def deadline_ms(self) -> int | None: ...
 
@@ -152,7 +152,7 @@ class Shard(Generic[M]):
 
     def begin(self) -> None:
         """Count the machine's deadlines, now that everything has been replayed."""
-        self.carry_out(self.machine.loaded(self.now()))
+        self.carry_out(self.machine.on_loaded(self.now()))
 
     def now(self) -> Now:
         """For the machine: what it writes is compared with later times, to expire by its age."""

@@ -104,7 +104,7 @@ class Shards(Generic[M]):
         return shard.ask(decide, fail)
 
     @property
-    def loaded(self) -> list[Shard[M]]:
+    def ready(self) -> list[Shard[M]]:
         """All that are ready, by partition."""
         return [self._loaded[partition] for partition in sorted(self._loaded)]
 
@@ -118,9 +118,9 @@ class Shards(Generic[M]):
 
     # --- taken and dropped -----------------------------------------------------------------------
 
-    def taken(self, replica: StateReplica) -> None:
+    def take(self, replica: StateReplica) -> None:
         """This broker leads the partition, in a new epoch."""
-        self.dropped(replica.topic_partition.partition)
+        self.drop(replica.topic_partition.partition)
         if replica.log.log_start_offset == replica.log.log_end_offset:
             self._begin(replica, self._new_machine(replica))
             return
@@ -128,7 +128,7 @@ class Shards(Generic[M]):
         if self._loader is None:
             self._loader = asyncio.get_running_loop().create_task(self._load())
 
-    def dropped(self, partition: int) -> None:
+    def drop(self, partition: int) -> None:
         """This broker no longer leads the partition, or cannot reach it."""
         shard = self._loaded.pop(partition, None)
         if shard is not None:
@@ -144,7 +144,7 @@ class Shards(Generic[M]):
         if self._loader is not None:
             self._loader.cancel()
         for partition in list(self._loaded):
-            self.dropped(partition)
+            self.drop(partition)
 
     async def _load(self) -> None:
         """Load one partition after the other; together they would only hold up each other."""
@@ -202,5 +202,5 @@ class Shards(Generic[M]):
 
 
 def _fail(replica: StateReplica, error: OSError) -> None:
-    """A shard's append has failed: its replica goes, and by `Shards.dropped` the shard with it."""
+    """A shard's append has failed: its replica goes, and by `Shards.drop` the shard with it."""
     replica.fail(error)

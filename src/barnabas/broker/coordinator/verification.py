@@ -114,11 +114,11 @@ class Verification:
 
     async def verify(self, batches: Iterable[Unverified]) -> None:
         """Ask the coordinator about these; `check_open` finds its answer."""
-        wanted = self.unverified(batches)
+        wanted = self.unverified_batches(batches)
         if wanted and self._verifier is not None:
             await self._verifier.verify(wanted)
 
-    def unverified(self, batches: Iterable[Unverified]) -> list[Unverified]:
+    def unverified_batches(self, batches: Iterable[Unverified]) -> list[Unverified]:
         """Those about which a coordinator on another broker must be asked before the append."""
         verifier = self._verifier
         if verifier is None or not self._is_enabled:

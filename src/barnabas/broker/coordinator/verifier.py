@@ -135,7 +135,7 @@ class Verifier(ReplicaListener):
         del self._guards[topic_partition, batch.producer_id]
         return guard.code
 
-    def ended(self, topic_partition: TopicPartition, producer_id: int) -> None:
+    def on_marker(self, topic_partition: TopicPartition, producer_id: int) -> None:
         """A marker of this producer has its place in the log."""
         self._guards.pop((topic_partition, producer_id), None)
 

@@ -6,7 +6,7 @@ Answered by the transaction's coordinator; the offsets go to the group's (TxnOff
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, settled
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, settle
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import mutation_quota
 from barnabas.cluster.layout import GROUP_TOPIC
@@ -47,7 +47,7 @@ async def _create_topic_and_ask(context: Context, request: AddOffsetsToTxnReques
         outcome = _ask(context, request)
     except KafkaError as error:
         return add_offsets_failed(error, context.version)
-    return await settled(outcome, node.replicas)
+    return await settle(outcome, node.replicas)
 
 
 def _ask(context: Context, request: AddOffsetsToTxnRequest) -> ShardOutcome:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.cluster.layout import INTERNAL_TOPICS
@@ -65,10 +65,10 @@ def _handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        return joined([_add(context, one)], _answer_client)
+        return join_outcomes([_add(context, one)], _answer_client)
     if not context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.code)
-    return joined([_add(context, each) for each in request.transactions], _answer_broker)
+    return join_outcomes([_add(context, each) for each in request.transactions], _answer_broker)
 
 
 def _answer_client(results: list[Message]) -> AddPartitionsToTxnResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import Fail, ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import Fail, ShardOutcome, join_outcomes
 from barnabas.broker.coordinator.shard import Shard
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
@@ -44,7 +44,7 @@ def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
         results = [result for part in parts for result in part.results]
         return DeleteGroupsResponse(results=refused + results)
 
-    return joined([_deleted(*each) for each in by_shard.values()], together)
+    return join_outcomes([_deleted(*each) for each in by_shard.values()], together)
 
 
 def _deleted(shard: Shard[Groups], group_ids: list[str]) -> ShardOutcome:

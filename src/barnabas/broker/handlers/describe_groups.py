@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorized_operations import authorized_operations
@@ -44,7 +44,7 @@ def _describe_all(
             outcomes[group_id] = _described(context, group_id, request.include_events)
         if pace.is_over():
             yield
-    return joined(list(outcomes.values()), together)
+    return join_outcomes(list(outcomes.values()), together)
 
 
 def _described(context: Context, group_id: str, with_events: bool) -> ShardOutcome:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.coordinator.transaction_answers import describe_failed
@@ -45,7 +45,7 @@ def _describe_all(
         outcomes.append(_describe(context, name))
         if pace.is_over():
             yield
-    return joined(outcomes, answer)
+    return join_outcomes(outcomes, answer)
 
 
 def _describe(context: Context, name: str) -> ShardOutcome:

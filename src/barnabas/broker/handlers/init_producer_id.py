@@ -7,7 +7,7 @@ With a transactional id the transaction coordinator answers, and fences the id's
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, settled
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, settle
 from barnabas.broker.outcome import Outcome
 from barnabas.errors import (
     ClusterAuthorizationFailed,
@@ -88,7 +88,7 @@ async def _ask_with_new_block(
         outcome = _ask(context, request, name, spare_id)
     except KafkaError as error:
         return init_failed(error, context.version)
-    return await settled(outcome, context.node.replicas)
+    return await settle(outcome, context.node.replicas)
 
 
 def _ask(

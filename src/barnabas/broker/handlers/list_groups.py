@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import joined
+from barnabas.broker.coordinator.pending_reply import join_outcomes
 from barnabas.broker.outcome import Outcome
 from barnabas.errors import NONE, CoordinatorLoadInProgress, KafkaError
 from barnabas.protocol.message import Message
@@ -32,9 +32,9 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
 
     outcomes = [
         shard.ask(lambda machine, ticket, _: machine.list_groups(ticket, request), _failed)
-        for shard in groups.loaded
+        for shard in groups.ready
     ]
-    return joined(outcomes, together)
+    return join_outcomes(outcomes, together)
 
 
 def _failed(error: KafkaError) -> ListGroupsResponse:

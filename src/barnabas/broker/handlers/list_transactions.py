@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import joined
+from barnabas.broker.coordinator.pending_reply import join_outcomes
 from barnabas.broker.outcome import Outcome
 from barnabas.coordinator.transaction_answers import list_failed, listed_together
 from barnabas.errors import CoordinatorLoadInProgress
@@ -35,6 +35,6 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
             lambda machine, ticket, now: machine.list_transactions(ticket, request, now.wall_ms),
             list_failed,
         )
-        for shard in transactions.loaded
+        for shard in transactions.ready
     ]
-    return joined(outcomes, answer)
+    return join_outcomes(outcomes, answer)

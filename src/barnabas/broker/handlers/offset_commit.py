@@ -11,7 +11,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordinator.offset_topics import Refused, add_refused, screen
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.coordinator.offset_answers import commit_answer
@@ -43,7 +43,7 @@ def _handle(context: Context, request: OffsetCommitRequest) -> Outcome:
     if not refused:
         return _commit(context, request)
     outcome = _commit(context, request) if request.topics else OffsetCommitResponse()
-    return joined([outcome], lambda answers: _complete(answers, refused))
+    return join_outcomes([outcome], lambda answers: _complete(answers, refused))
 
 
 def _commit(context: Context, request: OffsetCommitRequest) -> ShardOutcome:

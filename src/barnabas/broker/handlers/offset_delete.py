@@ -6,7 +6,7 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordinator.offset_topics import Refused, add_refused, screen
-from barnabas.broker.coordinator.pending_reply import joined
+from barnabas.broker.coordinator.pending_reply import join_outcomes
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.errors import NONE, GroupAuthorizationFailed, InvalidGroupId, KafkaError
@@ -37,7 +37,11 @@ def _handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
         lambda machine, ticket, now: machine.delete_offsets(ticket, request, now.monotonic_ms),
         _failed,
     )
-    return joined([outcome], lambda answers: _complete(answers, refused)) if refused else outcome
+    return (
+        join_outcomes([outcome], lambda answers: _complete(answers, refused))
+        if refused
+        else outcome
+    )
 
 
 def _failed(error: KafkaError) -> OffsetDeleteResponse:

@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from typing import Any, cast
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, joined
+from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.pieces import Lists, in_pieces
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
@@ -68,14 +68,14 @@ def _handle_named(context: Context, request: OffsetFetchRequest) -> Outcome:
 def _handle(context: Context, request: OffsetFetchRequest) -> Outcome:
     if context.version >= _BATCHED:
         outcomes = [_fetch(context, group, request.require_stable) for group in request.groups]
-        return joined(
+        return join_outcomes(
             outcomes,
             lambda answers: OffsetFetchResponse(
                 groups=cast(list[OffsetFetchGroupResponse], answers)
             ),
         )
     group = OffsetFetchGroup(group_id=request.group_id, topics=request.topics)
-    return joined([_fetch(context, group, request.require_stable)], _alone)
+    return join_outcomes([_fetch(context, group, request.require_stable)], _alone)
 
 
 def _name_once(request: OffsetFetchRequest) -> Slices[None]:
@@ -154,7 +154,7 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
         ),
         failed,
     )
-    return joined([outcome], lambda answers: _screened(context, answers, hidden))
+    return join_outcomes([outcome], lambda answers: _screened(context, answers, hidden))
 
 
 def _screened(

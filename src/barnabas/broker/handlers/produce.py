@@ -163,7 +163,7 @@ class _Produced(Staged):
     def must_verify(self) -> bool:
         """Whether a coordinator on another broker has to confirm the transaction before the
         append (KIP-890)."""
-        return bool(self._context.node.verification.unverified(self._transactional()))
+        return bool(self._context.node.verification.unverified_batches(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
         from barnabas.broker.coordinator.verification import batches_of  # few brokers need it

@@ -10,7 +10,12 @@ from typing import cast
 
 from barnabas.broker.context import Context
 from barnabas.broker.coordinator.offset_topics import Refused, add_refused, screen
-from barnabas.broker.coordinator.pending_reply import ShardOutcome, as_coordinator, joined, settled
+from barnabas.broker.coordinator.pending_reply import (
+    ShardOutcome,
+    as_coordinator,
+    join_outcomes,
+    settle,
+)
 from barnabas.broker.coordinator.verifier import Unverified
 from barnabas.broker.outcome import Hold, Outcome
 from barnabas.broker.pieces import Lists, in_pieces
@@ -63,7 +68,7 @@ def _commit_allowed(
     if not refused:
         return _commit(context, request)
     outcome = _commit(context, request) if request.topics else TxnOffsetCommitResponse()
-    return joined([outcome], lambda answers: _complete(answers, refused))
+    return join_outcomes([outcome], lambda answers: _complete(answers, refused))
 
 
 def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[Unverified]:
@@ -75,14 +80,14 @@ def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[U
         partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     except KafkaError:
         return []  # the commit fails with its own error
-    return node.verification.unverified([Unverified(partition, _batch(request))])
+    return node.verification.unverified_batches([Unverified(partition, _batch(request))])
 
 
 async def _commit_verified(
     context: Context, request: TxnOffsetCommitRequest, refused: Refused, batches: list[Unverified]
 ) -> Message:
     await context.node.verification.verify(batches)
-    return await settled(_commit_allowed(context, request, refused), context.node.replicas)
+    return await settle(_commit_allowed(context, request, refused), context.node.replicas)
 
 
 def _batch(request: TxnOffsetCommitRequest) -> TransactionalBatch:

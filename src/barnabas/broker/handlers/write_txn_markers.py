@@ -92,7 +92,7 @@ class _Ended(Staged):
             if placed.replica.log.is_failed:
                 result.error_code = KafkaStorageError.code
             elif placed.is_committed:
-                placed.committed()
+                placed.on_committed()
             else:
                 waiting.append((placed.when_committed(), result))
         return self._wait(waiting) if waiting else self._response

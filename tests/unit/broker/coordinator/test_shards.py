@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.coordinator.pending_reply import joined
+from barnabas.broker.coordinator.pending_reply import join_outcomes
 from barnabas.broker.outcome import Staged
 from barnabas.cluster.controller_requests import StopReplica
 from barnabas.cluster.layout import GROUP_TOPIC
@@ -334,12 +334,12 @@ def test_several_shards_make_one_answer(tmp_path: Path) -> None:
             node.lead(0, 1)
             node.lead(1, 1)
             names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
-            outcome = joined(
+            outcome = join_outcomes(
                 [node.put(names[0], 1), node.put(names[1], 2)],
                 lambda each: answered(sum(one.node_id for one in each)),
             )
             assert (await node.answer(outcome)).node_id == 3
-            again = joined(
+            again = join_outcomes(
                 [node.get(names[0]), node.get(names[1])],
                 lambda each: answered(sum(one.node_id for one in each)),
             )
@@ -357,7 +357,7 @@ def test_a_client_that_disconnects_leaves_no_coroutine_unawaited(
             node.lead(0, 1)
             node.lead(1, 1)
             names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
-            both = joined([node.get(names[0]), node.get(names[1])], lambda each: each[0])
+            both = join_outcomes([node.get(names[0]), node.get(names[1])], lambda each: each[0])
             waiting = asyncio.create_task(node.answer(both))
             await asyncio.sleep(0.01)
             waiting.cancel()

@@ -125,7 +125,7 @@ def test_the_log_alone_is_asked_after_the_first_batch(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as server:
             await talk(server, begin)
-            server.node.transactions.dropped(0)
+            server.node.transactions.drop(0)
             await talk(server, go_on)
 
     asyncio.run(scenario())

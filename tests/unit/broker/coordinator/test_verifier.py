@@ -51,12 +51,12 @@ def test_an_answer_counts_once_and_until_a_marker_comes_pr_7(tmp_path: Path) -> 
 
                 asking = asyncio.ensure_future(verifier.verify(asked))
                 await asyncio.sleep(0)
-                verifier.ended(NAME, batch.producer_id)
+                verifier.on_marker(NAME, batch.producer_id)
                 await asking
                 assert verifier.take(NAME, batch) == UNKNOWN, "it was asked before the marker"
 
                 await verifier.verify(asked)
-                verifier.ended(NAME, batch.producer_id)
+                verifier.on_marker(NAME, batch.producer_id)
                 assert verifier.take(NAME, batch) == UNKNOWN, "it was answered before the marker"
             finally:
                 links.close()

@@ -176,7 +176,7 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
             with pytest.raises(CoordinatorLoadInProgress):
                 node.shards.shard_of(NAME)
             files.has_none = False
-            await until(lambda: node.shards.loaded)
+            await until(lambda: node.shards.ready)
             assert await node.answer(node.get(NAME)) == answered(1)
             assert await node.answer(node.put(NAME, 3)) == answered(3)
 

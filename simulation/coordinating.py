@@ -194,13 +194,13 @@ class Coordinators:
 
     # --- partitions that come and go -------------------------------------------------------------
 
-    def leading(self, hosted: Hosted) -> None:
+    def on_leading(self, hosted: Hosted) -> None:
         """This broker leads a partition in a new epoch."""
         shards = self._shards_of(hosted)
         if shards is not None:
             self._broker.loop.call(shards.take, StateReplica(hosted))
 
-    def left(self, hosted: Hosted) -> None:
+    def on_left(self, hosted: Hosted) -> None:
         """This broker no longer leads a partition, or cannot reach it."""
         shards = self._shards_of(hosted)
         if shards is not None:

@@ -132,7 +132,7 @@ class Hosted:
         self.broker.cluster.checks.led(self, state)
         self.handle(effects)
         if is_new:
-            self.broker.coordinators.leading(self)
+            self.broker.coordinators.on_leading(self)
 
     def follow(self, state: PartitionImage) -> None:
         self.partition.become_follower(state)
@@ -142,7 +142,7 @@ class Hosted:
 
     def stopped(self) -> None:
         """Every client that waits must look for another leader."""
-        self.broker.coordinators.left(self)
+        self.broker.coordinators.on_left(self)
         awaiting, self.awaiting = self.awaiting, []
         for one in awaiting:
             one.go_on(False)

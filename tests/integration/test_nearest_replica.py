@@ -315,10 +315,10 @@ def test_re_2_nothing_is_lost_or_read_twice_when_one_of_them_stops(
 def freeze(cluster: barnabas.Cluster, broker_id: int, topic: str) -> None:
     """It copies no more, and answers consumers all the same."""
     server = cluster.server(broker_id)
-    replica = server.node.replicas.hosted((topic, 0))
+    replica = server.node.replicas.replica_of((topic, 0))
     assert server.parts.partitions.others is not None
     fetchers = server.parts.partitions.others.fetchers
-    cluster.thread.call(lambda: fetchers.unfollowing(replica))
+    cluster.thread.call(lambda: fetchers.on_unfollowing(replica))
 
 
 @pytest.mark.parametrize("how", ["by time", "by a seek"])

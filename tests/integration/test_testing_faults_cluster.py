@@ -129,7 +129,7 @@ def isr_at(cluster: Cluster, broker_id: int, topic: str) -> tuple[int, ...]:
 
 def log_end_offset(cluster: Cluster, broker_id: int, topic: str) -> int:
     replicas = cluster.server(broker_id).node.replicas
-    return cluster.thread.call(lambda: replicas.hosted((topic, 0)).log.log_end_offset)
+    return cluster.thread.call(lambda: replicas.replica_of((topic, 0)).log.log_end_offset)
 
 
 def test_tk_4_a_rule_is_narrowed_to_one_broker(cluster: Cluster) -> None:

@@ -128,5 +128,5 @@ def test_what_a_topic_sets_counts_for_a_replica_that_comes_later(
     move(cluster, "later", *before.replicas, comes)
     wait_until(lambda: is_moved(cluster, "later", *before.replicas, comes))
     for broker_id in cluster.broker_ids:
-        log = cluster.server(broker_id).node.replicas.hosted(("later", 0)).log
+        log = cluster.server(broker_id).node.replicas.replica_of(("later", 0)).log
         wait_until(lambda log=log: log.config.retention_ms == 12345)  # type: ignore[misc]

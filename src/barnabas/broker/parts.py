@@ -214,7 +214,7 @@ class ControllerParts:
             self.control.handle,
             partitions.replicas.latest_epoch_of,
             None if others is None else others.peers,
-            partitions.replicas.registered,
+            partitions.replicas.on_registered,
             strays=self.strays,
             metrics=ground.metrics,
         )

@@ -365,7 +365,7 @@ class Server:
             return False
         boot_id = self._seams.boot_id()
         if not self._logs.begins_whole(boot_id):
-            parts.partitions.unplaced.found(await parts.control.controller.hosted())
+            parts.partitions.unplaced.on_found(await parts.control.controller.hosted())
         if not parts.partitions.unplaced:
             self._logs.loss_is_known(boot_id)
             return False

@@ -322,7 +322,7 @@ class Connection(asyncio.BufferedProtocol):
             left -= 1
             reader.frame_received(self, frame)
             if reservation.size_bytes and self._start == frame_end:  # else it was handed back
-                reservation.handed_over()
+                reservation.on_handed_over()
             if not left % _FRAMES_PER_LOOK and self._is_turn_over():
                 return 0
         return left

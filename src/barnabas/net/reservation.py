@@ -63,12 +63,12 @@ class Reservation:
             if preferred is not None and _API_KEY(frame)[0] in preferred.api_keys:
                 self._source = preferred.memory
         self._wanted_bytes = size_bytes - self.size_bytes
-        if not self._source.reserve(self._wanted_bytes, self._granted, self._holder):
+        if not self._source.reserve(self._wanted_bytes, self._on_grant, self._holder):
             return False
         self._take()
         return True
 
-    def _granted(self) -> None:
+    def _on_grant(self) -> None:
         self._take()
         self._on_granted()
 
@@ -76,7 +76,7 @@ class Reservation:
         self.size_bytes += self._wanted_bytes
         self._wanted_bytes = 0
 
-    def handed_over(self) -> None:
+    def on_handed_over(self) -> None:
         """Give all back, as the frame has come to its end, unless it is kept."""
         if not self.is_kept:
             self.free()
@@ -90,7 +90,7 @@ class Reservation:
     def free(self) -> None:
         """Give all back, and wait for no more."""
         if self._wanted_bytes:
-            self._source.cancel(self._granted)
+            self._source.cancel(self._on_grant)
             self._wanted_bytes = 0
         self.is_kept = False
         size, self.size_bytes = self.size_bytes, 0

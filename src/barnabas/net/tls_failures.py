@@ -47,7 +47,7 @@ class TlsFailure(OSError):
         )
 
 
-def explained(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: str | None) -> str:
+def explain(error: ssl.SSLError | ssl.CertificateError, is_server: bool, host: str | None) -> str:
     """A sentence about the failure; `host` is the one that a client wanted to reach."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _about_certificate(error, is_server, host)

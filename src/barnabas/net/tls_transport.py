@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from barnabas.net.tls_failures import TlsFailure, explained
+from barnabas.net.tls_failures import TlsFailure, explain
 from barnabas.net.turns import Turns
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             return
         received = _scratch.received[:nbytes]
         if not self._is_open:
-            self._received_early(bytes(received))
+            self._on_early_bytes(bytes(received))
         else:
             self._decrypt(received)
 
@@ -159,7 +159,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     # ---- handshake ----
 
-    def _received_early(self, received: bytes) -> None:
+    def _on_early_bytes(self, received: bytes) -> None:
         assert self._transport is not None
         if self._is_server and self._ssl is None and received[0] != _HANDSHAKE_RECORD:
             self._fail(TlsFailure.plain_text(received))
@@ -193,7 +193,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         except ssl.SSLWantReadError:
             return
         except (ssl.SSLError, ssl.CertificateError) as error:
-            failure = TlsFailure(explained(error, self._is_server, self._server_name))
+            failure = TlsFailure(explain(error, self._is_server, self._server_name))
         finally:
             self._held = incoming.read()
             self._flush()
@@ -256,7 +256,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             except ssl.SSLZeroReturnError:
                 is_end = True
             except ssl.SSLError as error:
-                failure = TlsFailure(explained(error, self._is_server, self._server_name))
+                failure = TlsFailure(explain(error, self._is_server, self._server_name))
             finally:
                 received = incoming.read()
                 self._flush()  # an answer to a change of keys, or an alert
@@ -266,7 +266,7 @@ class TlsTransport(asyncio.BufferedProtocol):
                 self._fail(failure)
                 return
             if is_end:
-                self._peer_ended()
+                self._on_peer_end()
                 return
             if self._is_paused or self._is_closing:
                 self._held = received
@@ -277,7 +277,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def _ssl_pending(self) -> int:
         return 0 if self._ssl is None else self._ssl.pending()
 
-    def _peer_ended(self) -> None:
+    def _on_peer_end(self) -> None:
         self._has_ended = True
         if not self._protocol.eof_received():
             self.close()
@@ -314,7 +314,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             try:
                 position += self._ssl.write(view[position : position + _WRITE_BYTES])
             except ssl.SSLError as error:
-                self._fail(TlsFailure(explained(error, self._is_server, self._server_name)))
+                self._fail(TlsFailure(explain(error, self._is_server, self._server_name)))
                 return
             finally:
                 self._flush()

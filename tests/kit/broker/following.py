@@ -48,7 +48,7 @@ class Site:
         self._port = port
 
     def replica(self, name: TopicPartition) -> Replica:
-        return self.server.node.replicas.hosted(name)
+        return self.server.node.replicas.replica_of(name)
 
     def hears(self, topic: TopicImage, *sites: Site) -> None:
         """What the controller says: who leads what, and where the brokers are."""

@@ -51,7 +51,7 @@ class GroupNode(Node):
         self.replicas.write_staged()
         replica = self.replica
         end, epoch = replica.log.log_end_offset, replica.partition.leader_epoch
-        replica.fetched(FollowerFetch(FOLLOWER, end, epoch), self.clock.monotonic_ms())
+        replica.on_fetch(FollowerFetch(FOLLOWER, end, epoch), self.clock.monotonic_ms())
 
     def ask(self, decide: Any, fail: Any = failed) -> Outcome:
         return self.shards.shard_of(NAME).ask(decide, fail)

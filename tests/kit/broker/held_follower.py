@@ -14,12 +14,12 @@ from barnabas.broker.replication.fetchers import Fetchers
 @contextmanager
 def held_follower(broker_id: int) -> Iterator[None]:
     """Meanwhile, that broker fetches no partition which it begins to follow."""
-    follow = Fetchers.following
+    follow = Fetchers.on_following
 
     def following(fetchers: Fetchers, replica: Replica, leader_id: int) -> None:
         if replica.partition.broker_id != broker_id:
             follow(fetchers, replica, leader_id)
 
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(Fetchers, "following", following)
+        patches.setattr(Fetchers, "on_following", following)
         yield

@@ -88,7 +88,7 @@ class Hosted:
     def host(self, topic: str, *, replicas: tuple[int, ...] = (0,), **config: str) -> Replica:
         """A new topic of one partition, which this broker leads."""
         self.name(topic, replicas=replicas, **config)
-        return self.replicas.hosted((topic, 0))
+        return self.replicas.replica_of((topic, 0))
 
     def name(self, topic: str, *, replicas: tuple[int, ...] = (0,), **config: str) -> None:
         """As `host`; it may be put off."""
@@ -103,11 +103,11 @@ class Hosted:
         log = self.store.logs.get(name)
         if log is None or log.topic_id is None:
             self.name(topic, replicas=(0,), **config)
-            return self.replicas.hosted(name)
+            return self.replicas.replica_of(name)
         settings = {key.replace("_", "."): value for key, value in config.items()}
         self._epochs = max(self._epochs, log.latest_epoch)
         assert self._apply(name, log.topic_id, 0, (0,), settings) == 0
-        return self.replicas.hosted(name)
+        return self.replicas.replica_of(name)
 
     def change_leader(self, replica: Replica, *, leader: int, replicas: tuple[int, ...]) -> None:
         """The controller has another leader, in a new epoch."""

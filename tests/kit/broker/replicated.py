@@ -47,7 +47,7 @@ def meet(parts: Parts, epochs: Mapping[int, int]) -> None:
     parts.partitions.replicas.brokers_changed()
     if view.broker_id in epochs:
         view.registered(epochs[view.broker_id])
-        parts.partitions.replicas.registered(epochs[view.broker_id])
+        parts.partitions.replicas.on_registered(epochs[view.broker_id])
 
 
 class Shared:
@@ -75,7 +75,7 @@ class Shared:
 
     @property
     def replica(self) -> Replica:
-        return replicas_of(self.broker).hosted(self.name)
+        return replicas_of(self.broker).replica_of(self.name)
 
     def change_role(
         self, leader: int = 0, isr: tuple[int, ...] = (0, 1), *, is_new_epoch: bool = True

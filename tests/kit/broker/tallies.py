@@ -123,10 +123,10 @@ class _Led(ReplicaListener):
     def __init__(self, shards: Shards[Tally]) -> None:
         self._shards = shards
 
-    def leading(self, replica: Replica) -> None:
+    def on_leading(self, replica: Replica) -> None:
         self._shards.take(replica)
 
-    def left(self, replica: Replica) -> None:
+    def on_left(self, replica: Replica) -> None:
         self._shards.drop(replica.topic_partition.partition)
 
 

@@ -51,7 +51,7 @@ class Stage:
     @property
     def replica(self) -> Replica:
         assert self.broker.server is not None
-        return self.broker.server.node.replicas.hosted((TOPIC, 0))
+        return self.broker.server.node.replicas.replica_of((TOPIC, 0))
 
     def group(self) -> Any:
         assert self.broker.server is not None

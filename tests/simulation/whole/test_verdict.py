@@ -32,7 +32,7 @@ def rules_of(judged: Judged | Tally) -> set[str]:
 
 def leads(brokers: Brokers, name: TopicPartition) -> tuple[int, Replica]:
     for broker_id, server in brokers.servers.items():
-        replica = server.node.replicas.hosted(name)
+        replica = server.node.replicas.replica_of(name)
         if replica.partition.is_leader:
             return broker_id, replica
     raise AssertionError(f"no broker leads {name}")
@@ -69,7 +69,7 @@ def test_what_is_planted_in_brokers_is_found(tmp_path: Path) -> None:
 def watch_falsely(brokers: Brokers) -> None:
     """A second leader in the same epoch, and a high watermark that falls."""
     broker_id, leader = leads(brokers, SURE_0)
-    other = brokers.servers[broker_id % 3 + 1].node.replicas.hosted(SURE_0)
+    other = brokers.servers[broker_id % 3 + 1].node.replicas.replica_of(SURE_0)
     witness, tally = Witness(), Tally()
     witness.look(brokers.servers)
     witness.judge(tally, CALM)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import ConfigError
-from barnabas.net.tls_failures import explained
+from barnabas.net.tls_failures import explain
 from barnabas.security.pem import der_of, pem_blocks
 from barnabas.security.revocation import load_revocation_lists, next_update
 from barnabas.security.tls import client_context, server_context
@@ -34,7 +34,7 @@ def test_se_2_a_revoked_client_is_refused(authority: Authority, is_der: bool) ->
     shake_hands(client_context(tls_settings(bob)), server, "localhost")
     with pytest.raises(ssl.SSLCertVerificationError, match="revoked") as caught:
         shake_hands(client_context(tls_settings(alice)), server, "localhost")
-    assert explained(caught.value, True, None) == (
+    assert explain(caught.value, True, None) == (
         "its certificate has been revoked by its authority"
     )
 
@@ -44,7 +44,7 @@ def test_se_2_a_revoked_server_is_refused(authority: Authority) -> None:
     client = client_context(tls_settings(files, crl_location=str(authority.revoke(files))))
     with pytest.raises(ssl.SSLCertVerificationError, match="revoked") as caught:
         shake_hands(client, server_context(tls_settings(files)), "localhost")
-    assert "the broker's certificate has been revoked" in explained(caught.value, False, "h")
+    assert "the broker's certificate has been revoked" in explain(caught.value, False, "h")
 
 
 def test_se_2_an_authority_without_a_list_vouches_for_nobody(
@@ -55,7 +55,7 @@ def test_se_2_an_authority_without_a_list_vouches_for_nobody(
     client = client_context(tls_settings(files, crl_location=str(other.revoke())))
     with pytest.raises(ssl.SSLCertVerificationError) as caught:
         shake_hands(client, server_context(tls_settings(files)), "localhost")
-    said = explained(caught.value, False, "h")
+    said = explain(caught.value, False, "h")
     assert said.startswith("there is no list of revoked certificates of an authority of the broker")
     assert SETTING in said
 

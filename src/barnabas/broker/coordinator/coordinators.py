@@ -76,12 +76,12 @@ class Coordinators(ReplicaListener):
             self._transactions = self._make_transactions()
         return self._transactions
 
-    def leading(self, replica: Replica) -> None:
+    def on_leading(self, replica: Replica) -> None:
         topic = replica.topic_partition.topic
         if topic in INTERNAL_TOPICS:
             (self.groups if topic == GROUP_TOPIC else self.transactions).take(replica)
 
-    def left(self, replica: Replica) -> None:
+    def on_left(self, replica: Replica) -> None:
         topic, partition = replica.topic_partition
         if topic in INTERNAL_TOPICS:
             (self.groups if topic == GROUP_TOPIC else self.transactions).drop(partition)

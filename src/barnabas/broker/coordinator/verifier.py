@@ -139,7 +139,7 @@ class Verifier(ReplicaListener):
         """A marker of this producer has its place in the log."""
         self._guards.pop((topic_partition, producer_id), None)
 
-    def left(self, replica: Replica) -> None:
+    def on_left(self, replica: Replica) -> None:
         topic_partition = replica.topic_partition
         for key in [key for key in self._guards if key[0] == topic_partition]:
             del self._guards[key]

@@ -68,7 +68,7 @@ class ConsumerReader(TopicReader):
     def keeps_silent(self, row: Row) -> bool:
         return row.is_drained
 
-    def sent(self) -> None:
+    def on_sent(self) -> None:
         """Nothing depends on it."""
 
 
@@ -100,7 +100,7 @@ class RackReader(ConsumerReader):
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         self._check(name[0])
-        return self._context.node.replicas.hosted(name, leader_epoch)
+        return self._context.node.replicas.replica_of(name, leader_epoch)
 
     def fill(self, row: Row, replica: Replica, wanted: FetchPartition, budget: ReadBudget) -> bool:
         if self._selects and replica.partition.is_leader:

@@ -143,16 +143,16 @@ class FetchPass:
                 self.must_answer_now = True
             return row
         except KafkaError as error:
-            data = self._failed(topic, topic_id, wanted, error)
+            data = self._error_data(topic, topic_id, wanted, error)
         except CorruptData as error:
             assert replica is not None
             failures = self._context.node.replicas.read_failures
             failures.on_failure("read", replica.topic_partition, error)
-            data = self._failed(topic, topic_id, wanted, CorruptMessage(str(error)))
+            data = self._error_data(topic, topic_id, wanted, CorruptMessage(str(error)))
         except OSError as error:
             assert replica is not None
-            self._disk_failed(replica, error)
-            data = self._failed(topic, topic_id, wanted, KafkaStorageError(str(error)))
+            self._on_disk_error(replica, error)
+            data = self._error_data(topic, topic_id, wanted, KafkaStorageError(str(error)))
         self.has_error = True
         return Row(topic, topic_id, data)
 
@@ -167,7 +167,7 @@ class FetchPass:
             raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
         return self._reader.replica((topic, wanted.partition), wanted.current_leader_epoch)
 
-    def _failed(
+    def _error_data(
         self, topic: str, topic_id: bytes, wanted: FetchPartition, error: KafkaError
     ) -> PartitionData:
         data = PartitionData(
@@ -195,7 +195,7 @@ class FetchPass:
         node = self._context.node
         found: Partition | PartitionImage | None
         try:
-            found = node.replicas.hosted((topic, partition)).partition
+            found = node.replicas.replica_of((topic, partition)).partition
         except KafkaError:
             known = node.image.topics.get(topic)
             found = known.partitions.get(partition) if known else None
@@ -203,7 +203,7 @@ class FetchPass:
             return LeaderIdAndEpoch()
         return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
 
-    def _disk_failed(self, replica: Replica, error: OSError) -> None:
+    def _on_disk_error(self, replica: Replica, error: OSError) -> None:
         if not is_out_of_descriptors(error):  # which is logged once for all
             _log.error("read of %s failed: %s", replica.topic_partition, error)
         replica.fail(error)
@@ -212,7 +212,7 @@ class FetchPass:
 
     def response(self, session: FetchSession | None) -> Slices[FetchResponse]:
         """The answer, which owns the slices from now on; a session keeps what it contains."""
-        self._reader.sent()
+        self._reader.on_sent()
         responses: list[FetchableTopicResponse] = []
         topic = None
         pace = Pace()
@@ -240,14 +240,14 @@ class FetchPass:
             if not (self._is_interrupted and row.has_moved()):
                 changed.pop(row.partition, None)
         for row in self.rows:
-            partition = row.partition or self._begun(session, row)
+            partition = row.partition or self._begin(session, row)
             session.answered(partition, row.data.high_watermark, row.data.log_start_offset)
             if row.is_drained and not (self._is_interrupted and row.has_moved()):
                 changed.pop(partition, None)
             elif row.size_bytes and partition in changed:
                 session.served(partition)
 
-    def _begun(self, session: FetchSession, row: Row) -> SessionPartition:
+    def _begin(self, session: FetchSession, row: Row) -> SessionPartition:
         """A partition of a session that begins with this answer; it watches its log from now on."""
         name = row.topic_id if session.uses_topic_ids else row.topic
         partition = session.partitions[name, row.data.partition_index]
@@ -280,10 +280,10 @@ class FetchPass:
             row.data.records = b""
             row.size_bytes = 0
 
-    def disk_failed(self, error: OSError) -> None:
+    def on_disk_error(self, error: OSError) -> None:
         """The disk has failed under the records: their partitions answer KAFKA_STORAGE_ERROR."""
         for row in self.rows:
             if row.size_bytes and row.replica is not None:
-                self._disk_failed(row.replica, error)
+                self._on_disk_error(row.replica, error)
                 row.data.error_code = KafkaStorageError.code
         self.release()

@@ -156,7 +156,7 @@ class FetchReader(Protocol):
         """Whether a session's answer leaves out this row, whose bounds its reader knows."""
         ...
 
-    def sent(self) -> None:
+    def on_sent(self) -> None:
         """Called when an answer is made of what was read."""
         ...
 

@@ -103,13 +103,13 @@ class FollowerReader:
     def keeps_silent(self, row: Row) -> bool:
         return _has_nothing(row)
 
-    def sent(self) -> None:
+    def on_sent(self) -> None:
         """Record the bytes against the rate; what was read and not sent does not count."""
         if self._throttle is not None:
             self._throttle.record(self._throttled_bytes, self._now_ms)
 
     def _count(self, replica: Replica, wanted: FetchPartition) -> None:
-        replica.fetched(
+        replica.on_fetch(
             FollowerFetch(
                 self._replica_id,
                 wanted.fetch_offset,
@@ -137,7 +137,7 @@ class EndProbe(TopicReader):
 
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         self._check(name[0])
-        return self._context.node.replicas.hosted(name, leader_epoch)
+        return self._context.node.replicas.replica_of(name, leader_epoch)
 
     def place(self, replica: Replica) -> Watchers:
         return replica.followers
@@ -158,7 +158,7 @@ class EndProbe(TopicReader):
     def keeps_silent(self, row: Row) -> bool:
         return _has_nothing(row)
 
-    def sent(self) -> None:
+    def on_sent(self) -> None:
         """Nothing depends on it."""
 
     def _diverging_epoch(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:

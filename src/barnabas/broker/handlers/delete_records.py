@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.errors import (
     InvalidTopic,
@@ -50,7 +50,7 @@ class _Pending(NamedTuple):
 
 
 def handle(context: Context, request: DeleteRecordsRequest) -> Outcome:
-    return sliced(_delete_all(context, request))
+    return run_slices(_delete_all(context, request))
 
 
 def _delete_all(

@@ -9,7 +9,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import MutationQuota, mutation_quota
-from barnabas.broker.runtime.slices import Pace, Slices, in_slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, in_slices, run_slices
 from barnabas.errors import (
     InvalidRequest,
     KafkaError,
@@ -42,7 +42,7 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Outcome:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
     refusal = _refusal(context, wanted)
     if refusal is not None:
-        return sliced(_refuse_all(wanted, refusal))
+        return run_slices(_refuse_all(wanted, refusal))
     return _delete_all(context, wanted, request.timeout_ms)
 
 

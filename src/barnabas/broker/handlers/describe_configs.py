@@ -15,7 +15,7 @@ from barnabas.broker.configs.effective_config import (
 )
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,
@@ -51,7 +51,7 @@ _TYPES = {
 
 
 def handle(context: Context, request: DescribeConfigsRequest) -> Outcome:
-    return sliced(_answer(context, request))
+    return run_slices(_answer(context, request))
 
 
 def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[DescribeConfigsResponse]:

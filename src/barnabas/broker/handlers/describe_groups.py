@@ -8,7 +8,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.errors import NONE, GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message
@@ -31,7 +31,7 @@ def handle(context: Context, request: DescribeGroupsRequest) -> Outcome:
                     )
         return DescribeGroupsResponse(groups=groups)
 
-    return sliced(_describe_all(context, request, together))
+    return run_slices(_describe_all(context, request, together))
 
 
 def _describe_all(

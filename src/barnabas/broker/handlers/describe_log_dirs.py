@@ -11,7 +11,7 @@ from pathlib import Path
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.errors import ClusterAuthorizationFailed, KafkaStorageError
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -30,7 +30,7 @@ Wanted = frozenset[TopicPartition] | None
 
 
 def handle(context: Context, request: DescribeLogDirsRequest) -> Outcome:
-    return sliced(_describe(context, request))
+    return run_slices(_describe(context, request))
 
 
 def _describe(context: Context, request: DescribeLogDirsRequest) -> Slices[DescribeLogDirsResponse]:

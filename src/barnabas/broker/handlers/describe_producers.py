@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers import (
     DescribeProducersPartition,
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.describe_producers import (
 
 
 def handle(context: Context, request: DescribeProducersRequest) -> Outcome:
-    return sliced(_answer(context, request))
+    return run_slices(_answer(context, request))
 
 
 def _answer(

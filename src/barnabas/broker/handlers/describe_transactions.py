@@ -8,7 +8,7 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.coordinator.transaction_answers import describe_failed
 from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.message import Message
@@ -31,7 +31,7 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:
             ]
         return DescribeTransactionsResponse(transaction_states=found)
 
-    return sliced(_describe_all(context, request, answer))
+    return run_slices(_describe_all(context, request, answer))
 
 
 def _describe_all(

@@ -28,7 +28,7 @@ from barnabas.broker.fetching.fetch_reader import (
 from barnabas.broker.fetching.replica_readers import EndProbe, FollowerReader
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.runtime.disk_threads import run_in
-from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, clear_in_slices, run_slices
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.replication.fetch_session import FetchSession
@@ -46,7 +46,7 @@ _CHEAP = 32  # so many looks into a dictionary count as one entry
 
 
 def handle(context: Context, request: FetchRequest) -> Outcome:
-    return sliced(_begin(context, request))
+    return run_slices(_begin(context, request))
 
 
 def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | Later]:
@@ -78,7 +78,7 @@ def _collapse(request: FetchRequest) -> Slices[None]:
                 yield
     if count > sum(map(len, wanted.values())) or len(request.topics) > len(by_topic):
         for topic in request.topics:
-            yield from freed(topic.partitions)
+            yield from clear_in_slices(topic.partitions)
         for key, topic in by_topic.items():
             topic.partitions = list(wanted[key].values())
         request.topics = list(by_topic.values())
@@ -229,7 +229,7 @@ class _Fetch:
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
-        answer = sliced(self._answer(found))
+        answer = run_slices(self._answer(found))
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
     async def _read_warm(self) -> FetchPass:
@@ -279,7 +279,7 @@ class _Fetch:
         except BaseException:
             found.release()
             raise
-        return self._warmed(found, response, cold) if cold else response
+        return self._warm_answer(found, response, cold) if cold else response
 
     def _open_session(self) -> FetchSession | None:
         context, request = self._context, self._request
@@ -294,7 +294,7 @@ class _Fetch:
             session.replica_id = self._replica_id
         return session
 
-    async def _warmed(
+    async def _warm_answer(
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
         """Read the answer's bytes, and no more, into the page cache in a thread."""
@@ -303,7 +303,7 @@ class _Fetch:
         try:
             await shielded(reading)
         except OSError as error:
-            found.disk_failed(error)
+            found.on_disk_error(error)
         except asyncio.CancelledError:
             # The files must stay open for the thread.
             reading.add_done_callback(lambda done: _forget(done, found))

@@ -10,7 +10,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.quotas.mutation_quota import mutation_quota
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
@@ -37,8 +37,8 @@ _CREATION_MS = 5000
 def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
     topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in context.node.image.topics:
-        return sliced(_create_first(context, request, topic))
-    return sliced(_answer(context, request))
+        return run_slices(_create_first(context, request, topic))
+    return run_slices(_answer(context, request))
 
 
 def _create_first(context: Context, request: FindCoordinatorRequest, topic: str) -> Slices[Outcome]:
@@ -65,7 +65,7 @@ async def _create_topic_and_answer(
             await within(_CREATION_MS, node.internal_topics.make(topic, node.config, charge))
     except KafkaError as error:
         reason = str(error)
-    answer = sliced(_answer(context, request, reason))
+    answer = run_slices(_answer(context, request, reason))
     return answer if isinstance(answer, FindCoordinatorResponse) else await answer
 
 

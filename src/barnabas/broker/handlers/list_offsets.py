@@ -26,7 +26,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.runtime.disk_threads import run_in
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.errors import (
     CorruptData,
     CorruptMessage,
@@ -71,7 +71,7 @@ _NONE: Offset = (-1, -1, NO_EPOCH)
 
 
 def handle(context: Context, request: ListOffsetsRequest) -> Outcome:
-    return sliced(_answer_all(context, request))
+    return run_slices(_answer_all(context, request))
 
 
 class _Searched(NamedTuple):
@@ -194,7 +194,7 @@ def _answer(
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
         raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {context.version}")
     replicas = context.node.replicas
-    find = replicas.hosted if request.replica_id == _ANY_REPLICA else replicas.leader_of
+    find = replicas.replica_of if request.replica_id == _ANY_REPLICA else replicas.leader_of
     replica = find(name, wanted.current_leader_epoch)
     end_offset = _end_offset(replica, request)
     result = ListOffsetsPartitionResponse(partition_index=name.partition)

@@ -17,7 +17,7 @@ from barnabas.broker.controller.auto_topic_creation import (
     is_missing,
 )
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, clear_in_slices, run_slices
 from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
@@ -52,7 +52,7 @@ _ASKS_BY_ID = 12  # 10 and 11 have the field, and no broker that understood it
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
     if context.node.view.has_metadata:
-        return sliced(_answer(context, request))
+        return run_slices(_answer(context, request))
     return _answer_with_metadata(context, request)
 
 
@@ -60,7 +60,7 @@ async def _answer_with_metadata(context: Context, request: MetadataRequest) -> M
     """Wait for the first metadata: some clients give up a topic that is unknown, though this broker
     has just started."""
     await context.node.view.until_metadata()
-    answer = sliced(_answer(context, request))
+    answer = run_slices(_answer(context, request))
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 
@@ -84,7 +84,7 @@ def _answer(
             yield
     if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refused(each) for each in wanted])
-    yield from freed(wanted)
+    yield from clear_in_slices(wanted)
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))
@@ -112,7 +112,7 @@ async def _create_and_respond(
 ) -> MetadataResponse:
     failures = await create_topics(context, missing)
     topics = (_topic(context, name, failures) for name in names)
-    answer = sliced(_respond(context, request, topics))
+    answer = run_slices(_respond(context, request, topics))
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 

@@ -17,7 +17,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.coordinator.pending_reply import ShardOutcome, join_outcomes
 from barnabas.broker.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.pieces import Lists, in_pieces
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
 from barnabas.errors import (
     GroupAuthorizationFailed,
@@ -46,7 +46,7 @@ _LISTS = Lists(("groups", "topics", "partition_indexes"), ("groups", "topics", "
 
 
 def handle(context: Context, request: OffsetFetchRequest) -> Outcome:
-    naming = sliced(_name_once(request))
+    naming = run_slices(_name_once(request))
     if naming is None:
         return _handle_named(context, request)
     return Hold(_handle_long(context, request, naming))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.outcome import Outcome
-from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.runtime.slices import Pace, Slices, run_slices
 from barnabas.errors import (
     KafkaError,
     TopicAuthorizationFailed,
@@ -25,7 +25,7 @@ from barnabas.security.acl import CLUSTER_NAME, Operation, ResourceType
 
 
 def handle(context: Context, request: OffsetForLeaderEpochRequest) -> Outcome:
-    return sliced(_answer(context, request))
+    return run_slices(_answer(context, request))
 
 
 def _answer(

@@ -5,7 +5,7 @@ append in their order. The router has all that a wake-up staged written, then bu
 Stage two waits, only where the high watermark has not yet passed (acks=all) or a flush is under
 way. A failed partition does not fail the others.
 
-`append` and `settled` are the two stages of a decoded request, for this handler, and for
+`append` and `settle` are the two stages of a decoded request, for this handler, and for
 `network.repeated_produce`, whose requests need no decoding.
 """
 
@@ -135,16 +135,16 @@ class _Produced(Staged):
         assert isinstance(records, memoryview)
         try:
             limits = node.replicas.leader_of((topic, data.index)).log.limits
-            batch = node.converter.prepared(records, limits, now_ms, is_doubted=is_doubted)
+            batch = node.converter.prepare(records, limits, now_ms, is_doubted=is_doubted)
         except KafkaError as error:
             self._refuse(topic, data, error)
             return None
         if not isinstance(batch, memoryview):
             return batch
-        self._prepared(topic, data, batch)
+        self._replace(topic, data, batch)
         return None
 
-    def _prepared(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
+    def _replace(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
         """Replace a batch by the prepared one. If it is compressed, its connection's next ones to
         the topic are trusted."""
         data.records = batch
@@ -186,7 +186,7 @@ class _Produced(Staged):
         """Prepare, append, write and answer. This connection's next request waits for all of it."""
         for topic, data, preparation in unprepared:
             try:
-                self._prepared(topic, data, await preparation())
+                self._replace(topic, data, await preparation())
             except KafkaError as error:
                 self._refuse(topic, data, error)
         verification = self._context.node.verification
@@ -213,7 +213,7 @@ class _Produced(Staged):
         context, acks, index = self._context, self._request.acks, data.index
         denial = self._denial(topic, data.records)
         if denial is not None:
-            return failed(index, denial)
+            return failure(index, denial)
         try:
             place, transactional_id = (topic, index), self._request.transactional_id
             if self._refused is not None and (topic, index) in self._refused:
@@ -221,7 +221,7 @@ class _Produced(Staged):
                     _check_id(context, transactional_id)
                 _check(context, acks, topic)
                 raise self._refused[topic, index]
-            replica = admitted(context, acks, place, data.records, transactional_id)
+            replica = admit(context, acks, place, data.records, transactional_id)
             assert isinstance(data.records, memoryview)
             result = append(context, replica, data.records)
         except (TopicAuthorizationFailed, TransactionalIdAuthorizationFailed) as error:
@@ -229,9 +229,9 @@ class _Produced(Staged):
                 self._denied = {}
             is_of_topic = isinstance(error, TopicAuthorizationFailed)
             self._denied[topic if is_of_topic else None] = error.with_traceback(None)
-            return failed(index, error)
+            return failure(index, error)
         except KafkaError as error:
-            return failed(index, error)
+            return failure(index, error)
         answer = PartitionProduceResponse(
             index=index,
             base_offset=result.base_offset,
@@ -255,7 +255,7 @@ class _Produced(Staged):
         """None with acks=0, which has no answer."""
         request = self._request
         response = ProduceResponse(responses=self._responses)
-        outcome = settled(response, self._appended, request.acks, request.timeout_ms)
+        outcome = settle(response, self._appended, request.acks, request.timeout_ms)
         if request.acks == ACKS_NONE:
             _raise_failure(self._responses)
             return None
@@ -273,7 +273,7 @@ def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bo
     )
 
 
-def admitted(
+def admit(
     context: Context,
     acks: int,
     place: tuple[str, int],
@@ -285,17 +285,17 @@ def admitted(
     if _attributes(records) & TRANSACTIONAL:
         _check_id(context, transactional_id)
     _check(context, acks, place[0])
-    return granted(context, acks, place, records, transactional_id)
+    return admit_granted(context, acks, place, records, transactional_id)
 
 
-def granted(
+def admit_granted(
     context: Context,
     acks: int,
     place: tuple[str, int],
     records: Records | None,
     transactional_id: str | None = None,
 ) -> Replica:
-    """As `admitted`, for a topic and an id that the client may write to, as is known."""
+    """As `admit`, for a topic and an id that the client may write to, as is known."""
     attributes = _attributes(records)
     if attributes & TRANSACTIONAL and transactional_id is None:
         raise TransactionalIdAuthorizationFailed
@@ -365,7 +365,7 @@ def _check(context: Context, acks: int, topic: str) -> None:
         raise InvalidTopic(f"{topic} is internal: clients may not write to it")
 
 
-def settled(
+def settle(
     response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse | Later:
     """Called once the logs are written: the answer, or the coroutine that waits for it."""
@@ -381,7 +381,7 @@ def settled(
     return _wait(response, waiting, acks, timeout_ms) if waiting else response
 
 
-def failed(index: int, error: KafkaError) -> PartitionProduceResponse:
+def failure(index: int, error: KafkaError) -> PartitionProduceResponse:
     """The answer for a partition to which nothing was appended."""
     answer = PartitionProduceResponse(index=index)
     _fail(answer, error)
@@ -421,7 +421,7 @@ async def _wait(
                 if acks == ACKS_ALL:
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
-                    await replica.flushed(end_offset)
+                    await replica.wait_for_flush(end_offset)
                     if replica.log.is_failed:
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL:

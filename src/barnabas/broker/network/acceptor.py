@@ -49,7 +49,7 @@ class Acceptor:
         self._throttled: dict[socket.socket, asyncio.TimerHandle] = {}  # until they are closed
         self._is_closed = False
         self._has_failed = False  # and that has been logged
-        connections.when_freed(self._freed)
+        connections.when_freed(self._on_freed)
 
     def start(self) -> None:
         if not self._is_accepting and not self._is_closed:
@@ -71,7 +71,7 @@ class Acceptor:
         self._throttled.clear()
         self._socket.close()
 
-    def _freed(self) -> None:
+    def _on_freed(self) -> None:
         if self._timer is None:
             self.start()
 
@@ -114,7 +114,7 @@ class Acceptor:
         if throttle_ms:
             self._close_later(accepted, throttle_ms)
             return
-        self._connections.opened(self._listener, host)
+        self._connections.on_opened(self._listener, host)
         accepted.setblocking(False)
         # A peer whose machine has failed sends nothing, not even a FIN: the kernel's probes tell.
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -156,4 +156,4 @@ class Acceptor:
                 if self._tls is None:
                     accepted.close()
                 self._router.on_open_failed(connection)
-                self._connections.closed(self._listener, address[0])
+                self._connections.on_closed(self._listener, address[0])

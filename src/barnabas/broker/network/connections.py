@@ -111,7 +111,7 @@ class Connections:
             return 0
         return self.ip_quotas.throttle_ms(host, self._clock.monotonic_ms())
 
-    def opened(self, listener: str, host: str) -> None:
+    def on_opened(self, listener: str, host: str) -> None:
         self._by_listener[listener] += 1
         self._by_host[host] += 1
         self._free -= 1
@@ -124,7 +124,7 @@ class Connections:
                 earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
                 self._next_at_ms[name] = earliest + 1000 / max(1, rate)
 
-    def closed(self, listener: str, host: str) -> None:
+    def on_closed(self, listener: str, host: str) -> None:
         self._by_listener[listener] -= 1
         self._by_host[host] -= 1
         if not self._by_host[host]:

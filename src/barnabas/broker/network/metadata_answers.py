@@ -63,7 +63,7 @@ class MetadataAnswers:
         key = self._key(context, bytes(header.body))
         body = self._kept.get(key)
         if body is not None:
-            return _framed(context, header.correlation_id, body)
+            return _frame(context, header.correlation_id, body)
         # Even a short one is built in a turn of its own: of those who ask the same in this turn,
         # one builds it.
         return self._answer_later(context, header.correlation_id, key, build)
@@ -82,7 +82,7 @@ class MetadataAnswers:
                 return await self._build(context, key, correlation_id, build)
         if body is None:  # the answer contained an error
             return await self._build(context, key, correlation_id, build)
-        return _framed(context, correlation_id, body)
+        return _frame(context, correlation_id, body)
 
     async def _build(
         self, context: Context, key: Key, correlation_id: int, build: Build
@@ -94,13 +94,13 @@ class MetadataAnswers:
         try:
             outcome = build(memoryview(cast(bytes, key[1])))
             answer: Any = await outcome if isinstance(outcome, Coroutine) else outcome
-            body = await _encoded(answer, context.version)
+            body = await _encode(answer, context.version)
             has_error = any(topic.error_code for topic in answer.topics)
             shared = None if has_error or grants is None else body
             self._forget_old()
             if shared is not None and image is self._image and grants is self._grants:
                 self._keep(key, body)
-            return _framed(context, correlation_id, body)
+            return _frame(context, correlation_id, body)
         finally:
             if self._building.get(key) is built:
                 del self._building[key]
@@ -131,17 +131,17 @@ class MetadataAnswers:
         return (*place, client.principal, client.address)
 
 
-async def _encoded(answer: Message, version: int) -> bytes:
+async def _encode(answer: Message, version: int) -> bytes:
     topics: Any = answer.topics  # type: ignore[attr-defined]
     if sum(len(topic.partitions) for topic in topics) <= _LONG_ANSWER:
-        return _joined(answer, version)
+        return _encode_joined(answer, version)
     loop = asyncio.get_running_loop()
-    return await shielded(loop.run_in_executor(None, _joined, answer, version))
+    return await shielded(loop.run_in_executor(None, _encode_joined, answer, version))
 
 
-def _joined(answer: Message, version: int) -> bytes:
+def _encode_joined(answer: Message, version: int) -> bytes:
     return b"".join(encode(answer, version))  # type: ignore[arg-type]  # it has no slices of files
 
 
-def _framed(context: Context, correlation_id: int, body: bytes) -> Encoded:
+def _frame(context: Context, correlation_id: int, body: bytes) -> Encoded:
     return Encoded(frame_response(context.api, context.version, correlation_id, body))

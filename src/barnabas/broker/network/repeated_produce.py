@@ -19,7 +19,7 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.produce import ACKS_ALL, admitted, append, failed, granted, settled
+from barnabas.broker.handlers.produce import ACKS_ALL, admit, admit_granted, append, failure, settle
 from barnabas.broker.outcome import Separate, StagedRun
 from barnabas.errors import CorruptData, KafkaError
 from barnabas.protocol.api import PRODUCE
@@ -70,7 +70,7 @@ class _Head:
         self.topic = request.topic_data[0].name
         row = PartitionProduceResponse()
         topic = TopicProduceResponse(name=self.topic, partition_responses=[row])
-        answer = _joined(encode_response(PRODUCE, version, 0, ProduceResponse(responses=[topic])))
+        answer = _join(encode_response(PRODUCE, version, 0, ProduceResponse(responses=[topic])))
         # No name has these bytes: they are no UTF-8.
         at = answer.rindex(_ROW.pack(0, 0, 0, -1, -1))
         self.prefix = answer[8:at]
@@ -112,7 +112,7 @@ class _Run(StagedRun):
         assert isinstance(response, ProduceResponse)
         row = response.responses[0].partition_responses[0]
         appended = [(replica, end_offset, row)]
-        return Separate(correlation_id, settled(response, appended, head.acks, head.timeout_ms))
+        return Separate(correlation_id, settle(response, appended, head.acks, head.timeout_ms))
 
 
 class RepeatedProduce:
@@ -172,7 +172,7 @@ class RepeatedProduce:
             topic_data=[TopicProduceData(name=topics[0].name, partition_data=[empty])],
         )
         encoded = encode_request(PRODUCE, context.version, 0, context.client_id, alike)
-        head = _joined(encoded)[4 + _HEAD_FROM : -_BEHIND_HEAD]
+        head = _join(encoded)[4 + _HEAD_FROM : -_BEHIND_HEAD]
         if frame[_HEAD_FROM : _HEAD_FROM + len(head)] == head:  # else it has unusual tags
             self._heads[head] = _Head(request, context.version)
 
@@ -223,14 +223,14 @@ class RepeatedProduce:
         try:
             grants = context.node.authorizer.grants
             if grants is not None and head.grants is grants:
-                replica = granted(context, head.acks, (head.topic, index), batch)
+                replica = admit_granted(context, head.acks, (head.topic, index), batch)
             else:
-                replica = admitted(context, head.acks, (head.topic, index), batch)
+                replica = admit(context, head.acks, (head.topic, index), batch)
                 head.grants = context.node.authorizer.grants
             result = append(context, replica, batch, is_unseen=True)
         except KafkaError as refusal:
             topic = TopicProduceResponse(
-                name=head.topic, partition_responses=[failed(index, refusal)]
+                name=head.topic, partition_responses=[failure(index, refusal)]
             )
             response = ProduceResponse(responses=[topic])
             queue.answer(PRODUCE, correlation_id, context.version, response)
@@ -254,5 +254,5 @@ class RepeatedProduce:
         run.append((packed, replica, last_offset + 1, head))
 
 
-def _joined(parts: Sequence[Part]) -> bytes:
+def _join(parts: Sequence[Part]) -> bytes:
     return b"".join(part for part in parts if not isinstance(part, FileSlice))

@@ -337,7 +337,7 @@ class ResponseQueue:
             if answer is None:
                 self._drop(slot)
             elif slot.kept_bytes > LARGE_BYTES:
-                slot.fill_encoded(await _encoded(slot, answer))
+                slot.fill_encoded(await _encode(slot, answer))
             else:
                 self._fill(slot, answer)
         except Exception as error:
@@ -414,7 +414,7 @@ class ResponseQueue:
         self._staged.clear()
 
 
-async def _encoded(slot: _Slot, response: Message) -> Sequence[Part]:
+async def _encode(slot: _Slot, response: Message) -> Sequence[Part]:
     """Encode a long answer in a thread, which gives way every few milliseconds: it may be a second
     of work."""
     encoding = asyncio.get_running_loop().run_in_executor(

@@ -211,7 +211,7 @@ class Router:
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:
         queue = self._queues.pop(connection)
         self._strangers.remove(connection)
-        self._connections.closed(self._listener.name, connection.peer_address[0])
+        self._connections.on_closed(self._listener.name, connection.peer_address[0])
         if queue is not None:
             self._repeated.pop(queue, None)
             self._gates.pop(queue, None)

@@ -104,13 +104,13 @@ class SaslGate:
         return True
 
     def _handshake(self, header: RequestHeader) -> None:
-        request = decode(SaslHandshakeRequest, header.body, _checked(SASL_HANDSHAKE, header))
+        request = decode(SaslHandshakeRequest, header.body, _served_version(SASL_HANDSHAKE, header))
         reply = self._session.handshake(request.mechanism, header.api_version)
         self._answer(SASL_HANDSHAKE, reply, _encoder(SASL_HANDSHAKE, header))
 
     def _authenticate(self, header: RequestHeader) -> None:
         body = memoryview(bytes(header.body))
-        request = decode(SaslAuthenticateRequest, body, _checked(SASL_AUTHENTICATE, header))
+        request = decode(SaslAuthenticateRequest, body, _served_version(SASL_AUTHENTICATE, header))
         reply = self._session.authenticate(bytes(request.auth_bytes))
         self._answer(SASL_AUTHENTICATE, reply, _encoder(SASL_AUTHENTICATE, header))
 
@@ -119,9 +119,9 @@ class SaslGate:
             self._enter()
             self._queue.answer_encoded(api, Encoded(encode(reply)))
         else:
-            self._queue.answer_encoded(api, self._answered_later(reply, encode))
+            self._queue.answer_encoded(api, self._answer_later(reply, encode))
 
-    async def _answered_later(self, reply: Reply | Awaitable[Reply], encode: Encode) -> Encoded:
+    async def _answer_later(self, reply: Reply | Awaitable[Reply], encode: Encode) -> Encoded:
         if not isinstance(reply, Reply):
             reply = await reply
         if not reply.refusal:
@@ -144,7 +144,7 @@ class SaslGate:
             self._settings.admit(self._connection)
 
 
-def _checked(api: Api, header: RequestHeader) -> int:
+def _served_version(api: Api, header: RequestHeader) -> int:
     """The version of a request. Raises UnsupportedVersion, CorruptData."""
     version = header.api_version
     if not api.min_version <= version <= api.max_version:

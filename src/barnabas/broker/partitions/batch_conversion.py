@@ -31,7 +31,7 @@ class BatchConverter:
         """Whether every record of every batch is walked (`barnabas.verify.all.records`)."""
         self._large = asyncio.Lock()
 
-    def prepared(
+    def prepare(
         self, records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False
     ) -> memoryview | Preparation:
         """The batch to append, or what begins its conversion; raises the row for the producer.

@@ -120,7 +120,7 @@ class ControlPlane:
         if leader_epoch < 0:
             return False
         try:
-            replica = self._replicas.hosted(name)
+            replica = self._replicas.replica_of(name)
         except KafkaError:
             return False
         return leader_epoch < replica.partition.leader_epoch

@@ -83,7 +83,7 @@ class DirectoryFailures:
             error,
         )
         # From now on a look-up answers KAFKA_STORAGE_ERROR, not NOT_LEADER_OR_FOLLOWER.
-        replicas.went_offline(*names)
+        replicas.mark_offline(*names)
         lost = [replica for name in names if (replica := replicas.get(name)) is not None]
         for replica in lost:
             name = replica.topic_partition

@@ -100,7 +100,7 @@ class DirectoryMoves(ReplicaListener):
             if not self._replicas.is_offline(name) and name not in store.logs:
                 store.prefer(name, path)
             try:
-                replica = self._replicas.hosted(name)
+                replica = self._replicas.replica_of(name)
             except NotLeaderOrFollower as error:
                 raise ReplicaNotAvailable(f"{error}; it will be created in {log_dir}") from error
         target = store.futures.home(name)
@@ -160,10 +160,10 @@ class DirectoryMoves(ReplicaListener):
 
     # --- roles -----------------------------------------------------------------------------------
 
-    def leading(self, replica: Replica) -> None:
+    def on_leading(self, replica: Replica) -> None:
         self._go_on(replica.topic_partition)
 
-    def following(self, replica: Replica, leader_id: int) -> None:
+    def on_following(self, replica: Replica, leader_id: int) -> None:
         self._go_on(replica.topic_partition)
 
     def _go_on(self, name: TopicPartition) -> None:

@@ -165,7 +165,7 @@ class Housekeeping:
     async def _flush_rolled(self) -> None:
         for replica in self._hosted():
             for flush in replica.log.take_unflushed():
-                await self._guarded(replica, flush)
+                await self._run_guarded(replica, flush)
 
     async def _checkpoint_recovery_points(self) -> None:
         await self._in_lane(self._logs.checkpoint_recovery_points)
@@ -208,7 +208,7 @@ class Housekeeping:
         now_ms = self._clock.monotonic_ms()
         for replica in self._hosted():
             if replica.log.has_discarded:
-                await self._guarded(replica, partial(replica.log.remove_discarded, now_ms))
+                await self._run_guarded(replica, partial(replica.log.remove_discarded, now_ms))
             replica.log.rest()
 
     async def _expire_producers(self) -> None:
@@ -220,7 +220,7 @@ class Housekeeping:
             for _ in replica.log.expire_producers(wall_ms - expiration_ms):
                 await asyncio.sleep(0)
 
-    async def _guarded(self, replica: Replica, action: Callable[[], object]) -> None:
+    async def _run_guarded(self, replica: Replica, action: Callable[[], object]) -> None:
         """In a thread; a disk that refuses takes its directory offline."""
         try:
             await self._in_lane(action)

@@ -141,7 +141,7 @@ class LogChanges:
         try:
             return self._store.set_aside(name, is_stray=is_stray)
         except DirectoryError as error:
-            self._replicas.went_offline(name)
+            self._replicas.mark_offline(name)
             self._failures.on_error(error.directory, error)
             return None
 

@@ -181,7 +181,7 @@ class LogCleaner:
                     self._log_success(log, job, event, self._clock.monotonic_ms() - began_ms)
                     return True
                 elif isinstance(event, Failed):
-                    self._failed(log, event)
+                    self._on_failure(log, event)
         return False
 
     async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
@@ -277,7 +277,7 @@ class LogCleaner:
                 log.topic_partition,
             )
 
-    def _failed(self, log: Log, event: Failed) -> None:
+    def _on_failure(self, log: Log, event: Failed) -> None:
         if event.is_corrupt:
             self._leave_alone(log, event.reason)
         elif not log.is_failed and self._logged.get(log.topic_partition) != event.reason:

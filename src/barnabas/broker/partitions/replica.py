@@ -156,7 +156,7 @@ class Replica:
             self._followers.notify(self._unseen_bytes - self._notified_bytes)
             self._notified_bytes = self._unseen_bytes
 
-    def counted(self, now_ms: int, end_offset: int) -> None:
+    def count_up_to(self, now_ms: int, end_offset: int) -> None:
         """What is below counts for the high watermark: written, and flushed where that is asked."""
         if self.successor is not None:
             end_offset = min(end_offset, self.successor.recovery_point)
@@ -173,7 +173,7 @@ class Replica:
         """Whether what was appended has to be flushed before it is acknowledged."""
         return self.flush is not None or self.successor is not None
 
-    async def flushed(self, offset: int) -> None:
+    async def wait_for_flush(self, offset: int) -> None:
         """Return when everything below `offset` is on disk, as far as a flush was asked for."""
         while self.waits_for_disk and offset > min(
             each.recovery_point for each in (self.log, self.successor) if each is not None
@@ -209,7 +209,7 @@ class Replica:
 
     # --- as leader -------------------------------------------------------------------------------
 
-    def fetched(self, fetch: FollowerFetch, now_ms: int) -> None:
+    def on_fetch(self, fetch: FollowerFetch, now_ms: int) -> None:
         """A follower has everything below the offset that it asks for (RE-5).
 
         Raises NotLeaderOrFollower, FencedLeaderEpoch and UnknownLeaderEpoch, as the machine does.
@@ -229,9 +229,9 @@ class Replica:
     def _propose(self, proposal: IsrProposal) -> None:
         """Submit an ISR to the controller; its answer comes on a later turn of the loop."""
         answer = self._proposal = self._host.proposals.submit(self.partition, proposal)
-        answer.add_done_callback(partial(self._answered, proposal))
+        answer.add_done_callback(partial(self._on_isr_answer, proposal))
 
-    def _answered(self, proposal: IsrProposal, future: asyncio.Future[IsrAnswer]) -> None:
+    def _on_isr_answer(self, proposal: IsrProposal, future: asyncio.Future[IsrAnswer]) -> None:
         partition, counts = self.partition, self._host.proposals
         if future.cancelled() or not partition.is_leader:
             return
@@ -295,7 +295,7 @@ class Replica:
 
     # --- as follower -----------------------------------------------------------------------------
 
-    def copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
+    def on_copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
         """So many bytes were written where the log ended `before`, and the leader's watermark is
         known: consumers read here too."""
         self._unseen_bytes += size_bytes
@@ -336,7 +336,7 @@ class Replica:
             if not future.done():
                 future.set_exception(error)
 
-    def stopped(self, reason: KafkaError | None = None) -> None:
+    def on_stopped(self, reason: KafkaError | None = None) -> None:
         """This broker no longer leads, hosts or can reach it: fail every request that waits."""
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"

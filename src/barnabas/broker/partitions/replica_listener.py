@@ -13,17 +13,17 @@ class ReplicaListener:
 
     __slots__ = ()
 
-    def leading(self, replica: Replica) -> None:
+    def on_leading(self, replica: Replica) -> None:
         """This broker leads the partition, in a new epoch."""
 
-    def left(self, replica: Replica) -> None:
+    def on_left(self, replica: Replica) -> None:
         """This broker no longer leads or no longer hosts the partition."""
 
-    def following(self, replica: Replica, leader_id: int) -> None:
+    def on_following(self, replica: Replica, leader_id: int) -> None:
         """This broker follows that leader, or follows it in a new epoch."""
 
-    def moved(self, replica: Replica) -> None:
+    def on_moved(self, replica: Replica) -> None:
         """Its log, with the same content, is in another log directory now, and another object."""
 
-    def unfollowing(self, replica: Replica) -> None:
+    def on_unfollowing(self, replica: Replica) -> None:
         """The replica leads, has no leader to follow, or is no longer hosted."""

@@ -98,7 +98,7 @@ class ReplicaMover:
                 await asyncio.sleep(0)
         except OSError as error:
             if self._store.futures.get(name) is future:
-                await self._failed(home.path, error)
+                await self._on_target_error(home.path, error)
         except (_GivenUp, CorruptData) as reason:
             _log.error("%s stays in its log directory: %s", name, reason)
             self._drop()
@@ -118,7 +118,7 @@ class ReplicaMover:
             replica.sync_ended()
             self._replicas.start_flush(replica)
 
-    async def _failed(self, target: Path, error: OSError) -> None:
+    async def _on_target_error(self, target: Path, error: OSError) -> None:
         """The target's disk refused: it goes offline, unless descriptors are short."""
         self._failures.on_error(target, error)
         if self._future.is_failed and self._store.futures.get(self._name) is self._future:
@@ -288,7 +288,7 @@ class ReplicaMover:
         replica.log = self._store.promote(name)
         self._release(replica)
         for listener in self._listeners:
-            listener.moved(replica)
+            listener.on_moved(replica)
         if future.log_start_offset != begin_offset:
             replica.log_start_moved()
         return source

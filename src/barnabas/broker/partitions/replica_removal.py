@@ -33,6 +33,6 @@ class ReplicaRemoval:
         self.replicas.remove(replica)
         for listener in self._listeners:
             if follows(replica):
-                listener.unfollowing(replica)
-            listener.left(replica)
-        replica.stopped(reason)
+                listener.on_unfollowing(replica)
+            listener.on_left(replica)
+        replica.on_stopped(reason)

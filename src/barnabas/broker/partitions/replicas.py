@@ -151,12 +151,12 @@ class Replicas:
 
         `leader_epoch`: the client's; if it is another one, that is refused first, as in Kafka.
         """
-        replica = self.hosted(topic_partition, leader_epoch)
+        replica = self.replica_of(topic_partition, leader_epoch)
         if not replica.partition.is_leader:
             raise NotLeaderOrFollower(f"this broker does not lead {replica.topic_partition}")
         return replica
 
-    def hosted(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
+    def replica_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
         """As `leader_of`, of a replica that leads or follows."""
         # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
         replica = self._replicas.get(topic_partition)
@@ -225,7 +225,7 @@ class Replicas:
         """Partitions of this broker whose log directory is offline."""
         return frozenset(self._offline)
 
-    def went_offline(self, *names: TopicPartition) -> None:
+    def mark_offline(self, *names: TopicPartition) -> None:
         """Their logs cannot be reached on disk."""
         self._offline.update(names)
 
@@ -248,7 +248,7 @@ class Replicas:
         for replica in list(self):
             replica.carry_out(replica.partition.brokers_changed(live, now_ms))
 
-    def registered(self, broker_epoch: int) -> None:
+    def on_registered(self, broker_epoch: int) -> None:
         """This broker has a new registration."""
         for replica in self:
             replica.partition.registered(broker_epoch)

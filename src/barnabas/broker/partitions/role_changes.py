@@ -226,7 +226,7 @@ class RoleChanges:
         if replica.partition.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if state.partition.leader != NO_LEADER:
-            self._unplaced.placed([name])
+            self._unplaced.on_placed([name])
         partition, image = replica.partition, state.partition
         if (image.leader_epoch, image.partition_epoch) <= (
             partition.leader_epoch,
@@ -263,20 +263,20 @@ class RoleChanges:
         if not is_new:
             return
         for listener in self._listeners:
-            listener.left(replica)
-        replica.stopped()
+            listener.on_left(replica)
+        replica.on_stopped()
         for listener in self._listeners:
             if image.leader != NO_LEADER:
-                listener.following(replica, image.leader)
+                listener.on_following(replica, image.leader)
             elif was_following:
-                listener.unfollowing(replica)
+                listener.on_unfollowing(replica)
 
     def _lead(self, replica: Replica, image: PartitionImage) -> None:
         log, partition = replica.log, replica.partition
         is_new = image.leader_epoch > partition.leader_epoch
         if follows(replica):
             for listener in self._listeners:
-                listener.unfollowing(replica)
+                listener.on_unfollowing(replica)
         if is_new:
             # Before any append: an epoch starts at the log end that its leader found.
             log.assign_leader_epoch(image.leader_epoch)
@@ -290,7 +290,7 @@ class RoleChanges:
         replica.isr_changed()
         if is_new:
             for listener in self._listeners:
-                listener.leading(replica)
+                listener.on_leading(replica)
 
     # --- hosting ---------------------------------------------------------------------------------
 
@@ -302,11 +302,11 @@ class RoleChanges:
         try:
             return self._host(state)
         except DirectoryError as error:
-            self._replicas.went_offline(name)
+            self._replicas.mark_offline(name)
             self._failures.on_error(error.directory, error)
         except OSError as error:
             _log.error("%s cannot be hosted: %s", name, error)
-            self._replicas.went_offline(name)
+            self._replicas.mark_offline(name)
         return None
 
     def _host(self, state: PartitionState) -> Replica:
@@ -382,10 +382,10 @@ class RoleChanges:
         yield from self._changes.sync_names(dict.fromkeys(deleted.values()))
         for name, home in deleted.items():
             if home not in store.online_directories:
-                replicas.went_offline(name)
+                replicas.mark_offline(name)
                 codes[name] = KafkaStorageError.code
         if request.delete:
-            self._unplaced.placed(name for name, code in codes.items() if code == NONE)
+            self._unplaced.on_placed(name for name, code in codes.items() if code == NONE)
         return codes
 
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:

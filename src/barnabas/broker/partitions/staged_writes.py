@@ -68,7 +68,7 @@ class StagedWrites:
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
             elif replica.partition.is_leader:
-                replica.counted(now_ms, replica.log.log_end_offset)
+                replica.count_up_to(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
         """Have what was appended outside of a request written, before the loop waits again."""
@@ -125,4 +125,4 @@ def _count(replica: Replica, replicas: Hosted, clock: Clock, end_offset: int) ->
     if not replicas.hosts(replica) or not partition.is_leader:
         return
     if end_offset > partition.log_end_offset:
-        replica.counted(clock.monotonic_ms(), end_offset)
+        replica.count_up_to(clock.monotonic_ms(), end_offset)

@@ -26,11 +26,11 @@ class UnplacedLogs:
     def __len__(self) -> int:
         return len(self._names)
 
-    def found(self, names: Iterable[TopicPartition]) -> None:
+    def on_found(self, names: Iterable[TopicPartition]) -> None:
         """At the start."""
         self._names.update(names)
 
-    def placed(self, names: Iterable[TopicPartition]) -> None:
+    def on_placed(self, names: Iterable[TopicPartition]) -> None:
         """These have a leader now, or are deleted."""
         if self._names:
             self._names.difference_update(names)

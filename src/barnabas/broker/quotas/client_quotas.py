@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.broker.quotas.entity import Entity, encoded
+from barnabas.broker.quotas.entity import Entity, encode_name
 from barnabas.broker.quotas.measures import Average, Rate, TokenBucket, Windows
 from barnabas.cluster.config_changes import DEFAULT
 
@@ -238,7 +238,9 @@ class ClientQuotas:
         except KeyError:
             if len(self._known) >= _MOST_CLIENTS:
                 del self._known[next(iter(self._known))]
-            found = self._known[key] = self._look_up(encoded(user), encoded(client_id or ""))
+            found = self._known[key] = self._look_up(
+                encode_name(user), encode_name(client_id or "")
+            )
             return found
 
     def _look_up(self, user: str, client_id: str) -> ClientLimits | None:

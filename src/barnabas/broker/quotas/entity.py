@@ -48,11 +48,11 @@ def entity_of(path: str) -> Entity | None:
     return None
 
 
-def encoded(name: str | None) -> str:
+def encode_name(name: str | None) -> str:
     """The name as the tree has it: all but letters, digits and `.-_` encoded. None: the default."""
     return DEFAULT if name is None else quote(name, safe="").replace("~", "%7E")
 
 
-def decoded(name: str) -> str | None:
+def decode_name(name: str) -> str | None:
     """The reverse; None for the default."""
     return None if name == DEFAULT else unquote_plus(name)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.broker.configs.config_edit import Edit
 from barnabas.broker.quotas.client_quotas import FETCH, KINDS, MUTATION, PRODUCE, REQUEST
-from barnabas.broker.quotas.entity import IPS, Entity, encoded
+from barnabas.broker.quotas.entity import IPS, Entity, encode_name
 from barnabas.broker.quotas.ip_quotas import CONNECTION_RATE
 from barnabas.broker.quotas.quota_filter import CLIENT_ID, IP, USER
 from barnabas.errors import InvalidRequest
@@ -47,7 +47,7 @@ def path_of(parts: Sequence[tuple[str, str | None]]) -> str:
             raise InvalidRequest(f"Unhandled client quota entity type: {entity_type}")
         if name == "":
             raise InvalidRequest(f"Empty {entity_type} not supported")
-        names[entity_type] = encoded(name)
+        names[entity_type] = encode_name(name)
     if IP not in names:
         return Entity(names.get(USER, ""), names.get(CLIENT_ID, "")).path
     if len(names) > 1:
@@ -66,7 +66,7 @@ def _check_address(name: str | None) -> None:
     try:
         ip_address(name)
     except ValueError:
-        raise InvalidRequest(f"{encoded(name)} is not a valid IP or resolvable host.") from None
+        raise InvalidRequest(f"{encode_name(name)} is not a valid IP or resolvable host.") from None
 
 
 def edit_of(path: str, changes: Sequence[Change]) -> Edit:

@@ -17,7 +17,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from barnabas.broker.quotas.client_quotas import FETCH, MUTATION, PRODUCE, REQUEST, MutationMeter
-from barnabas.broker.quotas.entity import decoded
+from barnabas.broker.quotas.entity import decode_name
 from barnabas.metrics import Family, Sample
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _labels(kind: str, sharing: Entity) -> tuple[tuple[str, str], ...]:
     """A part that the quota does not look at is left out."""
     found = [("resource", _RESOURCES[kind])]
     if sharing.user:
-        found.append(("user", decoded(sharing.user) or ""))
+        found.append(("user", decode_name(sharing.user) or ""))
     if sharing.client_id:
-        found.append(("clientId", decoded(sharing.client_id) or ""))
+        found.append(("clientId", decode_name(sharing.client_id) or ""))
     return tuple(found)

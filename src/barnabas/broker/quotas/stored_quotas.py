@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.quotas.client_quotas import FETCH, KINDS, PRODUCE
-from barnabas.broker.quotas.entity import CLIENTS, IPS, USERS, decoded, entity_of
+from barnabas.broker.quotas.entity import CLIENTS, IPS, USERS, decode_name, entity_of
 from barnabas.broker.quotas.ip_quotas import CONNECTION_RATE
 from barnabas.broker.quotas.quota_filter import CLIENT_ID, IP, USER
 from barnabas.cluster import layout
@@ -69,7 +69,7 @@ class StoredQuotas:
         from ipaddress import ip_address  # few brokers need it
 
         try:
-            address = DEFAULT if name == DEFAULT else str(ip_address(decoded(name) or ""))
+            address = DEFAULT if name == DEFAULT else str(ip_address(decode_name(name) or ""))
         except ValueError:
             _log.error("quotas of ips/%s are left out: it is no IP address", name)
             return
@@ -87,7 +87,9 @@ async def quotas_in(
         if quotas:
             words = path.split("/")
             kinds_and_names = zip(words[::2], words[1::2], strict=True)
-            found.append(({_TYPES[kind]: decoded(name) for kind, name in kinds_and_names}, quotas))
+            found.append(
+                ({_TYPES[kind]: decode_name(name) for kind, name in kinds_and_names}, quotas)
+            )
     return found
 
 

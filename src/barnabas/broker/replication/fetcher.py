@@ -229,7 +229,7 @@ class Fetcher:
             await self._settle(cut)
         for replica in flushing:
             # What is to be flushed is not acknowledged before it is.
-            await replica.flushed(replica.log.log_end_offset)
+            await replica.wait_for_flush(replica.log.log_end_offset)
         if lost:
             await self._find_bounds(lost)
 

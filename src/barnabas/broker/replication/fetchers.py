@@ -44,7 +44,7 @@ class Fetchers(ReplicaListener):
         """How many connections there are."""
         return len(self._by_leader)
 
-    def following(self, replica: Replica, leader_id: int) -> None:
+    def on_following(self, replica: Replica, leader_id: int) -> None:
         """Copy the partition from this leader, in the leader epoch that its machine has now.
 
         The leader's address is looked up in the image, now or later. -1: there is none.
@@ -60,13 +60,13 @@ class Fetchers(ReplicaListener):
             self._homes[name] = fetcher
             fetcher.follow(replica)
 
-    def unfollowing(self, replica: Replica) -> None:
+    def on_unfollowing(self, replica: Replica) -> None:
         """Copy the partition no longer: what is still to arrive for it is dropped."""
         fetcher = self._homes.get(replica.topic_partition)
         if fetcher is not None:
             self._leave(replica.topic_partition, fetcher)
 
-    def moved(self, replica: Replica) -> None:
+    def on_moved(self, replica: Replica) -> None:
         name = replica.topic_partition
         fetcher = self._homes.get(name)
         followed = None if fetcher is None else fetcher.followed.get(name)
@@ -109,7 +109,7 @@ class Fetchers(ReplicaListener):
             self._count = count
             for fetcher in list(self._by_leader.values()):
                 for followed in list(fetcher.followed.values()):
-                    self.following(followed.replica, fetcher.leader_id)
+                    self.on_following(followed.replica, fetcher.leader_id)
 
     async def stop(self) -> None:
         """Return when nothing is copied any more, and never will be."""

@@ -97,7 +97,7 @@ class Followed:
             before = self.replica.log.log_end_offset
             if isinstance(records, memoryview) and size_bytes:
                 self._append(records, got.high_watermark, now_ms)
-            self.replica.copied(size_bytes, before, self._follower.appended(got))
+            self.replica.on_copied(size_bytes, before, self._follower.appended(got))
             self._level(got, now_ms)
         else:
             self._cut(step)

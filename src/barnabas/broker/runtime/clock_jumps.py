@@ -88,13 +88,13 @@ class ClockJumps:
         by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
         self._ahead_ms = ahead_ms
         if abs(by_ms) > JUMP_MS:
-            return self._jumped(now_ms, ahead_ms, by_ms)
+            return self._on_jump(now_ms, ahead_ms, by_ms)
         if self._jumped_at_ms is not None and now_ms - self._jumped_at_ms >= LASTING_MS:
             self._jumped_at_ms = None
             return Finding(Turn.LASTED, by_ms)
         return None
 
-    def _jumped(self, now_ms: int, ahead_ms: int, by_ms: int) -> Finding:
+    def _on_jump(self, now_ms: int, ahead_ms: int, by_ms: int) -> Finding:
         if self._jumped_at_ms is None:
             self._trusted_ahead_ms = ahead_ms - by_ms
         elif abs(ahead_ms - self._trusted_ahead_ms) <= JUMP_MS:

@@ -54,7 +54,7 @@ async def in_slices(entries: Iterable[T]) -> AsyncIterator[T]:
             await asyncio.sleep(0)
 
 
-def freed(entries: list[Any]) -> Slices[None]:
+def clear_in_slices(entries: list[Any]) -> Slices[None]:
     """Empty a list in slices: to free all entries at once would hold up other connections."""
     while len(entries) > _FREED_ENTRIES:
         del entries[-_FREED_ENTRIES:]
@@ -62,7 +62,7 @@ def freed(entries: list[Any]) -> Slices[None]:
     entries.clear()
 
 
-def sliced(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
+def run_slices(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
     """The outcome of a handler that needs one slice; else a coroutine that returns it."""
     try:
         next(slices)

@@ -57,7 +57,7 @@ def test_a_change_made_while_a_broker_starts_is_taken_up(tmp_path: Path) -> None
         server = Server(config, store=AlteredMeanwhile(store.session(), path, alter))
         await server.start()
         try:
-            replica = server.node.replicas.hosted(("t", 0))
+            replica = server.node.replicas.replica_of(("t", 0))
             await until(lambda: replica.log.config.flush_ms == 7)
             assert server.node.image.topics["t"].config == {"flush.ms": "7"}
             controller = server.node.controller

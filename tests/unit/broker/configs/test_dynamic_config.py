@@ -504,7 +504,7 @@ def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_miss
         await server.start()
         try:
             await server.node.controller.create_topic(NewTopic("t", configs={"flush.ms": "5"}))
-            replica = server.node.replicas.hosted(("t", 0))
+            replica = server.node.replicas.replica_of(("t", 0))
             session.expire()
             await store.commit(
                 [

@@ -350,7 +350,7 @@ def test_a_fetch_waiting_at_a_follower_fails_when_its_log_starts_over(tmp_path: 
             leading(one, two)
             one.append(NAME, b"x")
             await level(one, two)
-            two.fetchers.unfollowing(two.replica(NAME))
+            two.fetchers.on_unfollowing(two.replica(NAME))
             for _ in range(9):
                 one.append(NAME, b"x")
             one.replica(NAME).log.raise_log_start(10)
@@ -358,7 +358,7 @@ def test_a_fetch_waiting_at_a_follower_fails_when_its_log_starts_over(tmp_path: 
             waiting = asyncio.create_task(asyncio.to_thread(_wait_for, two, 1))
             await asyncio.sleep(0.05)
             assert not waiting.done()
-            two.fetchers.following(two.replica(NAME), 1)
+            two.fetchers.on_following(two.replica(NAME), 1)
             assert (await waiting).error_code == OffsetOutOfRange.code
 
     run(test)

@@ -302,7 +302,7 @@ def test_re_8_an_idle_follower_is_no_slow_one(
             session.used_ms = later_ms
         replica.append(memoryview(bytearray(batch(b"a"))), later_ms)
         replica.write_staged()
-        replica.counted(later_ms, replica.log.log_end_offset)
+        replica.count_up_to(later_ms, replica.log.log_end_offset)
 
     inside(replicated.broker, append)
     for after_ms, wanted in ((lag_ms - 1, []), (lag_ms + 1, [(0,)])):
@@ -327,7 +327,7 @@ def test_re_8_a_follower_that_fell_silent_while_idle_gets_no_more_time(
     def append() -> None:
         replica.append(memoryview(bytearray(batch(b"a"))), later_ms)
         replica.write_staged()
-        replica.counted(later_ms, replica.log.log_end_offset)
+        replica.count_up_to(later_ms, replica.log.log_end_offset)
         replica.carry_out(replica.partition.expire(later_ms + 1))
 
     inside(replicated.broker, append)

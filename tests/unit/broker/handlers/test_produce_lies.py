@@ -217,13 +217,13 @@ def test_se_4_the_batches_of_a_client_that_may_not_write_are_not_unpacked(
 ) -> None:
     """Nor converted: the refusal costs no work. The error is that of the missing right."""
     prepared = []
-    prepare = BatchConverter.prepared
+    prepare = BatchConverter.prepare
 
     def counted(*arguments: Any, **settings: Any) -> object:
         prepared.append(arguments)
         return prepare(*arguments, **settings)
 
-    monkeypatch.setattr(BatchConverter, "prepared", counted)
+    monkeypatch.setattr(BatchConverter, "prepare", counted)
     doubtful = of_count(batch(5, codec=codec), 4)
     assert produce(client, topic, doubtful).error_code == InvalidRecord.code
     assert len(prepared) == 1

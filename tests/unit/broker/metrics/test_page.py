@@ -332,7 +332,7 @@ def test_the_lag_of_a_follower_is_reported_by_partition(tmp_path: Path) -> None:
 
             await until(lambda: lag() > 0)
             await until(lambda: two.end(NAME) == 300 and lag() == 0)
-            two.fetchers.unfollowing(two.replica(NAME))
+            two.fetchers.on_unfollowing(two.replica(NAME))
             assert not [name for name in samples_of(two.server) if name.startswith(LAG)]
 
     run(test)

@@ -12,7 +12,7 @@ def test_without_limits_no_connection_waits_or_is_refused() -> None:
     for _ in range(1000):
         assert connections.wait_ms("PLAINTEXT") == 0
         assert connections.refusal("127.0.0.1") is None
-        connections.opened("PLAINTEXT", "127.0.0.1")
+        connections.on_opened("PLAINTEXT", "127.0.0.1")
     assert len(connections) == 1000
 
 
@@ -21,14 +21,14 @@ def test_an_address_gets_no_more_than_its_limit_and_others_theirs() -> None:
         max_connections_per_ip="2", **{"max.connections.per.ip.overrides": "10.0.0.9:0,0:0::1:1"}
     )
     for _ in range(2):
-        connections.opened("PLAINTEXT", "10.0.0.1")
+        connections.on_opened("PLAINTEXT", "10.0.0.1")
     refusal = connections.refusal("10.0.0.1")
     assert refusal is not None
     assert "10.0.0.1 has 2 connections" in refusal
     assert connections.refusal("10.0.0.2") is None
     assert connections.refusal("10.0.0.9") is not None
     assert connections.refusal("::1") is None
-    connections.closed("PLAINTEXT", "10.0.0.1")
+    connections.on_closed("PLAINTEXT", "10.0.0.1")
     assert connections.refusal("10.0.0.1") is None
 
 
@@ -36,16 +36,16 @@ def test_at_the_limit_of_all_a_listener_waits_until_one_closes() -> None:
     connections = limited(max_connections="1")
     freed: list[int] = []
     connections.when_freed(lambda: freed.append(len(connections)))
-    connections.opened("A", "10.0.0.1")
+    connections.on_opened("A", "10.0.0.1")
     assert connections.wait_ms("B") == UNTIL_ONE_CLOSES
-    connections.closed("A", "10.0.0.1")
+    connections.on_closed("A", "10.0.0.1")
     assert freed == [0]
     assert connections.wait_ms("B") == 0
 
 
 def test_a_listener_has_a_limit_of_its_own() -> None:
     connections = limited(**{"listener.name.a.max.connections": "1"})
-    connections.opened("A", "10.0.0.1")
+    connections.on_opened("A", "10.0.0.1")
     assert connections.wait_ms("A") == UNTIL_ONE_CLOSES
     assert connections.wait_ms("B") == 0
 
@@ -57,7 +57,7 @@ def test_connections_come_no_faster_than_the_rate() -> None:
     accepted = 0
     for _ in range(3000):
         while connections.wait_ms("A") == 0:
-            connections.opened("A", "10.0.0.1")
+            connections.on_opened("A", "10.0.0.1")
             accepted += 1
         clock.at_ms += 1
     assert 39 <= accepted <= 41, "ten a second for three seconds, and a second's worth saved up"
@@ -67,7 +67,7 @@ def test_new_limits_hold_at_once() -> None:
     connections = limited()
     freed: list[bool] = []
     connections.when_freed(lambda: freed.append(True))
-    connections.opened("A", "10.0.0.1")
+    connections.on_opened("A", "10.0.0.1")
     connections.configure(BrokerConfig({"max.connections": "1"}))
     assert connections.wait_ms("A") == UNTIL_ONE_CLOSES
     assert freed == [True]

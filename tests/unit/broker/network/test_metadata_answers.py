@@ -38,7 +38,7 @@ def asked_for(*names: str) -> MetadataRequest:
 def counted(monkeypatch: pytest.MonkeyPatch, wait: threading.Event | None = None) -> list[None]:
     """One entry for each answer that is built, which waits for the event."""
     built: list[None] = []
-    plain = metadata.sliced
+    plain = metadata.run_slices
 
     async def later(slices: Slices[Any]) -> Any:
         assert wait is not None
@@ -50,7 +50,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, wait: threading.Event | None = None
         built.append(None)
         return plain(slices) if wait is None else later(slices)
 
-    monkeypatch.setattr(metadata, "sliced", sliced)
+    monkeypatch.setattr(metadata, "run_slices", sliced)
     return built
 
 

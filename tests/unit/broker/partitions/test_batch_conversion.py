@@ -41,24 +41,24 @@ async def finish(outcome: memoryview | Preparation) -> tuple[memoryview, int]:
 
 def test_a_small_batch_is_ready_at_once() -> None:
     records = memoryview(batch(3))
-    ready = BatchConverter().prepared(records, ZIPPED, T0)
+    ready = BatchConverter().prepare(records, ZIPPED, T0)
     assert isinstance(ready, memoryview)
     assert read_header(ready).codec == 1
     with pytest.raises(InvalidRecord):
-        BatchConverter().prepared(memoryview(batch(1)), COMPACTED, T0)
+        BatchConverter().prepare(memoryview(batch(1)), COMPACTED, T0)
 
 
 def test_a_long_conversion_need_not_be_awaited() -> None:
     """UX-4: a connection may end first, and nothing has begun that would complain of it."""
-    left = BatchConverter().prepared(memoryview(batch(20_000)), BOUNDED, T0)
+    left = BatchConverter().prepare(memoryview(batch(20_000)), BOUNDED, T0)
     assert not isinstance(left, memoryview) and not asyncio.iscoroutine(left)
 
 
 def test_a_large_batch_lets_others_have_their_turn() -> None:
     records = batch(20_000)
-    _, turns = asyncio.run(finish(BatchConverter().prepared(memoryview(records), BOUNDED, T0)))
+    _, turns = asyncio.run(finish(BatchConverter().prepare(memoryview(records), BOUNDED, T0)))
     assert turns >= 4
-    stored, _ = asyncio.run(finish(BatchConverter().prepared(memoryview(records), ZIPPED, T0)))
+    stored, _ = asyncio.run(finish(BatchConverter().prepare(memoryview(records), ZIPPED, T0)))
     assert list(iterate_records(stored)) == list(iterate_records(records))
 
 
@@ -72,7 +72,7 @@ def test_a_large_batch_lets_others_have_their_turn() -> None:
 )
 def test_what_is_found_later_is_raised_where_it_is_awaited(spoil: Callable[[], bytearray]) -> None:
     with pytest.raises(InvalidRecord):
-        asyncio.run(finish(BatchConverter().prepared(memoryview(spoil()), COMPACTED, T0)))
+        asyncio.run(finish(BatchConverter().prepare(memoryview(spoil()), COMPACTED, T0)))
 
 
 def test_of_large_batches_one_is_unpacked_at_a_time() -> None:
@@ -97,7 +97,7 @@ def test_of_large_batches_one_is_unpacked_at_a_time() -> None:
             small.append(T0, b"k%d" % i, b"")
         await asyncio.gather(
             *(
-                note(name, preparer.prepared(memoryview(bytearray(each.build())), COMPACTED, T0))
+                note(name, preparer.prepare(memoryview(bytearray(each.build())), COMPACTED, T0))
                 for name, each in (("first", first), ("second", second), ("small", small))
             )
         )
@@ -114,7 +114,7 @@ def test_a_refusal_does_not_hold_what_the_batch_unpacked_to() -> None:
         for size_bytes in (15 << 20, 17 << 20):
             bomb = bytearray(seal(header, compress(GZIP, bytes(size_bytes))))
             tracemalloc.start()
-            outcome = BatchConverter().prepared(memoryview(bomb), COMPACTED, T0)
+            outcome = BatchConverter().prepare(memoryview(bomb), COMPACTED, T0)
             assert not isinstance(outcome, memoryview)
             try:
                 await outcome()

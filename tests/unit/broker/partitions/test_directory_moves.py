@@ -218,7 +218,7 @@ def test_st_7_what_moves_is_not_compacted(tmp_path: Path) -> None:
         for _ in range(20):
             append(replica.log, keyed((b"key", bytes(3_000))), epoch=1)
         hosted.replicas.write_staged()
-        replica.counted(0, replica.log.log_end_offset)
+        replica.count_up_to(0, replica.log.log_end_offset)
         hosted.throttles.moves.bytes_per_s = 1
         await hosted.moves.alter(NAME, str(hosted.other))
         assert not await cleaner.clean_once()
@@ -288,7 +288,7 @@ def test_a_restart_goes_on(tmp_path: Path) -> None:
             assert hosted.store.futures.logs[NAME].log_end_offset > 0
             target = hosted.other
             replica = hosted.resume("t", **SMALL)
-            hosted.moves.leading(replica)
+            hosted.moves.on_leading(replica)
             await hosted.moved(target)
             return read(replica.log, 0)
 
@@ -338,7 +338,7 @@ def test_st_10_what_is_acknowledged_from_disk_is_on_both(tmp_path: Path) -> None
         await until(lambda: files.arrived == 1)
         end = hosted.append(replica)
         await until(lambda: replica.log.recovery_point == end)
-        waiting = asyncio.ensure_future(replica.flushed(end))
+        waiting = asyncio.ensure_future(replica.wait_for_flush(end))
         await asyncio.sleep(0.05)
         assert replica.high_watermark == 40
         assert not waiting.done()
@@ -412,7 +412,7 @@ def _check(directory: Path, before: list[object]) -> None:
     async def complete() -> None:
         target = hosted.other if NAME in hosted.store.futures.logs else hosted.home
         replica = hosted.resume("t", **SMALL)
-        hosted.moves.leading(replica)
+        hosted.moves.on_leading(replica)
         await hosted.moved(target)
         assert facts(replica.log)[:2] == before[:2]
         await hosted.moves.stop()

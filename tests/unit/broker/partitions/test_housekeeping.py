@@ -65,7 +65,7 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
     image = PartitionImage(1, 1, (0, 1), (0, 1), 0, 1)
     state = PartitionState(name, bytes(range(16)), image, {}, is_new=False)
     parts.role_changes.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))
-    replica = replicas.hosted(name)
+    replica = replicas.replica_of(name)
     replica.partition.followed(3, 3)
     housekeeping = Housekeeping(parts.config, clock, store, replicas, parts.failures, OsFiles())
 

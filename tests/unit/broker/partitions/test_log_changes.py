@@ -73,7 +73,7 @@ def _released(directory: Path) -> list[TopicPartition]:
 def test_st_8_it_is_fetched_again_from_its_leader(damaged: Path) -> None:
     parts = _open(damaged)
     assert _apply(parts, _led_by(1, (1,))) == 0
-    replica = parts.replicas.hosted(NAME)
+    replica = parts.replicas.replica_of(NAME)
     assert (replica.log.log_end_offset, replica.partition.leader) == (0, 1)
     assert (damaged / STRAY / f"{0:020}.log").stat().st_size, "it is kept"
     assert not parts.replicas.store.damaged
@@ -88,10 +88,10 @@ def test_st_8_it_is_offline_while_the_isr_counts_on_it(
     parts = _open(damaged)
     assert _apply(parts, image) == KafkaStorageError.code
     with pytest.raises(KafkaStorageError):
-        parts.replicas.hosted(NAME)
+        parts.replicas.replica_of(NAME)
     assert list(parts.replicas.store.damaged) == [NAME]
     assert _apply(parts, _led_by(1, (1,), epoch=3)) == 0, "the controller has heard of it"
-    assert parts.replicas.hosted(NAME).log.log_end_offset == 0
+    assert parts.replicas.replica_of(NAME).log.log_end_offset == 0
     parts.replicas.store.close()
 
 

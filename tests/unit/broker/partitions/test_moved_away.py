@@ -42,8 +42,8 @@ def test_zk_5_who_led_what_was_moved_away_meanwhile_leads_it_no_more(cluster: Cl
         session_of(away).reconnect()
         await until(lambda: away.node.image.topics["t"].partitions[0].replicas == (1, 2))
         with pytest.raises(NotLeaderOrFollower):
-            away.node.replicas.hosted(T0)
+            away.node.replicas.replica_of(T0)
         assert T0 in away.node.replicas.store.logs
-        await until(lambda: away.node.replicas.hosted(("stays", 0)).partition.leader == 1)
+        await until(lambda: away.node.replicas.replica_of(("stays", 0)).partition.leader == 1)
 
     play(cluster, scene)

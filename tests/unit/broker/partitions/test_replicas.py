@@ -55,11 +55,11 @@ class _Notified(ReplicaListener):
     def __init__(self) -> None:
         self.news: News = []
 
-    def following(self, replica: Replica, leader_id: int) -> None:
+    def on_following(self, replica: Replica, leader_id: int) -> None:
         assert not replica.partition.is_leader
         self.news.append(("follows", replica.topic_partition.topic, leader_id))
 
-    def unfollowing(self, replica: Replica) -> None:
+    def on_unfollowing(self, replica: Replica) -> None:
         self.news.append(("stopped", replica.topic_partition.topic, -1))
 
 
@@ -80,7 +80,7 @@ class Roles:
 
     @property
     def replica(self) -> Replica:
-        return self.parts.replicas.hosted(self.name)
+        return self.parts.replicas.replica_of(self.name)
 
     def apply(
         self, leader: int = 0, isr: tuple[int, ...] = (0, 1), *, is_new_epoch: bool = True
@@ -126,7 +126,7 @@ def test_a_replica_no_longer_hosted_follows_no_leader(roles: Roles) -> None:
     roles.stop()
     assert _kinds(roles.news) == [1, "stopped"]
     with pytest.raises(UnknownTopicOrPartition):
-        roles.parts.replicas.hosted(roles.name)
+        roles.parts.replicas.replica_of(roles.name)
 
 
 def test_settings_that_changed_while_the_request_was_under_way_are_obeyed(roles: Roles) -> None:
@@ -283,7 +283,7 @@ def test_a_deleted_partition_is_gone_without_the_cycle_collector(tmp_path: Path)
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         disks.host(SECOND, THIRD)
-        log = disks.replicas.hosted(SECOND).log
+        log = disks.replicas.replica_of(SECOND).log
         log.append(memoryview(bytearray(batch(b"v"))), 0, 0)
         log.flush()
         del log
@@ -323,7 +323,7 @@ def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delet
         assert disks.stop(FIRST, SECOND, delete=delete) == [KafkaStorageError.code, 0]
     assert disks.stop(FIRST) == [KafkaStorageError.code], "though it had to stop it before"
     with pytest.raises(KafkaStorageError):
-        disks.replicas.hosted(FIRST)
+        disks.replicas.replica_of(FIRST)
     assert disks.replicas.offline == {FIRST}
     assert (home / "t-0").is_dir()
 

@@ -29,9 +29,9 @@ class _FailsWithTheLast(ReplicaListener):
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
 
-    def leading(self, replica: Replica) -> None:
+    def on_leading(self, replica: Replica) -> None:
         if replica.topic_partition == NAMES[-1]:
-            self._replicas.hosted(NAMES[0]).fail(OSError(5, "EIO"))
+            self._replicas.replica_of(NAMES[0]).fail(OSError(5, "EIO"))
 
 
 def test_st_10_a_directory_that_fails_behind_a_role_is_in_the_answer(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.handlers.produce import ACKS_ALL, settled
+from barnabas.broker.handlers.produce import ACKS_ALL, settle
 from barnabas.broker.partitions.replica import Replica
 from barnabas.errors import KafkaStorageError
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -26,7 +26,7 @@ def is_log(path: Path) -> bool:
 def answer_to(replica: Replica, end_offset: int, acks: int) -> asyncio.Future[int]:
     """What a producer is answered whose batch ends there: an error code, when it is answered."""
     answer = PartitionProduceResponse(index=0)
-    later = settled(ProduceResponse(responses=[]), [(replica, end_offset, answer)], acks, 60_000)
+    later = settle(ProduceResponse(responses=[]), [(replica, end_offset, answer)], acks, 60_000)
 
     async def code() -> int:
         if not isinstance(later, ProduceResponse):
@@ -128,7 +128,7 @@ def test_st_10_a_flush_outlives_the_leadership_in_which_it_began(tmp_path: Path)
         files.let_go()
         await hosted.flushed(replica)
         assert replica.partition.log_end_offset == replica.log.recovery_point == 2
-        replica.fetched(FollowerFetch(1, 2), 0)
+        replica.on_fetch(FollowerFetch(1, 2), 0)
         assert replica.high_watermark == 2
 
     asyncio.run(lead_again())
@@ -146,7 +146,7 @@ def test_st_10_followers_count_no_sooner_for_it(tmp_path: Path) -> None:
         hosted.append(replica)
         await until(lambda: files.arrived == 1)
         hosted.append(replica)
-        replica.fetched(FollowerFetch(1, 2), 0)
+        replica.on_fetch(FollowerFetch(1, 2), 0)
         assert replica.high_watermark == 0
         files.pass_one()
         await until(lambda: files.arrived == 2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.quotas.entity import Entity, decoded, encoded, entity_of
+from barnabas.broker.quotas.entity import Entity, decode_name, encode_name, entity_of
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from barnabas.broker.quotas.entity import Entity, decoded, encoded, entity_of
     ],
 )
 def test_se_5_names_are_encoded_as_kafka_does(name: str | None, in_the_tree: str) -> None:
-    assert encoded(name) == in_the_tree
-    assert decoded(in_the_tree) == name
+    assert encode_name(name) == in_the_tree
+    assert decode_name(in_the_tree) == name
 
 
 @given(st.text(min_size=1))
 def test_se_5_every_name_comes_back(name: str) -> None:
-    assert decoded(encoded(name)) == name
+    assert decode_name(encode_name(name)) == name
 
 
 @pytest.mark.parametrize(

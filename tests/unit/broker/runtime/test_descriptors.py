@@ -193,7 +193,7 @@ def test_the_last_descriptors_are_kept_from_connections(caplog: pytest.LogCaptur
     connections = limited(FakeClock(), descriptors=lambda: Descriptors(160, left))
     accepted = 0
     while not connections.wait_ms("PLAINTEXT"):
-        connections.opened("PLAINTEXT", "127.0.0.1")
+        connections.on_opened("PLAINTEXT", "127.0.0.1")
         left -= 1
         accepted += 1
     assert (accepted, left) == (21, 19), "an eighth of them is kept"

@@ -11,7 +11,7 @@ import pytest
 from barnabas import Broker
 from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
-from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, in_slices, sliced
+from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, in_slices, run_slices
 from barnabas.protocol.api import (
     API_VERSIONS,
     APIS,
@@ -275,7 +275,7 @@ class TestPace:
             finally:
                 ended.append(True)
 
-        rest = sliced(steps())
+        rest = run_slices(steps())
         assert rest is not None
         rest.send(None)
         rest.close()
@@ -283,7 +283,7 @@ class TestPace:
 
 
 def test_all_apis_with_lists_are_known() -> None:
-    """A new API that works through a list is sliced, or stands here for a reason."""
+    """A new API that works through a list is run_slices, or stands here for a reason."""
     carried_out_whole = {
         # One append, or one decision of the machine, for all that is named.
         "add_partitions_to_txn", "delete_groups", "join_group", "leave_group", "offset_commit",

@@ -43,7 +43,7 @@ class SimSession(RemoteStore):
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         session_id = self._session_id
         path = operations[0].path if operations else "/"
-        await self._connected(session_id, path)
+        await self._until_connected(session_id, path)
         if not operations:
             return []
         answer = self._link.ask(self._store.commit, session_id, self._server, tuple(operations))
@@ -173,7 +173,7 @@ class SimSession(RemoteStore):
     def _become(self, state: SessionState) -> None:
         self._state = state
         if state is SessionState.CONNECTED:
-            self._watches.reconnected()
+            self._watches.on_reconnected()
         elif state is SessionState.EXPIRED:
             self._watches.fire_all()
         self._wake()
@@ -183,7 +183,7 @@ class SimSession(RemoteStore):
 
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
         while True:
-            await self._connected(session_id, paths[0])
+            await self._until_connected(session_id, paths[0])
             try:
                 found: list[Znode | None] = await self._link.ask(
                     self._server.read_many, tuple(paths)
@@ -203,9 +203,9 @@ class SimSession(RemoteStore):
             self._watches.fire(path)
 
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
-        def answered(answer: asyncio.Future[int]) -> None:
+        def on_answer(answer: asyncio.Future[int]) -> None:
             if answer.exception() is None and not self._is_closed:
                 is_set(answer.result())
 
         answer = self._link.ask(self._server.watch, self._link, path)
-        answer.add_done_callback(answered, context=self._context)
+        answer.add_done_callback(on_answer, context=self._context)

@@ -316,7 +316,7 @@ class NetworkParts:
             sasl = None
             if each.listener.protocol.uses_sasl:
                 sasl = SaslListener(config, each.listener, ground.clock, credentials)
-                self.dynamic_config.obeyed_by(sasl.configure, sasl.check)
+                self.dynamic_config.add_listener(sasl.configure, sasl.check)
             sasl_listeners.append(sasl)
         return sasl_listeners
 

@@ -74,7 +74,7 @@ class DistantSession(SessionStore):
 
     def _fire(self, path: str) -> None:
         if not self._is_closed:
-            self._loop.call_soon_threadsafe(self._changed, path, self._session.session_state)
+            self._loop.call_soon_threadsafe(self._on_changed, path, self._session.session_state)
 
     def _report(self, state: SessionState) -> None:
         if not self._is_closed:
@@ -91,7 +91,7 @@ class DistantSession(SessionStore):
         self._state = state
         self._notify()
 
-    def _changed(self, path: str, state: SessionState) -> None:
+    def _on_changed(self, path: str, state: SessionState) -> None:
         self._state = state  # a watch that fires since the session has ended finds it so
         for callback in self._watches.pop(path, ()):
             callback()

@@ -43,10 +43,10 @@ class EmbeddedSession(SessionStore):
         callbacks = self._watches.get(path)
         if callbacks is None:
             callbacks = self._watches[path] = {}
-            self._store.watch(path, partial(self._changed, path))
+            self._store.watch(path, partial(self._on_changed, path))
         callbacks[callback] = None
 
-    def _changed(self, path: str) -> None:
+    def _on_changed(self, path: str) -> None:
         for callback in self._watches.pop(path, ()):
             callback()
 
@@ -54,7 +54,7 @@ class EmbeddedSession(SessionStore):
         """Expire the session as a server does; its watches fire at once."""
         self._end()
         for path in list(self._watches):
-            self._changed(path)
+            self._on_changed(path)
         self._notify()
 
     def reconnect(self) -> None:

@@ -64,7 +64,7 @@ async def export_tree(store: MetadataStore, *, has_others: bool) -> Export:
     for _ in range(_MAX_PASSES - 1):
         before = nodes
         nodes, others = await _one_pass(store, has_others)
-        changed = _changed(before, nodes)
+        changed = _change(before, nodes)
         if changed is None:
             break
     topics = nodes.get(layout.TOPICS)
@@ -103,7 +103,7 @@ async def _one_pass(store: MetadataStore, has_others: bool) -> tuple[Nodes, list
     return {ROOT: root} | await nodes_below(store, sorted(tops.difference(others))), others
 
 
-def _changed(before: Nodes, now: Nodes) -> str | None:
+def _change(before: Nodes, now: Nodes) -> str | None:
     """A node that was written, created or deleted between two passes, the first by its path."""
     return next(
         (path for path in sorted({*before, *now}) if not _is_same(before.get(path), now.get(path))),

@@ -187,7 +187,7 @@ def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
     node: dict[str, Any] = {
         "features": {},
         _SUBPROTOCOLS: {e.listener: e.security_protocol for e in broker.endpoints},
-        "endpoints": [f"{e.listener}://{_bracketed(e.host)}:{e.port}" for e in broker.endpoints],
+        "endpoints": [f"{e.listener}://{_bracket(e.host)}:{e.port}" for e in broker.endpoints],
     }
     if broker.rack is not None:
         node["rack"] = broker.rack
@@ -346,7 +346,7 @@ def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
     return Endpoint(listener, host.strip("[]"), int(port), protocol)
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

@@ -55,7 +55,7 @@ class RemoteStore(SessionStore):
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
         """See `SetWatch`."""
 
-    async def _connected(self, session_id: int, path: str) -> None:
+    async def _until_connected(self, session_id: int, path: str) -> None:
         """Wait for a connection in this session; raises SessionExpired."""
         while True:
             if self._is_closed:

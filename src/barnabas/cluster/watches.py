@@ -50,7 +50,7 @@ class Watches:
                 self._set(path, watched)
         watched.callbacks[callback] = None
 
-    def reconnected(self) -> None:
+    def on_reconnected(self) -> None:
         """Set all of them again, in the same session or in the next one.
 
         A path whose former state is unknown counts as changed.

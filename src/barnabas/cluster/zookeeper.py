@@ -157,7 +157,7 @@ class ZooKeeperStore(RemoteStore):
         session_id = self._session_id
         path = operations[0].path if operations else "/"
         if not operations:
-            await self._connected(session_id, path)
+            await self._until_connected(session_id, path)
             return []
         return await self._commit(operations, self._chroot, session_id)
 
@@ -176,7 +176,7 @@ class ZooKeeperStore(RemoteStore):
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
         while True:
             path = paths[0]
-            await self._connected(session_id, path)
+            await self._until_connected(session_id, path)
             try:
                 if self._can_read_many:
                     whole = [under(self._chroot, path) for path in paths]
@@ -217,7 +217,7 @@ class ZooKeeperStore(RemoteStore):
         rights = partial(rights_of, is_protected=self._settings.is_protected)
         commit = Commit(operations, chroot, rights, is_in_session)
         while not commit.was_sent:
-            await self._connected(session_id, path)
+            await self._until_connected(session_id, path)
             try:
                 answers = await self._connection.send(commit)
             except _NO_ANSWER:
@@ -237,7 +237,7 @@ class ZooKeeperStore(RemoteStore):
         raise SessionExpired(path, "the session in which this was begun has expired")
 
     def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
-        def answered(answer: asyncio.Future[Any]) -> None:
+        def on_answer(answer: asyncio.Future[Any]) -> None:
             if not answer.cancelled() and answer.exception() is None:
                 stat = answer.result()
                 # The zxids of the node's creation, last write and last change of children.
@@ -245,7 +245,7 @@ class ZooKeeperStore(RemoteStore):
 
         whole = under(self._chroot, path)
         watcher = self._connection.watcher(path, self._watches.fire)
-        self._connection.send(wire.Exists(whole, watcher)).add_done_callback(answered)
+        self._connection.send(wire.Exists(whole, watcher)).add_done_callback(on_answer)
         children = self._connection.send(wire.GetChildren(whole, watcher))
         children.add_done_callback(retrieve_error)  # a missing node has none
 
@@ -255,7 +255,7 @@ class ZooKeeperStore(RemoteStore):
             self._log_connected(session_id)
             self._session_id = session_id
             self._connection.send(wire.Sync("/")).add_done_callback(retrieve_error)
-            self._watches.reconnected()
+            self._watches.on_reconnected()
         elif state is SessionState.SUSPENDED:
             _log.warning("connection to ZooKeeper at %s lost; reconnecting", self._hosts)
         else:
@@ -303,7 +303,7 @@ class ZooKeeperStore(RemoteStore):
 
         Raises MetadataError, OutcomeUnknown.
         """
-        await self._connected(self._session_id, path)
+        await self._until_connected(self._session_id, path)
         try:
             rights, _ = await self._connection.send(wire.GetACL(under(self._chroot, path)))
         except _NO_ANSWER as error:
@@ -320,7 +320,7 @@ class ZooKeeperStore(RemoteStore):
         may not change the node's rights; OutcomeUnknown.
         """
         rights = rights_of(path, is_protected=is_protected)
-        await self._connected(self._session_id, path)
+        await self._until_connected(self._session_id, path)
         try:
             await self._connection.send(wire.SetACL(under(self._chroot, path), rights, _ANY))
         except NoNodeError:

@@ -93,18 +93,18 @@ class _Reply:
         self.future = future
 
     def set(self, value: Any = None) -> None:
-        self._inbox.put(self._answered, value)
+        self._inbox.put(self._on_answer, value)
 
     def set_exception(self, error: Exception) -> None:
         if not isinstance(error, ZookeeperError):
             error = NotUnderstood(str(error))
-        self._inbox.put(self._failed, error)
+        self._inbox.put(self._on_failure, error)
 
-    def _answered(self, value: Any) -> None:
+    def _on_answer(self, value: Any) -> None:
         if not self.future.done():
             self.future.set_result(value)
 
-    def _failed(self, error: Exception) -> None:
+    def _on_failure(self, error: Exception) -> None:
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -126,7 +126,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         self._running = False
 
     def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return super().spawn(_survived, func, *args, **kwargs)
+        return super().spawn(_survive, func, *args, **kwargs)
 
     def dispatch_callback(self, callback: Any) -> None:
         callback.func(*callback.args)
@@ -161,12 +161,12 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         if self._tls is None:
             return plain
         try:
-            return self._renewed(self._tls).wrap_socket(plain, server_hostname=hostname)
+            return self._fresh_context(self._tls).wrap_socket(plain, server_hostname=hostname)
         except BaseException:
             plain.close()
             raise
 
-    def _renewed(self, tls: TlsSettings) -> ssl.SSLContext:
+    def _fresh_context(self, tls: TlsSettings) -> ssl.SSLContext:
         """With the files as they are now; the last that could be used, if they cannot."""
         assert self._context is not None
         try:
@@ -185,7 +185,7 @@ def _context(tls: TlsSettings) -> ssl.SSLContext:
         raise ConfigError(f"zookeeper.{error}") from None
 
 
-def _survived(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def _survive(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     try:
         func(*args, **kwargs)
     except Exception as error:  # kazoo's logger has it with its traceback

@@ -57,7 +57,7 @@ class ConfigKey(NamedTuple):
     def parse(self, text: str) -> ConfigValue:
         """The typed value of `text`. Raises ConfigError with the key, the value and the rule."""
         text = text.strip()
-        value = self._typed(text)
+        value = self._convert(text)
         if self.valid and not self._is_valid(value):
             raise ConfigError(f"{self.name}: {text!r} is not one of {self._rule()}")
         return value
@@ -72,7 +72,7 @@ class ConfigKey(NamedTuple):
             return ",".join(value)
         return _java_double(value) if isinstance(value, float) else str(value)
 
-    def _typed(self, text: str) -> ConfigValue:
+    def _convert(self, text: str) -> ConfigValue:
         if self.type == "boolean":
             lowered = text.lower()
             if lowered in ("true", "false"):

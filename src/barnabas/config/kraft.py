@@ -40,7 +40,7 @@ _WAYS_OUT = (
 
 def without_controller_listeners(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties without the listeners that are for controllers."""
-    names = _closed(properties)
+    names = _closed_names(properties)
     kept = dict(properties)
     for key in _LISTENERS:
         if key in kept:
@@ -113,7 +113,7 @@ def _reason_against(config: BrokerConfig, roles: Sequence[str]) -> str | None:
     return f"{_SERVERS}={','.join(servers)} is not this node's listener for controllers alone"
 
 
-def _closed(given: Mapping[str, str]) -> set[str]:
+def _closed_names(given: Mapping[str, str]) -> set[str]:
     """The names of the listeners for controllers."""
     names = {name.upper() for name in _items(given.get(_CLOSED))}
     if not names and all(given.get(key, "").upper() != _CONTROLLER for key in _OF_BROKERS):
@@ -123,7 +123,7 @@ def _closed(given: Mapping[str, str]) -> set[str]:
 
 def _is_own(server: str, given: Mapping[str, str]) -> bool:
     """Whether the address is that of this node's listener for controllers."""
-    names = _closed(given)
+    names = _closed_names(given)
     own = {
         entry.partition("://")[2].lower()
         for key in _LISTENERS

@@ -66,9 +66,9 @@ def _logical_lines(text: str) -> Iterator[str]:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    return _ESCAPE.sub(_escaped, text)
+    return _ESCAPE.sub(_character, text)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _character(match: re.Match[str]) -> str:
     body = match[1]
     return chr(int(body[1:], 16)) if len(body) == 5 else _CONTROL.get(body, body)

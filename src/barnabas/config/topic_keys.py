@@ -227,9 +227,9 @@ class LogConfig(NamedTuple):
             if name in _PATTERNS:
                 _check_pattern(name, str(value))
         config = self._replace(**values)  # type: ignore[arg-type]
-        return config._checked(values)
+        return config._resolve(values)
 
-    def _checked(self, given: Mapping[str, ConfigValue]) -> LogConfig:
+    def _resolve(self, given: Mapping[str, ConfigValue]) -> LogConfig:
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise ConfigError(
                 f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "

@@ -101,12 +101,12 @@ def _compile(cls: type[Message], version: int, what: str) -> Any:
     else:
         from barnabas.protocol.decoder import compile_decoder
 
-        compiled = _guarded(cls, version, compile_decoder(cls, version))
+        compiled = _guard(cls, version, compile_decoder(cls, version))
     cls.codecs[what, version] = compiled
     return compiled
 
 
-def _guarded(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
+def _guard(cls: type[M], version: int, compiled: Any) -> Decoder[M]:
     """The straight-line function, with all of its errors raised as CorruptData."""
 
     def decode_one(data: memoryview, most_entries: int = ANY_ENTRIES) -> tuple[M, int]:

@@ -88,7 +88,7 @@ def encode_request(
         start += name
     if version >= api.flexible_from:
         start.append(0)
-    return _framed(encode_after(start, message, version))
+    return _frame(encode_after(start, message, version))
 
 
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Part]:
@@ -96,7 +96,7 @@ def encode_response(api: Api, version: int, correlation_id: int, message: Messag
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
-    return _framed(encode_after(start, message, version))
+    return _frame(encode_after(start, message, version))
 
 
 def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> list[Part]:
@@ -104,7 +104,7 @@ def frame_response(api: Api, version: int, correlation_id: int, body: bytes) -> 
     start = bytearray(_RESPONSE.pack(0, correlation_id))
     if version >= api.flexible_from and api is not API_VERSIONS:
         start.append(0)
-    return _framed([start, body])
+    return _frame([start, body])
 
 
 def decode_response(api: Api, version: int, frame: memoryview) -> tuple[int, Message]:
@@ -129,7 +129,7 @@ def _after_tagged_fields(frame: memoryview, position: int) -> int:
     return position
 
 
-def _framed(parts: list[Part]) -> list[Part]:
+def _frame(parts: list[Part]) -> list[Part]:
     first = parts[0]
     assert isinstance(first, bytearray)
     _LENGTH.pack_into(first, 0, sum(map(len, parts)) - 4)

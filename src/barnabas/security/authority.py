@@ -118,7 +118,7 @@ class Described(NamedTuple):
     subject: str
 
 
-def described(certificate: bytes) -> Described:
+def describe(certificate: bytes) -> Described:
     """The end and the names of a certificate in PEM. Raises ValueError if it is none."""
     parsed = x509.load_pem_x509_certificate(certificate)
     try:

@@ -58,7 +58,7 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
             continue
         for extension in elements(_only(field.content).content):
             oid, *_, value = elements(extension.content)
-            if oid.tag == OID and dotted(oid.content) == _ALTERNATIVE_NAMES:
+            if oid.tag == OID and oid_text(oid.content) == _ALTERNATIVE_NAMES:
                 return frozenset(each.whole for each in elements(_only(value.content).content))
     return frozenset()
 
@@ -83,7 +83,7 @@ def elements(content: bytes) -> Iterator[Element]:
         position = end
 
 
-def dotted(oid: bytes) -> str:
+def oid_text(oid: bytes) -> str:
     """The number of an object identifier, as 2.5.4.3."""
     if not oid:
         raise ValueError("an object identifier is empty")

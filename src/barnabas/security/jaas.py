@@ -134,11 +134,11 @@ def _tokens(setting: str, text: str) -> list[tuple[str, str]]:
         kind = found.lastgroup
         if kind is not None:
             word = found.group()
-            tokens.append((kind, _unquoted(word[1:-1]) if kind == "quoted" else word))
+            tokens.append((kind, _unquote(word[1:-1]) if kind == "quoted" else word))
     return tokens
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text, flags=re.DOTALL)
 
 

@@ -17,7 +17,7 @@ import hashlib
 import hmac
 from typing import NamedTuple
 
-from barnabas.security.der import OCTETS, OID, SEQUENCE, Element, dotted, elements
+from barnabas.security.der import OCTETS, OID, SEQUENCE, Element, elements, oid_text
 
 MAGIC = b"\xfe\xed\xfe\xed"
 
@@ -127,7 +127,7 @@ def _protected_octets(der: bytes) -> bytes:
         oid = next(elements(algorithm.content))
     except (ValueError, StopIteration):
         raise ValueError("the JKS store is damaged: a key is not PKCS8") from None
-    if oid.tag != OID or dotted(oid.content) != _SUN_KEY_PROTECTOR:
+    if oid.tag != OID or oid_text(oid.content) != _SUN_KEY_PROTECTOR:
         raise ValueError("the key is not protected in the way of JKS stores")
     if octets.tag != OCTETS or len(octets.content) <= 2 * _DIGEST_BYTES:
         raise ValueError("the JKS store is damaged: a key is too short")

@@ -58,7 +58,7 @@ class PasswordEncoder:
         vector = secrets.token_bytes(_NONCE if is_gcm else _BLOCK)
         encryptor = self._cipher(kind, salt, vector).encryptor()
         plain = password.encode()
-        sealed = encryptor.update(plain if is_gcm else _padded(plain)) + encryptor.finalize()
+        sealed = encryptor.update(plain if is_gcm else _pad(plain)) + encryptor.finalize()
         parts = {
             "keyFactoryAlgorithm": kind.keyfactory_algorithm,
             "cipherAlgorithm": kind.cipher_algorithm,
@@ -95,12 +95,12 @@ class PasswordEncoder:
             _check(kind)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        password = self._opened(kind, salt, vector, sealed)
+        password = self._open(kind, salt, vector, sealed)
         if _java_length(password) != length:
             raise _wrong_secret()
         return password
 
-    def _opened(self, kind: Encryption, salt: bytes, vector: bytes, sealed: bytes) -> str:
+    def _open(self, kind: Encryption, salt: bytes, vector: bytes, sealed: bytes) -> str:
         from cryptography.exceptions import InvalidTag
 
         tag = b""
@@ -109,7 +109,7 @@ class PasswordEncoder:
         try:
             decryptor = self._cipher(kind, salt, vector, tag).decryptor()
             plain = decryptor.update(sealed) + decryptor.finalize()
-            return (plain if tag else _unpadded(plain)).decode()
+            return (plain if tag else _unpad(plain)).decode()
         except (InvalidTag, ValueError):
             raise _wrong_secret() from None
 
@@ -165,12 +165,12 @@ def _java_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _padded(plain: bytes) -> bytes:
+def _pad(plain: bytes) -> bytes:
     missing = _BLOCK - len(plain) % _BLOCK
     return plain + bytes([missing]) * missing
 
 
-def _unpadded(padded: bytes) -> bytes:
+def _unpad(padded: bytes) -> bytes:
     missing = padded[-1] if padded else 0
     if not 1 <= missing <= _BLOCK or padded[-missing:] != bytes([missing]) * missing:
         raise ValueError("the padding is none")

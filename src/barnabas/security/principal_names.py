@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.errors import ConfigError
-from barnabas.security.der import OID, SET, dotted, elements, subject_element
+from barnabas.security.der import OID, SET, elements, oid_text, subject_element
 
 _RULE = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)"
 _SPLIT = re.compile(rf"\s*(?:{_RULE})\s*(?:,\s*|$)")
@@ -64,7 +64,7 @@ class _Rule(NamedTuple):
         return mapped
 
     def _replacement(self, match: re.Match[str]) -> str:
-        return _IN_REPLACEMENT.sub(lambda part: _expanded(part, match), self.replacement)
+        return _IN_REPLACEMENT.sub(lambda part: _expand(part, match), self.replacement)
 
 
 class PrincipalNames:
@@ -74,7 +74,7 @@ class PrincipalNames:
 
     def __init__(self, rules: str) -> None:
         """Raises ConfigError with the rule that is wrong."""
-        self._rules: Sequence[_Rule] = _parsed(rules)
+        self._rules: Sequence[_Rule] = _parse(rules)
 
     def name_of(self, subject: str) -> str:
         """The user's name for a certificate's subject. Raises NoRuleMatches."""
@@ -85,7 +85,7 @@ class PrincipalNames:
         raise NoRuleMatches(f"no rule of ssl.principal.mapping.rules matches {subject!r}")
 
 
-def _parsed(text: str) -> list[_Rule]:
+def _parse(text: str) -> list[_Rule]:
     text = text.strip()
     rules = []
     position = 0
@@ -112,7 +112,7 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
     return _Rule(compiled, replacement, case)
 
 
-def _expanded(part: re.Match[str], match: re.Match[str]) -> str:
+def _expand(part: re.Match[str], match: re.Match[str]) -> str:
     """`\\x` is x, `$1` a group; a number without a group stays as it is, but for digits behind it
     that make one."""
     literal, number, name = part.groups()
@@ -142,7 +142,7 @@ def _attribute(content: bytes) -> str:
     (kind, oid, _), (tag, value, whole) = elements(content)
     if kind != OID:
         raise ValueError("an attribute of the certificate's subject has no type")
-    number = dotted(oid)
+    number = oid_text(oid)
     keyword = _KEYWORDS.get(number)
     if keyword is None or tag not in _STRINGS:
         return f"{keyword or number}=#{whole.hex()}"

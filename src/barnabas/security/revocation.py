@@ -30,7 +30,7 @@ def load_revocation_lists(setting: str, location: str) -> str:
     texts = []
     for file, content in contents:
         where = f"{setting}={location}" + (f": {file.name}" if path.is_dir() else "")
-        texts += [_checked(block, where) for block in _lists(content, where)]
+        texts += [_check(block, where) for block in _lists(content, where)]
     if not texts:
         raise ConfigError(f"{setting}={location}: there is no list of revoked certificates in PEM")
     return "".join(texts)
@@ -64,7 +64,7 @@ def _lists(content: bytes, where: str) -> Iterator[PemBlock]:
     yield from (block for block in blocks if block.label == _LABEL)
 
 
-def _checked(block: PemBlock, where: str) -> str:
+def _check(block: PemBlock, where: str) -> str:
     try:
         end = next_update(der_of(block))
     except ValueError as error:

@@ -204,7 +204,7 @@ class ScramServer:
             # Also a channel binding (p=) or one that the client misses (y): neither is offered.
             raise InvalidCredentials("Invalid SCRAM client first message format")
         wanted = _user(found)
-        authorization_id = unescaped(found["authzid"] or "")
+        authorization_id = unescape(found["authzid"] or "")
         if authorization_id not in ("", wanted.name):
             raise SaslAuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -248,7 +248,7 @@ class ScramClient:
         self._password = password
         self._nonce = new_nonce()
         extensions = ",tokenauth=true" if is_token else ""
-        self._bare = f"n={escaped(user)},r={self._nonce}{extensions}"
+        self._bare = f"n={escape(user)},r={self._nonce}{extensions}"
         self._signature: bytes | None = None
 
     def first(self) -> bytes:
@@ -288,18 +288,18 @@ def new_nonce() -> str:
     return secrets.token_urlsafe(24)
 
 
-def escaped(name: str) -> str:
+def escape(name: str) -> str:
     """A user's name as SCRAM writes it."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
-def unescaped(name: str) -> str:
+def unescape(name: str) -> str:
     return name.replace("=2C", ",").replace("=3D", "=")
 
 
 def _user(first: re.Match[str]) -> ScramUser:
     extensions = dict(part.partition("=")[::2] for part in first["extensions"].split(",") if part)
-    return ScramUser(unescaped(first["user"]), extensions.get("tokenauth", "").lower() == "true")
+    return ScramUser(unescape(first["user"]), extensions.get("tokenauth", "").lower() == "true")
 
 
 def principal_of(user: str) -> Principal:

@@ -110,7 +110,7 @@ class TokenEndpoint:
             now_ms = self._clock.wall_ms()
             if not self._token or now_ms >= self._renewed_at_ms:
                 try:
-                    self._take(_fetched(self._opener, self._grant), now_ms)
+                    self._take(_fetch(self._opener, self._grant), now_ms)
                 except TokenUnavailable as error:
                     if not self._token or now_ms >= self._ends_at_ms:
                         raise
@@ -159,7 +159,7 @@ def _opener(tls: TlsSettings | None) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(_NoRedirect(), urllib.request.HTTPSHandler(context=context))
 
 
-def _fetched(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
+def _fetch(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
     try:
         with opener.open(_request(grant), timeout=_TIMEOUT_S) as answer:
             data: bytes = answer.read(_MOST_BYTES + 1)
@@ -173,9 +173,9 @@ def _fetched(opener: urllib.request.OpenerDirector, grant: Grant) -> str:
         reason = str(getattr(error, "reason", "") or error)
         raise TokenUnavailable(f"{SETTING}={grant.url}: {reason}") from None
     if grant.url.startswith("file:"):
-        return _checked(grant, data.decode("ascii", "replace").strip())
+        return _token_in(grant, data.decode("ascii", "replace").strip())
     try:
-        return _checked(grant, json.loads(data)["access_token"])
+        return _token_in(grant, json.loads(data)["access_token"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise TokenUnavailable(f"{SETTING}={grant.url}: its answer has no access_token") from None
 
@@ -199,7 +199,7 @@ def _request(grant: Grant) -> urllib.request.Request | str:
     )
 
 
-def _checked(grant: Grant, token: object) -> str:
+def _token_in(grant: Grant, token: object) -> str:
     if not isinstance(token, str) or not token or len(token) > _MOST_BYTES:
         raise TokenUnavailable(f"{SETTING}={grant.url} has no token")
     return token

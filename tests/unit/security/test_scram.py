@@ -19,7 +19,7 @@ from barnabas.security.scram import (
     ScramServer,
     ScramUser,
     credential_from_salted,
-    escaped,
+    escape,
     kind_of,
     mechanism_of,
     new_credential,
@@ -27,7 +27,7 @@ from barnabas.security.scram import (
     parse_credential,
     principal_of,
     salted_password,
-    unescaped,
+    unescape,
 )
 
 MECHANISMS = (SCRAM_SHA_256, SCRAM_SHA_512)
@@ -304,8 +304,8 @@ def test_se_3_a_salted_password_makes_the_same_credential(mechanism: str) -> Non
 
 @given(st.text(min_size=1))
 def test_se_3_any_name_survives(name: str) -> None:
-    assert unescaped(escaped(name)) == name
-    assert "," not in escaped(name)
+    assert unescape(escape(name)) == name
+    assert "," not in escape(name)
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))

@@ -54,7 +54,7 @@ def usable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
     return {name: text for name, text in stored.items() if name not in reasons}
 
 
-def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
     """What is set in `after` and was not, or otherwise, in `before`."""
     return {name: text for name, text in after.items() if before.get(name) != text}
 

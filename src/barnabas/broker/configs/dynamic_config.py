@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.configs.config_edit import Edit
 from barnabas.broker.configs.config_rules import (
-    changed,
+    changes,
     check_change,
     in_question,
     tell_changes,
@@ -112,7 +112,7 @@ class EntityConfigs(Protocol):
         """Read those of all. Raises MetadataError."""
         ...
 
-    async def changed(self, path: str) -> None:
+    async def on_changed(self, path: str) -> None:
         """Read those of one again, by its path below `/config`. Raises MetadataError."""
         ...
 
@@ -173,7 +173,7 @@ class DynamicConfig:
         """Notify of the settings of entities of a kind (`users`); called before `start`."""
         self._followed.setdefault(kind, []).append(configs)
 
-    def obeyed_by(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
+    def add_listener(self, listener: BrokerConfigListener, check: BrokerConfigCheck) -> None:
         """Ask one more before, and notify it of, new settings; called before `start`."""
         self._listeners.append(listener)
         self._checks.append(check)
@@ -260,17 +260,17 @@ class DynamicConfig:
         is_for_all = broker_id is None
 
         def decide(stored: Mapping[str, str]) -> dict[str, str]:
-            readable, unreadable = self._secrets.opened(stored)
+            readable, unreadable = self._secrets.open(stored)
             current = {**readable, **{name: stored[name] for name in unreadable}}
             wanted = edit(current)
-            for name, text in changed(current, wanted).items():
+            for name, text in changes(current, wanted).items():
                 check_change(name, text, is_for_all)
             useless = {**unusable(current, is_for_all), **unreadable}
             try:
                 self._check_together(in_question(current, wanted, useless), is_for_all)
             except ConfigError as error:
                 raise InvalidRequest(str(error)) from None
-            return wanted if validate_only else self._secrets.sealed(wanted, current, stored)
+            return wanted if validate_only else self._secrets.seal(wanted, current, stored)
 
         await self._alter(entity, decide, None, validate_only)
 
@@ -359,7 +359,7 @@ class DynamicConfig:
             except MetadataError as error:
                 raise UnknownServerError(f"the metadata store does not answer: {error}") from error
             await self._whole_round()
-            return changed(current, wanted)
+            return changes(current, wanted)
         raise RequestTimedOut(f"the configs of {entity} are being changed by others all the time")
 
     async def _read(self, path: str) -> Znode | None:
@@ -449,7 +449,7 @@ class DynamicConfig:
         elif entity in self._own_entities:
             await self._take_up_brokers()
         for configs in self._followed.get(kind, ()):
-            await configs.changed(entity)
+            await configs.on_changed(entity)
 
     async def _take_up_topic(self, topic: str) -> None:
         if topic not in self._view.image.topics:
@@ -515,7 +515,7 @@ class DynamicConfig:
         except CorruptData as error:
             _log.error("changed configs are left out: %s", error)
             return {}
-        settings, unreadable = self._secrets.opened(stored)
+        settings, unreadable = self._secrets.open(stored)
         reasons = {**unreadable, **unusable(settings, is_for_all=broker_id is None)}
         for reason in reasons.values():
             _log.error("%s: a setting is left out: %s", path, reason)

@@ -28,15 +28,15 @@ async def write_operations(
         data = layout.encode_config(configs)
         if node is not None:
             return [Set(path, data, node.version)]
-        return [*await _missing(store, entity), Create(path, data)]
+        return [*await _creations_above(store, entity), Create(path, data)]
     if node is None:
         return []
     if node.children:
         return [Set(path, layout.encode_config({}), node.version)]
-    return [Delete(path, node.version), *await _emptied(store, entity)]
+    return [Delete(path, node.version), *await _deletions_above(store, entity)]
 
 
-async def _missing(store: MetadataStore, entity: str) -> list[Operation]:
+async def _creations_above(store: MetadataStore, entity: str) -> list[Operation]:
     """Creates the nodes above that are not there."""
     operations: list[Operation] = []
     above = entity.rpartition("/")[0]
@@ -46,7 +46,7 @@ async def _missing(store: MetadataStore, entity: str) -> list[Operation]:
     return operations
 
 
-async def _emptied(store: MetadataStore, entity: str) -> list[Operation]:
+async def _deletions_above(store: MetadataStore, entity: str) -> list[Operation]:
     """Deletes the nodes above that this one was the last of; kinds of entities stay."""
     operations: list[Operation] = []
     below, above = entity, entity.rpartition("/")[0]

@@ -45,7 +45,7 @@ class StoredSecrets:
         self._encoder = _encoder(config, _SECRET)
         self._old = _encoder(config, _OLD_SECRET)
 
-    def opened(self, stored: Mapping[str, str]) -> Opened:
+    def open(self, stored: Mapping[str, str]) -> Opened:
         """The settings with their secrets as plain text."""
         settings, unreadable = {}, {}
         for name, text in stored.items():
@@ -53,12 +53,12 @@ class StoredSecrets:
                 settings[name] = text
                 continue
             try:
-                settings[name] = self._required().decode(text)
+                settings[name] = self._encoder_or_error().decode(text)
             except (ValueError, InvalidConfig) as error:
                 unreadable[name] = f"{name} could not be decoded: {error}"
         return Opened(settings, unreadable)
 
-    def sealed(
+    def seal(
         self, wanted: Mapping[str, str], current: Mapping[str, str], stored: Mapping[str, str]
     ) -> dict[str, str]:
         """What is to be stored; a secret of `current` that stays is left as it is stored.
@@ -72,7 +72,7 @@ class StoredSecrets:
             elif current.get(name) == text and name in stored:
                 settings[name] = stored[name]
             else:
-                settings[name] = self._required().encode(text)
+                settings[name] = self._encoder_or_error().encode(text)
         return settings
 
     async def renew(self, store: MetadataStore, broker_id: int) -> None:
@@ -86,7 +86,7 @@ class StoredSecrets:
                 stored = layout.decode_config(path, node.data)
             except CorruptData:
                 return  # reported by those that need it
-            renewed = {name: self._renewed(name, text) for name, text in stored.items()}
+            renewed = {name: self._renew_text(name, text) for name, text in stored.items()}
             if renewed == stored:
                 return
             try:
@@ -96,16 +96,16 @@ class StoredSecrets:
             _log.info("the passwords of %s are encrypted by the new %s", path, _SECRET)
             return
 
-    def _renewed(self, name: str, text: str) -> str:
+    def _renew_text(self, name: str, text: str) -> str:
         if self._old is None or not is_dynamic_password(name):
             return text
         try:
             password = self._old.decode(text)
         except ValueError:
             return text  # by the new secret, since the old one may still be set at a later start
-        return self._required().encode(password)
+        return self._encoder_or_error().encode(password)
 
-    def _required(self) -> PasswordEncoder:
+    def _encoder_or_error(self) -> PasswordEncoder:
         if self._encoder is None:
             raise InvalidConfig("Password encoder secret not configured")
         return self._encoder
@@ -127,7 +127,7 @@ async def with_stored_settings(
             stored = {} if node is None else layout.decode_config(path, node.data)
         except CorruptData:
             stored = {}
-        found.append(usable(secrets.opened(stored).settings, is_for_all=entity_id is None))
+        found.append(usable(secrets.open(stored).settings, is_for_all=entity_id is None))
     try:
         return config.with_dynamic(*found)
     except ConfigError:

@@ -45,11 +45,11 @@ def _alteration(resource: AlterConfigsResource) -> Alteration:
     settings = [(config.name, config.value) for config in resource.configs]
     kind = resource.resource_type
     if kind == ResourceKind.BROKER_LOGGER:
-        return Alteration(kind, resource.resource_name, _refused)
+        return Alteration(kind, resource.resource_name, _refuse)
     return Alteration(kind, resource.resource_name, lambda _: replacement(settings))
 
 
-def _refused(key_of: object) -> NoReturn:
+def _refuse(key_of: object) -> NoReturn:
     raise InvalidRequest(
         "log levels are changed by IncrementalAlterConfigs: AlterConfigs would remove all of them"
     )

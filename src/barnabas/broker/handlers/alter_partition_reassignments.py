@@ -34,7 +34,7 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Out
 
 def _handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
     if not context.allowed(CLUSTER_NAME):
-        return _denied(request)
+        return _denial(request)
     return _reassign(context, request)
 
 
@@ -52,14 +52,14 @@ async def _reassign(
         work = context.node.controller.reassign(wanted)
         outcomes = await within(request.timeout_ms, work)
     except KafkaError as error:
-        return _refused(error)
+        return _failure(error)
     return AlterPartitionReassignmentsResponse(responses=_results(outcomes))
 
 
-def _denied(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+def _denial(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
     """The refusal, which stands in the rows as well."""
     error = ClusterAuthorizationFailed("not allowed to reassign partitions")
-    answer = _refused(error)
+    answer = _failure(error)
     answer.responses = _results(
         {
             TopicPartition(topic.name, each.partition_index): error
@@ -70,7 +70,7 @@ def _denied(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassi
     return answer
 
 
-def _refused(error: KafkaError) -> AlterPartitionReassignmentsResponse:
+def _failure(error: KafkaError) -> AlterPartitionReassignmentsResponse:
     return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
 
 

@@ -71,7 +71,7 @@ async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateT
                 raise InvalidRequest("Found multiple entries for this topic.")
             if topic.name == _KRAFTS_OWN or not (may_create_all or context.allowed(topic.name)):
                 raise TopicAuthorizationFailed("Authorization failed.")
-            outcomes.append(_wanted(context, topic))
+            outcomes.append(_new_topic(context, topic))
         except KafkaError as error:
             # Its frames lead back here: all would stay until the collector runs, for long.
             outcomes.append(error.with_traceback(None))
@@ -145,7 +145,7 @@ async def _create_in_parts(
     return outcomes
 
 
-def _wanted(context: Context, topic: CreatableTopic) -> NewTopic:
+def _new_topic(context: Context, topic: CreatableTopic) -> NewTopic:
     """The request's topic with the broker's defaults. Checks are in Kafka's order."""
     if topic.name in context.node.image.topics:
         raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")

@@ -44,10 +44,10 @@ def _handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
         results = [result for part in parts for result in part.results]
         return DeleteGroupsResponse(results=refused + results)
 
-    return join_outcomes([_deleted(*each) for each in by_shard.values()], together)
+    return join_outcomes([_delete(*each) for each in by_shard.values()], together)
 
 
-def _deleted(shard: Shard[Groups], group_ids: list[str]) -> ShardOutcome:
+def _delete(shard: Shard[Groups], group_ids: list[str]) -> ShardOutcome:
     return shard.ask(
         lambda machine, ticket, now: machine.delete(ticket, group_ids, now),
         _all_failed(group_ids),
@@ -55,8 +55,8 @@ def _deleted(shard: Shard[Groups], group_ids: list[str]) -> ShardOutcome:
 
 
 def _all_failed(group_ids: list[str]) -> Fail:
-    def failed(error: KafkaError) -> DeleteGroupsResponse:
+    def failure(error: KafkaError) -> DeleteGroupsResponse:
         results = [DeletableGroupResult(group_id=one, error_code=error.code) for one in group_ids]
         return DeleteGroupsResponse(results=results)
 
-    return failed
+    return failure

@@ -114,14 +114,14 @@ async def _wait(
     until = loop.time() + timeout_ms / 1000
     for each in pending:
         try:
-            await _reached(context, each, until)
+            await _wait_for_start(context, each, until)
             each.result.low_watermark = _low_watermark(context, each.replica)
         except KafkaError as error:
             each.result.error_code = error.code
     return response
 
 
-async def _reached(context: Context, pending: _Pending, until: float) -> None:
+async def _wait_for_start(context: Context, pending: _Pending, until: float) -> None:
     """Return when all live replicas begin at the offset.
 
     Raises RequestTimedOut, and NotLeaderOrFollower and the like if this broker leads no longer.

@@ -84,7 +84,7 @@ async def _delete_all(
         name = image.topic_names.get(each.topic_id) if is_by_id else each.name
         refusal = _why_not(context, name, is_by_id=is_by_id)
         if refusal is None and name is not None and name not in deleted:
-            refusal = _exceeded(quota, len(image.topics[name].partitions))
+            refusal = _charge(quota, len(image.topics[name].partitions))
         result = _result(name, each.topic_id, refusal)
         if result.error_code == 0:
             assert name is not None
@@ -102,7 +102,7 @@ async def _delete_all(
     return DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=results)
 
 
-def _exceeded(quota: MutationQuota, partitions: int) -> KafkaError | None:
+def _charge(quota: MutationQuota, partitions: int) -> KafkaError | None:
     try:
         quota.take(partitions)
     except ThrottlingQuotaExceeded as error:

@@ -19,17 +19,17 @@ from barnabas.security.acl_binding import AclEntry, Pattern
 def handle(context: Context, request: DescribeAclsRequest) -> Outcome:
     wanted = filter_of(request)
     if not context.allowed(CLUSTER_NAME):
-        return _refused(ClusterAuthorizationFailed())
+        return _failure(ClusterAuthorizationFailed())
     acls = context.node.authorizer.acls
     if acls is None:
-        return _refused(SecurityDisabled("No Authorizer is configured on the broker"))
+        return _failure(SecurityDisabled("No Authorizer is configured on the broker"))
     if wanted is None:
         return DescribeAclsResponse()
     found = acls.describe(wanted)
     return DescribeAclsResponse(resources=[_resource(*each) for each in found.items()])
 
 
-def _refused(error: KafkaError) -> DescribeAclsResponse:
+def _failure(error: KafkaError) -> DescribeAclsResponse:
     return DescribeAclsResponse(error_code=error.code, error_message=str(error))
 
 

@@ -30,9 +30,9 @@ async def _describe(
             raise ClusterAuthorizationFailed("Cluster authorization failed.")
         entries = await _matching(context, request)
     except MetadataError as error:
-        return _refused(UnknownServerError(f"the metadata store does not answer: {error}"))
+        return _failure(UnknownServerError(f"the metadata store does not answer: {error}"))
     except KafkaError as error:
-        return _refused(error)
+        return _failure(error)
     return DescribeClientQuotasResponse(entries=entries)
 
 
@@ -56,7 +56,7 @@ async def _matching(
     ]
 
 
-def _refused(error: KafkaError) -> DescribeClientQuotasResponse:
+def _failure(error: KafkaError) -> DescribeClientQuotasResponse:
     return DescribeClientQuotasResponse(
         error_code=error.code, error_message=str(error), entries=None
     )

@@ -89,7 +89,7 @@ def _configs(
     """Raises KafkaErrors."""
     if resource.resource_type != _BROKER_LOGGER:
         effective = _effective(context, resource)
-        return (_described(context, request, each) for each in effective)
+        return (_description(context, request, each) for each in effective)
     _check_may_describe(context)
     check_logger_owner(resource.resource_name, context.node.broker_id)
     return (
@@ -105,7 +105,7 @@ def _check_may_describe(context: Context) -> None:
         raise ClusterAuthorizationFailed("not allowed to describe the configs of brokers")
 
 
-def _described(
+def _description(
     context: Context, request: DescribeConfigsRequest, config: Effective
 ) -> DescribeConfigsResourceResult:
     result = DescribeConfigsResourceResult(

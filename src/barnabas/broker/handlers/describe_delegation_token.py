@@ -41,7 +41,7 @@ async def _describe(
         found = await tokens.all(partial(_is_shown, context, owners))
     except KafkaError as error:
         return DescribeDelegationTokenResponse(error_code=error.code)
-    return DescribeDelegationTokenResponse(tokens=[_described(tokens, each) for each in found])
+    return DescribeDelegationTokenResponse(tokens=[_description(tokens, each) for each in found])
 
 
 def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode) -> bool:
@@ -55,7 +55,7 @@ def _is_shown(context: Context, owners: list[Principal] | None, token: TokenNode
     )
 
 
-def _described(tokens: DelegationTokens, token: TokenNode) -> DescribedDelegationToken:
+def _description(tokens: DelegationTokens, token: TokenNode) -> DescribedDelegationToken:
     owner, requester = principal(token.owner), principal(token.requester)
     return DescribedDelegationToken(
         principal_type=owner.kind,

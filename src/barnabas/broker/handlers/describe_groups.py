@@ -41,20 +41,20 @@ def _describe_all(
     outcomes: dict[str, ShardOutcome] = {}  # one for each, however often it is named
     for group_id in request.groups:
         if group_id not in outcomes:
-            outcomes[group_id] = _described(context, group_id, request.include_events)
+            outcomes[group_id] = _describe(context, group_id, request.include_events)
         if pace.is_over():
             yield
     return join_outcomes(list(outcomes.values()), together)
 
 
-def _described(context: Context, group_id: str, with_events: bool) -> ShardOutcome:
-    def failed(error: KafkaError) -> DescribedGroup:
+def _describe(context: Context, group_id: str, with_events: bool) -> ShardOutcome:
+    def failure(error: KafkaError) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=error.code)
 
     if not context.allowed(group_id):
-        return failed(GroupAuthorizationFailed())
+        return failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         group_id,
         lambda machine, ticket, _: machine.describe(ticket, group_id, with_events=with_events),
-        failed,
+        failure,
     )

@@ -35,7 +35,7 @@ def handle(context: Context, request: DescribeUserScramCredentialsRequest) -> Ou
         return DescribeUserScramCredentialsResponse(
             error_code=error.code,
             error_message=str(error),
-            results=[_failed("", error) for _ in request.users or ()],
+            results=[_failure("", error) for _ in request.users or ()],
         )
     return _describe(context, [each.name for each in request.users or ()])
 
@@ -58,7 +58,7 @@ def _result(
     user: str, times: int, found: Mapping[str, Mapping[str, ScramCredential]]
 ) -> DescribeUserScramCredentialsResult:
     if times > 1:
-        return _failed(
+        return _failure(
             user,
             DuplicateResource(
                 "Cannot describe SCRAM credentials for the same user twice in a single request: "
@@ -66,9 +66,9 @@ def _result(
             ),
         )
     if not user:
-        return _failed(user, ResourceNotFound(NO_NAME))
+        return _failure(user, ResourceNotFound(NO_NAME))
     if user not in found:
-        return _failed(
+        return _failure(
             user,
             ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}"),
         )
@@ -84,7 +84,7 @@ def _infos(credentials: Iterable[tuple[str, ScramCredential]]) -> list[Credentia
     ]
 
 
-def _failed(user: str, error: KafkaError) -> DescribeUserScramCredentialsResult:
+def _failure(user: str, error: KafkaError) -> DescribeUserScramCredentialsResult:
     return DescribeUserScramCredentialsResult(
         user=user, error_code=error.code, error_message=str(error)
     )

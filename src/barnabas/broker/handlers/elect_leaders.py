@@ -46,10 +46,10 @@ def _handle(context: Context, request: ElectLeadersRequest) -> Outcome:
         )
         partitions = list(dict.fromkeys(named))
     if not context.allowed(CLUSTER_NAME):
-        return _refused(context, partitions, ClusterAuthorizationFailed())
+        return _refusal(context, partitions, ClusterAuthorizationFailed())
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         kind = request.election_type
-        return _refused(context, partitions, InvalidRequest(f"unknown election type {kind}"))
+        return _refusal(context, partitions, InvalidRequest(f"unknown election type {kind}"))
     return _elect(context, request, partitions)
 
 
@@ -61,11 +61,11 @@ async def _elect(
     try:
         outcomes = await within(request.timeout_ms, election)
     except KafkaError as error:
-        return _refused(context, partitions, error)
+        return _refusal(context, partitions, error)
     return _answer(outcomes)
 
 
-def _refused(
+def _refusal(
     context: Context, partitions: Sequence[TopicPartition] | None, error: KafkaError
 ) -> ElectLeadersResponse:
     response = _answer(dict.fromkeys(partitions or (), error))

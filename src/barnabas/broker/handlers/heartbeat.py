@@ -10,15 +10,15 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 
 def handle(context: Context, request: HeartbeatRequest) -> Outcome:
     if not context.allowed(request.group_id):
-        return _failed(GroupAuthorizationFailed())
+        return _failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.heartbeat(ticket, request, now.monotonic_ms),
-        _failed,
+        _failure,
     )
 
 
-def _failed(error: KafkaError) -> HeartbeatResponse:
+def _failure(error: KafkaError) -> HeartbeatResponse:
     if isinstance(error, CoordinatorLoadInProgress):
         return HeartbeatResponse()  # sessions restart when it is loaded: no member is late
     return HeartbeatResponse(error_code=error.code)

@@ -27,7 +27,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
     if request.transactional_id is not None:
         return _handle_transactional(context, request, request.transactional_id)
     if not _may_be_idempotent(context):
-        return _failed(ClusterAuthorizationFailed())
+        return _failure(ClusterAuthorizationFailed())
     producer_id = context.node.producer_ids.next()
     if producer_id is None:
         return _from_new_block(context)
@@ -45,14 +45,14 @@ async def _from_new_block(context: Context) -> InitProducerIdResponse:
     try:
         return _made(await context.node.producer_ids.next_from_new_block())
     except KafkaError as error:
-        return _failed(error)
+        return _failure(error)
 
 
 def _made(producer_id: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def _failed(error: KafkaError) -> InitProducerIdResponse:
+def _failure(error: KafkaError) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
 
 

@@ -13,15 +13,15 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRes
 def handle(context: Context, request: JoinGroupRequest) -> Outcome:
     version = context.version
 
-    def failed(error: KafkaError) -> JoinGroupResponse:
+    def failure(error: KafkaError) -> JoinGroupResponse:
         return refused_join(error, request.member_id, version)
 
     if not context.allowed(request.group_id):
-        return failed(GroupAuthorizationFailed())
+        return failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.join(ticket, request, _caller(context), now),
-        failed,
+        failure,
     )
 
 

@@ -17,13 +17,13 @@ def handle(context: Context, request: LeaveGroupRequest) -> Outcome:
 
 def _handle(context: Context, request: LeaveGroupRequest) -> Outcome:
     if not context.allowed(request.group_id):
-        return _failed(GroupAuthorizationFailed())
+        return _failure(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.leave(ticket, request, context.version, now),
-        _failed,
+        _failure,
     )
 
 
-def _failed(error: KafkaError) -> LeaveGroupResponse:
+def _failure(error: KafkaError) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=error.code)

@@ -31,13 +31,13 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
         )
 
     outcomes = [
-        shard.ask(lambda machine, ticket, _: machine.list_groups(ticket, request), _failed)
+        shard.ask(lambda machine, ticket, _: machine.list_groups(ticket, request), _failure)
         for shard in groups.ready
     ]
     return join_outcomes(outcomes, together)
 
 
-def _failed(error: KafkaError) -> ListGroupsResponse:
+def _failure(error: KafkaError) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=error.code)
 
 

@@ -134,7 +134,7 @@ async def _search_all(
         try:
             is_old = context.version == _OLD_STYLE
             wanted = MAX_TIMESTAMP if is_old else each.timestamp
-            lookup = await _looked_up(context, each.replica, wanted)
+            lookup = await _look_up(context, each.replica, wanted)
             if is_old:
                 now_ms = context.node.clock.wall_ms()
                 offsets = _segment_offsets(each.replica, each.timestamp, each.end_offset, now_ms)
@@ -156,7 +156,7 @@ async def _search_all(
     return response
 
 
-async def _looked_up(context: Context, replica: Replica, timestamp: int) -> Lookup:
+async def _look_up(context: Context, replica: Replica, timestamp: int) -> Lookup:
     """Search in a thread; again, if the log has lost what was searched, or was moved."""
     pool = context.node.replicas.threads.reads
     while True:

@@ -83,7 +83,7 @@ def _answer(
         if pace.is_over():
             yield
     if context.version < _ASKS_BY_ID and is_refused:
-        return MetadataResponse(topics=[_refused(each) for each in wanted])
+        return MetadataResponse(topics=[_refusal(each) for each in wanted])
     yield from clear_in_slices(wanted)
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
@@ -102,9 +102,9 @@ def _answer(
     return (yield from _respond(context, request, topics))
 
 
-def _refused(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+def _refusal(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
     """The name may not be null in the answer of a version without ids."""
-    return _failed(wanted.name or "", wanted.topic_id, InvalidRequest.code)
+    return _failure(wanted.name or "", wanted.topic_id, InvalidRequest.code)
 
 
 async def _create_and_respond(
@@ -167,21 +167,21 @@ def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
     image = context.node.image
     name = image.topic_names.get(topic_id)
     if name is None:
-        return _failed(None, topic_id, UnknownTopicId.code)
+        return _failure(None, topic_id, UnknownTopicId.code)
     if not context.allowed(name):
-        return _failed(None, topic_id, TopicAuthorizationFailed.code)
+        return _failure(None, topic_id, TopicAuthorizationFailed.code)
     return _known(context, image.topics[name])
 
 
 def _topic(context: Context, name: str, failures: Failures) -> MetadataResponseTopic:
     if not context.allowed(name):
         # Reveal neither whether it exists, nor that it is internal.
-        return _failed(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
+        return _failure(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
     topic = context.node.image.topics.get(name)
     if topic is not None:
         return _known(context, topic)
     code = failures[name].code if name in failures else _why_unknown(name)
-    failed = _failed(name, _NO_TOPIC_ID, code)
+    failed = _failure(name, _NO_TOPIC_ID, code)
     failed.is_internal = name in INTERNAL_TOPICS
     return failed
 
@@ -194,7 +194,7 @@ def _why_unknown(name: str) -> int:
     return UnknownTopicOrPartition.code
 
 
-def _failed(name: str | None, topic_id: bytes, error_code: int) -> MetadataResponseTopic:
+def _failure(name: str | None, topic_id: bytes, error_code: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=error_code, name=name, topic_id=topic_id, partitions=[])
 
 

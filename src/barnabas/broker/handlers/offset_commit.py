@@ -47,13 +47,13 @@ def _handle(context: Context, request: OffsetCommitRequest) -> Outcome:
 
 
 def _commit(context: Context, request: OffsetCommitRequest) -> ShardOutcome:
-    def failed(error: KafkaError) -> OffsetCommitResponse:
+    def failure(error: KafkaError) -> OffsetCommitResponse:
         return commit_answer(request, error)
 
     return context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.commit(ticket, request, now),
-        failed,
+        failure,
     )
 
 

@@ -27,15 +27,15 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
 
 def _handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
     if not context.allowed(request.group_id):
-        return _failed(GroupAuthorizationFailed())
+        return _failure(GroupAuthorizationFailed())
     if not request.group_id:
-        return _failed(InvalidGroupId())
+        return _failure(InvalidGroupId())
     request.topics, refused = screen(context, request.topics)
     # Even if no partition is left, for the group itself may be an error.
     outcome = context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.delete_offsets(ticket, request, now.monotonic_ms),
-        _failed,
+        _failure,
     )
     return (
         join_outcomes([outcome], lambda answers: _complete(answers, refused))
@@ -44,7 +44,7 @@ def _handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
     )
 
 
-def _failed(error: KafkaError) -> OffsetDeleteResponse:
+def _failure(error: KafkaError) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error.code)
 
 

@@ -125,22 +125,22 @@ def _alone(answers: list[Message]) -> OffsetFetchResponse:
 def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> ShardOutcome:
     version = context.version
 
-    def failed(error: Error) -> OffsetFetchGroupResponse:
+    def failure(error: Error) -> OffsetFetchGroupResponse:
         answer = fetch_answer(group, error)
         if version >= _ERROR_OF_GROUP:
             answer.topics = []
         return answer
 
     if version == _IN_ZOOKEEPER:
-        return failed(UnsupportedVersion)
+        return failure(UnsupportedVersion)
     if not context.allowed(group.group_id):
-        denied = failed(GroupAuthorizationFailed)
+        denied = failure(GroupAuthorizationFailed)
         denied.topics = []  # as Kafka, in the oldest versions too, which have no error of a group
         return denied
     try:
         shard = context.node.groups.shard_of(group.group_id)
     except KafkaError as error:
-        return failed(error)
+        return failure(error)
     hidden: list[OffsetFetchTopic] | None = None
     if group.topics is not None:
         hidden = []
@@ -152,12 +152,12 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
         lambda machine, ticket, _: machine.fetch(
             ticket, group, require_stable, shard.replica.high_watermark
         ),
-        failed,
+        failure,
     )
-    return join_outcomes([outcome], lambda answers: _screened(context, answers, hidden))
+    return join_outcomes([outcome], lambda answers: _screen(context, answers, hidden))
 
 
-def _screened(
+def _screen(
     context: Context, answers: list[Message], hidden: list[OffsetFetchTopic] | None
 ) -> OffsetFetchGroupResponse:
     """The group's answer, without the topics that the client may not describe. `hidden`: of those

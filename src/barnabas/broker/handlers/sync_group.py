@@ -18,18 +18,18 @@ _NAMES_PROTOCOL = 5
 
 def handle(context: Context, request: SyncGroupRequest) -> Outcome:
     if not context.allowed(request.group_id):
-        return _failed(GroupAuthorizationFailed())
+        return _failure(GroupAuthorizationFailed())
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if context.version >= _NAMES_PROTOCOL and not names_protocol:
-        return _failed(InconsistentGroupProtocol())
+        return _failure(InconsistentGroupProtocol())
     return context.node.groups.ask(
         request.group_id,
         lambda machine, ticket, now: machine.sync(ticket, request, now),
-        _failed,
+        _failure,
     )
 
 
-def _failed(error: KafkaError) -> SyncGroupResponse:
+def _failure(error: KafkaError) -> SyncGroupResponse:
     if isinstance(error, CoordinatorLoadInProgress):
         # The rebalance that this belongs to is lost. Old clients do not expect the error itself,
         # and have to join again anyway.

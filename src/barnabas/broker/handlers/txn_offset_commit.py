@@ -97,7 +97,7 @@ def _batch(request: TxnOffsetCommitRequest) -> TransactionalBatch:
 def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
     is_old = context.version < _KNOWS_LOADING
 
-    def failed(error: KafkaError) -> TxnOffsetCommitResponse:
+    def failure(error: KafkaError) -> TxnOffsetCommitResponse:
         if is_old and isinstance(error, CoordinatorLoadInProgress):
             error = CoordinatorNotAvailable()  # the other one is fatal to old producers
         return transactional_answer(request, error)
@@ -105,7 +105,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
     try:
         shard = context.node.groups.shard_of(request.group_id)
     except KafkaError as error:
-        return failed(error)
+        return failure(error)
     try:
         context.node.verification.check_open(
             context.node.replicas.leader_of(shard.replica.topic_partition),
@@ -113,10 +113,10 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
             knows_abortable=context.version >= _KNOWS_ABORTABLE,
         )
     except KafkaError as error:
-        return failed(as_coordinator(error))
+        return failure(as_coordinator(error))
     return shard.ask(
         lambda machine, ticket, now: machine.commit_transactional(ticket, request, now.wall_ms),
-        failed,
+        failure,
     )
 
 

@@ -67,7 +67,7 @@ class _Ended(Staged):
                 results = [
                     self._append(TopicPartition(topic.name, partition), ending)
                     if is_allowed
-                    else _failed(partition, ClusterAuthorizationFailed())
+                    else _failure(partition, ClusterAuthorizationFailed())
                     for partition in topic.partition_indexes
                 ]
                 topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
@@ -81,7 +81,7 @@ class _Ended(Staged):
         try:
             placed = self._context.node.marker_append.append(topic_partition, ending)
         except KafkaError as error:
-            return _failed(topic_partition.partition, error)
+            return _failure(topic_partition.partition, error)
         result = WritableTxnMarkerPartitionResult(partition_index=topic_partition.partition)
         self._placed.append((placed, result))
         return result
@@ -116,5 +116,5 @@ class _Ended(Staged):
         return self._response
 
 
-def _failed(partition: int, error: KafkaError) -> WritableTxnMarkerPartitionResult:
+def _failure(partition: int, error: KafkaError) -> WritableTxnMarkerPartitionResult:
     return WritableTxnMarkerPartitionResult(partition_index=partition, error_code=error.code)

@@ -44,7 +44,7 @@ class StoredQuotas:
         for path, node in await _nodes(self._store):
             self._apply(path, node)
 
-    async def changed(self, path: str) -> None:
+    async def on_changed(self, path: str) -> None:
         """Read the quotas of one entity again."""
         self._apply(path, await self._store.read(config_path(path)))
 

@@ -143,7 +143,7 @@ class AclStore:
         for path in await self._change_paths():
             self._seen_at_ms[path] = self._clock.monotonic_ms()
         for pattern, node in await self._read_all():
-            self._put_in_force(pattern, _decoded(pattern, node).entries)
+            self._put_in_force(pattern, _decode(pattern, node).entries)
         self._store.on_session(self._session_changed)
         self._task = asyncio.get_running_loop().create_task(self._follow())
         _log.info("ACLs loaded, rules: %d", len(self._rules))
@@ -269,7 +269,7 @@ class AclStore:
         await self._store.commit([operation, notice])
 
     async def _load(self, pattern: Pattern) -> _Known:
-        return _decoded(pattern, await self._store.read(acl_nodes.pattern_path(pattern)))
+        return _decode(pattern, await self._store.read(acl_nodes.pattern_path(pattern)))
 
     def _put_in_force(self, pattern: Pattern, entries: Entries) -> None:
         if entries != self._rules.entries_of(pattern):
@@ -333,7 +333,7 @@ class AclStore:
 
     def _take_up(self, pattern: Pattern, node: Znode | None) -> None:
         try:
-            entries = _decoded(pattern, node).entries
+            entries = _decode(pattern, node).entries
         except CorruptData as error:
             _log.error("%s is denied to all, since its rules are unreadable: %s", pattern, error)
             entries = frozenset({_DENY_ALL})
@@ -378,7 +378,7 @@ class AclStore:
             del self._seen_at_ms[path]
 
 
-def _decoded(pattern: Pattern, node: Znode | None) -> _Known:
+def _decode(pattern: Pattern, node: Znode | None) -> _Known:
     if node is None:
         return _Known(frozenset(), None)
     path = acl_nodes.pattern_path(pattern)

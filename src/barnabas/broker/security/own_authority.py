@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.errors import ConfigError
-from barnabas.security.authority import Authority, Described, Issued, described
+from barnabas.security.authority import Authority, Described, Issued, describe
 from barnabas.security.pem import LIFE_DAYS
 from barnabas.security.secret_file import write_secret
 
@@ -70,7 +70,7 @@ def renew(directory: Path, names: Collection[str] = (), days: int = LIFE_DAYS) -
         raise ConfigError(f"{path} is missing: name the hosts that it is for (--name)")
     issued = load_authority(directory).issue("barnabas", timedelta(days=days), wanted)
     write_secret(path, issued.key + issued.certificate)
-    return described(issued.certificate)
+    return describe(issued.certificate)
 
 
 def issue(
@@ -81,7 +81,7 @@ def issue(
         raise ConfigError(f"{file} already exists: name another file, or remove it")
     issued = load_authority(directory).issue(common_name, timedelta(days=days), sorted(names))
     write_secret(file, issued.key + issued.certificate)
-    return described(issued.certificate)
+    return describe(issued.certificate)
 
 
 def load_authority(directory: Path) -> Authority:
@@ -101,7 +101,7 @@ def load_authority(directory: Path) -> Authority:
 def certificate_in(path: Path) -> Described:
     """The first certificate of a PEM file. Raises ConfigError."""
     try:
-        return described(path.read_bytes())
+        return describe(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError:

@@ -155,24 +155,24 @@ class SaslSession:
         try:
             token = server.respond(message)
         except SaslAuthenticationFailed as error:
-            return self._refused(error)
+            return self._refuse(error)
         if not isinstance(token, bytes):
-            return self._answered_later(server, token)
-        return self._answered(server, token)
+            return self._answer_later(server, token)
+        return self._answer(server, token)
 
-    async def _answered_later(self, server: SaslServer, token: Awaitable[bytes]) -> Reply:
+    async def _answer_later(self, server: SaslServer, token: Awaitable[bytes]) -> Reply:
         try:
-            return self._answered(server, await token)
+            return self._answer(server, await token)
         except SaslAuthenticationFailed as error:
-            return self._refused(error)
+            return self._refuse(error)
 
-    def _answered(self, server: SaslServer, token: bytes) -> Reply:
+    def _answer(self, server: SaslServer, token: bytes) -> Reply:
         lifetime_ms = 0
         if server.identity is not None:
             try:
                 lifetime_ms = self._complete(server.identity)
             except SaslAuthenticationFailed as error:
-                return self._refused(error)
+                return self._refuse(error)
         if not self._has_requests:
             return Reply(token)
         return Reply(SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
@@ -186,7 +186,7 @@ class SaslSession:
         if before is not None and before.principal != identity.principal:
             raise SaslAuthenticationFailed(
                 "Cannot change principals during re-authentication from "
-                f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
+                f"{_text_of(before.principal)}: {_text_of(identity.principal)}"
             )
         lifetimes_ms = []
         if identity.expires_at_ms is not None:
@@ -199,7 +199,7 @@ class SaslSession:
         self.identity, self._server, self.stage = identity, None, Stage.OPEN
         return min(lifetimes_ms, default=0)
 
-    def _refused(self, error: SaslAuthenticationFailed) -> Reply:
+    def _refuse(self, error: SaslAuthenticationFailed) -> Reply:
         self.stage, self._server = Stage.REFUSED, None
         text = str(error)
         if isinstance(error, InvalidCredentials):
@@ -231,5 +231,5 @@ class _OtherMechanism:
         raise SaslAuthenticationFailed(self._text)
 
 
-def _dotted(principal: Principal) -> str:
+def _text_of(principal: Principal) -> str:
     return f"{principal.kind}.{principal.name}"

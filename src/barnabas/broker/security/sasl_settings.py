@@ -56,7 +56,7 @@ class SaslSettings:
         self._credentials = credentials
         self.failure_delay_ms = config.int("connection.failed.authentication.delay.ms")
         self.max_message_bytes = self._int("sasl.server.max.receive.size")
-        self.mechanisms = {name: self._enabled(name) for name in self._names()}
+        self.mechanisms = {name: self._enable(name) for name in self._names()}
         self._warn_of_readable_secrets()
         if is_between_brokers(config, listener.name, listener.protocol):
             own_login(config, listener.name, listener.protocol)
@@ -75,7 +75,7 @@ class SaslSettings:
                 )
         return list(dict.fromkeys(names))
 
-    def _enabled(self, mechanism: str) -> EnabledMechanism:
+    def _enable(self, mechanism: str) -> EnabledMechanism:
         max_reauth_ms = self._int("connections.max.reauth.ms", mechanism)
         return EnabledMechanism(self._maker(mechanism), max_reauth_ms)
 

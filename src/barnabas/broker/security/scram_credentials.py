@@ -105,7 +105,9 @@ class ScramCredentials:
         """Register a callback for a principal that can no longer log in by a mechanism."""
         self._when_deleted = callback
 
-    def _deleted(self, before: Mapping[str, ScramAccount], after: Mapping[str, object]) -> None:
+    def _notify_of_deleted(
+        self, before: Mapping[str, ScramAccount], after: Mapping[str, object]
+    ) -> None:
         if self._when_deleted is not None:
             for mechanism in before.keys() - after.keys():
                 self._when_deleted(before[mechanism].identity.principal, mechanism)
@@ -116,11 +118,11 @@ class ScramCredentials:
         self._decoy_key = await _decoy_key(self._store) or self._decoy_key
         self._iterations.clear()
         before = self._accounts or {}
-        self._accounts = {user: self._counted(user, found) for user, found in loaded.items()}
+        self._accounts = {user: self._count(user, found) for user, found in loaded.items()}
         for user, accounts in before.items():
-            self._deleted(accounts, self._accounts.get(user, _NONE))
+            self._notify_of_deleted(accounts, self._accounts.get(user, _NONE))
 
-    async def changed(self, path: str) -> None:
+    async def on_changed(self, path: str) -> None:
         """Read one user again. Raises MetadataError."""
         name = path.removeprefix(f"{USERS}/")
         user = decoded_user(name)
@@ -131,12 +133,10 @@ class ScramCredentials:
         for account in before.values():
             self._iterations[account.credential.iterations] -= 1
         if found:
-            self._accounts[user] = self._counted(user, found)
-        self._deleted(before, found)
+            self._accounts[user] = self._count(user, found)
+        self._notify_of_deleted(before, found)
 
-    def _counted(
-        self, user: str, found: Mapping[str, ScramCredential]
-    ) -> Mapping[str, ScramAccount]:
+    def _count(self, user: str, found: Mapping[str, ScramCredential]) -> Mapping[str, ScramAccount]:
         """A user's accounts, which count in what is usual."""
         self._iterations.update(credential.iterations for credential in found.values())
         identity = Identity(principal_of(user))

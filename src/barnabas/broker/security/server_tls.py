@@ -246,7 +246,7 @@ class ServerTls:
             connection,
             self._state.context,
             turns=self._turns,
-            opened=partial(self._opened, connection, self._state),
+            opened=partial(self._on_opened, connection, self._state),
         )
         loop = asyncio.get_running_loop()
         is_taken = False
@@ -265,7 +265,7 @@ class ServerTls:
             if not is_taken and not transport.was_attached:
                 accepted.close()
 
-    def _opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
+    def _on_opened(self, connection: Connection, state: _State, tls: ssl.SSLObject) -> None:
         """Name the peer by its certificate. Raises TlsFailure for one that names no user here."""
         cipher = tls.cipher()
         if tls.version() == _NEWEST and cipher is not None and cipher[0] not in state.suites:

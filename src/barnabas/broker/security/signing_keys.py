@@ -64,13 +64,13 @@ class SigningKeys:
         if not self._keys:
             raise InvalidCredentials("no keys are known to verify tokens by")
         try:
-            return self._verified(token)
+            return self._verify_now(token)
         except UnknownKey:
             recently_ms = (self._read_at_ms or 0) + _NOT_SOONER_MS
             await self._read_again(max(recently_ms, self._not_before_ms))
-            return self._verified(token)
+            return self._verify_now(token)
 
-    def _verified(self, token: str) -> Identity:
+    def _verify_now(self, token: str) -> Identity:
         return verify_token(token, self._keys, self._rules, self._clock.wall_ms())
 
     async def _read_again(self, not_before_ms: int) -> None:

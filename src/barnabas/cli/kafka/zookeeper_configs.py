@@ -333,7 +333,7 @@ def _broker_edit(given: Given, entity: Entity) -> Edit:
         for name, text in added.items():
             check_change(name, text, entity.name == DEFAULT)
             key_of(name).parse(text)
-        sealed = StoredSecrets(BrokerConfig(encoder)).sealed(added, {}, {})
+        sealed = StoredSecrets(BrokerConfig(encoder)).seal(added, {}, {})
     except BarnabasError as error:
         raise BadCommandLine(f"--add-config: {error}") from None
     return lambda configs: _edit(configs, sealed, _names_to_delete(given))

@@ -32,24 +32,24 @@ def test_se_6_secrets_alone_are_encrypted() -> None:
     """And those that stay are not encrypted again."""
     secrets = secrets_of(secret="s", iterations="2048")
     wanted = {"log.retention.ms": "5", NAME: PLANTED}
-    stored = secrets.sealed(wanted, {}, {})
+    stored = secrets.seal(wanted, {}, {})
     assert stored["log.retention.ms"] == "5"
     assert PLANTED not in stored[NAME] and "iterations:2048" in stored[NAME]
-    assert secrets.opened(stored).settings == wanted
-    again = secrets.sealed({**wanted, "log.roll.ms": "7"}, wanted, stored)
+    assert secrets.open(stored).settings == wanted
+    again = secrets.seal({**wanted, "log.roll.ms": "7"}, wanted, stored)
     assert again == {**stored, "log.roll.ms": "7"}
-    assert secrets.sealed({NAME: "x"}, wanted, stored)[NAME] != stored[NAME]
+    assert secrets.seal({NAME: "x"}, wanted, stored)[NAME] != stored[NAME]
 
 
 def test_se_6_what_cannot_be_read_says_why() -> None:
     stored = {NAME: PasswordEncoder("other").encode(PLANTED), "log.roll.ms": "7"}
     for secrets in (secrets_of(), secrets_of(secret="s")):
-        settings, unreadable = secrets.opened(stored)
+        settings, unreadable = secrets.open(stored)
         assert settings == {"log.roll.ms": "7"}
         assert unreadable[NAME].startswith(f"{NAME} could not be decoded: ")
-        assert secrets.sealed(stored, stored, stored) == stored
+        assert secrets.seal(stored, stored, stored) == stored
     with pytest.raises(InvalidConfig, match="Password encoder secret not configured"):
-        secrets_of().sealed({NAME: PLANTED}, {}, {})
+        secrets_of().seal({NAME: PLANTED}, {}, {})
 
 
 def test_se_6_the_old_secret_is_used_once() -> None:

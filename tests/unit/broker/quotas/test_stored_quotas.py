@@ -61,10 +61,10 @@ def test_se_5_a_change_is_taken_up_and_credentials_are_no_quotas() -> None:
         store, stored, quotas = await loaded(users__alice=node(SCRAM="secret"))
         assert not quotas.is_active
         await store.commit([Set("/config/users/alice", node(producer_byte_rate="5"))])
-        await stored.changed("users/alice")
+        await stored.on_changed("users/alice")
         assert produce_limit(quotas, "alice", "x") == 5
         await store.commit([Set("/config/users/alice", node())])
-        await stored.changed("users/alice")
+        await stored.on_changed("users/alice")
         assert not quotas.is_active
 
     asyncio.run(scenario())

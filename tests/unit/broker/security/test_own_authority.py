@@ -11,13 +11,13 @@ import pytest
 from barnabas.broker.security import own_authority
 from barnabas.broker.security.secure_setup import prepare
 from barnabas.errors import ConfigError
-from barnabas.security.authority import described
+from barnabas.security.authority import describe
 
 NAMES = ("localhost", "127.0.0.1")
 
 
 def days_of(path: Path) -> int:
-    return (described(path.read_bytes()).ends_at - datetime.now(UTC)).days
+    return (describe(path.read_bytes()).ends_at - datetime.now(UTC)).days
 
 
 def test_se_2_a_broker_runs_without_the_authoritys_key(

@@ -81,13 +81,13 @@ def test_se_3_changes_count_from_their_notification_on() -> None:
         await tree.credentials.load()
         await tree.put("alice", **{SCRAM_SHA_256: STORED})
         assert not await tree.logs_in("alice")
-        await tree.credentials.changed("users/alice")
+        await tree.credentials.on_changed("users/alice")
         assert await tree.logs_in("alice")
         await tree.store.commit([Delete(user_path("alice"))])
-        await tree.credentials.changed("users/alice")
+        await tree.credentials.on_changed("users/alice")
         assert not await tree.logs_in("alice")
-        await tree.credentials.changed("users/alice/clients/c")  # quotas
-        await tree.credentials.changed("users/<default>")
+        await tree.credentials.on_changed("users/alice/clients/c")  # quotas
+        await tree.credentials.on_changed("users/<default>")
 
     play(scenario)
 
@@ -146,11 +146,11 @@ def test_se_3_a_decoy_follows_what_is_usual_now() -> None:
         for user in ("bob", "carol"):
             other = new_credential(SCRAM_SHA_256, PASSWORD, 6000).text()
             await tree.put(user, **{SCRAM_SHA_256: other})
-            await tree.credentials.changed(f"users/{user}")
+            await tree.credentials.on_changed(f"users/{user}")
         assert (await tree.challenge("mallory"))[1] == "i=6000"
         for user in ("bob", "carol"):
             await tree.store.commit([Delete(user_path(user))])
-            await tree.credentials.changed(f"users/{user}")
+            await tree.credentials.on_changed(f"users/{user}")
         assert (await tree.challenge("mallory"))[1] == "i=5000"
 
     play(scenario)

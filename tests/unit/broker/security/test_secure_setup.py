@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.broker.security.secure_setup import SecureSetup, prepare
 from barnabas.errors import ConfigError
-from barnabas.security.authority import Authority, Issued, described
+from barnabas.security.authority import Authority, Issued, describe
 
 NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -75,7 +75,7 @@ def test_a_new_name_and_an_end_that_is_near_renew_the_server_certificate_alone(
     server = tmp_path / "server.pem"
     before = server.read_bytes()
     prepare(tmp_path, ["broker.example.org"])
-    assert described(server.read_bytes()).names == {*NAMES, "broker.example.org"}
+    assert describe(server.read_bytes()).names == {*NAMES, "broker.example.org"}
 
     authority = Authority.load(
         Issued((tmp_path / "ca.key").read_bytes(), (tmp_path / "ca.pem").read_bytes())

@@ -216,7 +216,10 @@ class FetchPass:
         responses: list[FetchableTopicResponse] = []
         topic = None
         pace = Pace()
+        count = self._reader.count
         for row in self.rows:
+            if row.size_bytes and row.replica is not None:
+                count(row.replica.traffic, row.size_bytes)
             if pace.is_over():
                 yield
             if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:

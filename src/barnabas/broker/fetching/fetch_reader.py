@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.context import Context
 from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.traffic import TopicTraffic
 from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
@@ -156,6 +157,10 @@ class FetchReader(Protocol):
         """Whether a session's answer leaves out this row, whose bounds its reader knows."""
         ...
 
+    def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
+        """Count the bytes of a row that is answered."""
+        ...
+
     def on_sent(self) -> None:
         """Called when an answer is made of what was read."""
         ...
@@ -172,6 +177,9 @@ class TopicReader:
         self._topic: str | None = None
         self._is_allowed = False
         self.references = 1
+
+    def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
+        traffic.bytes_out += size_bytes
 
     def _check(self, topic: str) -> None:
         """Raises TopicAuthorizationFailed."""

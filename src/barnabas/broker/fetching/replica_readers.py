@@ -16,6 +16,7 @@ from barnabas.broker.fetching.fetch_reader import (
     diverging_epoch,
 )
 from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.traffic import TopicTraffic
 from barnabas.broker.partitions.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest
@@ -102,6 +103,9 @@ class FollowerReader:
 
     def keeps_silent(self, row: Row) -> bool:
         return _has_nothing(row)
+
+    def count(self, traffic: TopicTraffic, size_bytes: int) -> None:
+        traffic.replication_bytes_out += size_bytes
 
     def on_sent(self) -> None:
         """Record the bytes against the rate; what was read and not sent does not count."""

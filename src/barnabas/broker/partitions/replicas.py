@@ -14,6 +14,7 @@ from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.staged_writes import StagedWrites
+from barnabas.broker.partitions.traffic import Traffic
 from barnabas.broker.runtime.descriptors import Shortage
 from barnabas.broker.runtime.disk_threads import LOOP_THREADS, DiskThreads
 from barnabas.clock import Clock
@@ -82,6 +83,7 @@ class Replicas:
         "read_failures",
         "start_flush",
         "threads",
+        "traffic",
         "view",
         "write_soon",
         "write_staged",
@@ -97,6 +99,7 @@ class Replicas:
         threads: DiskThreads = LOOP_THREADS,
     ) -> None:
         metrics.declare(self._families)
+        self.traffic = Traffic(metrics)
         self.view = view
         self.clock = clock
         self.threads = threads
@@ -211,6 +214,7 @@ class Replicas:
     def remove(self, replica: Replica) -> None:
         """Host it no longer."""
         del self._replicas[replica.topic_partition]
+        self.traffic.leave(replica.topic_partition.topic)
         self._replicated.pop(replica, None)
 
     def role_changed(self, replica: Replica) -> None:

@@ -138,7 +138,9 @@ class RoleChanges:
         self._replicas = replicas
         self._failures = failures
         self._removal = failures.removal
-        self._host_parts = ReplicaHost(replicas.dirty, replicas.clock, proposals, failures)
+        self._host_parts = ReplicaHost(
+            replicas.dirty, replicas.clock, proposals, failures, replicas.traffic
+        )
         self._listeners = listeners
         self._unplaced = unplaced
         self._changes = LogChanges(replicas, failures, keep_objects)

@@ -1,0 +1,88 @@
+"""The records and bytes that topics take in and give out, for Kafka's BrokerTopicMetrics.
+
+One object of plain numbers for each topic that is hosted here, which its replicas share: to count
+is to add to an attribute. Topics that no replica here belongs to any more are one number, so that
+the totals never fall and the names are at most those of the topics hosted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from barnabas.metrics import Family, Sample, counter
+
+if TYPE_CHECKING:
+    from barnabas.metrics import Registry
+
+_FAMILIES = (
+    ("MessagesIn", "messages_in", "Records appended as the leader"),
+    ("BytesIn", "bytes_in", "Bytes of batches appended as the leader"),
+    ("BytesOut", "bytes_out", "Bytes of batches given to consumers"),
+    ("ReplicationBytesIn", "replication_bytes_in", "Bytes of batches copied from leaders"),
+    ("ReplicationBytesOut", "replication_bytes_out", "Bytes of batches given to followers"),
+)
+_NAMES = tuple(attribute for _, attribute, _ in _FAMILIES)
+
+
+class TopicTraffic:
+    """The counts of one topic."""
+
+    __slots__ = (*_NAMES, "replicas")
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
+        self.replicas = 0
+        """How many are hosted here."""
+
+    def add(self, other: TopicTraffic) -> None:
+        """Take over the counts of a topic that is hosted no longer."""
+        for name in _NAMES:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Traffic:
+    """The counts of one broker's topics."""
+
+    __slots__ = ("_gone", "_topics")
+
+    def __init__(self, metrics: Registry) -> None:
+        self._topics: dict[str, TopicTraffic] = {}
+        self._gone = TopicTraffic()
+        metrics.declare(self._families)
+
+    def join(self, topic: str) -> TopicTraffic:
+        """Return the counts for one more replica of the topic."""
+        found = self._topics.get(topic)
+        if found is None:
+            found = self._topics[topic] = TopicTraffic()
+        found.replicas += 1
+        return found
+
+    def leave(self, topic: str) -> None:
+        """Count one replica less; without any, the topic's name is forgotten."""
+        found = self._topics[topic]
+        found.replicas -= 1
+        if not found.replicas:
+            del self._topics[topic]
+            self._gone.add(found)
+
+    def _families(self) -> Iterator[Family]:
+        """All topics together have no label, as in Kafka, and each topic its name."""
+        for name, attribute, sentence in _FAMILIES:
+            count = attrgetter(attribute)
+            topics = [(topic, count(each)) for topic, each in self._topics.items()]
+            total = count(self._gone) + sum(value for _, value in topics)
+            yield counter(
+                f"kafka.server:type=BrokerTopicMetrics,name={name}PerSec",
+                sentence,
+                [
+                    Sample(total),
+                    *(Sample(value, (("topic", topic),)) for topic, value in topics),
+                ],
+            )

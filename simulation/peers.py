@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.client.errors import ConnectionLost
 from barnabas.cluster.image import BrokerImage
-from barnabas.protocol.api import Api
+from barnabas.controller.broker_versions import Versions
+from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.message import Message
 from simulation.network import Connection
 from simulation.wire import ApiRequest
@@ -32,6 +33,10 @@ class SimChannel:
         self._peer = peer
         self._timeout_ms = timeout_ms
         self.is_open = True
+
+    @property
+    def versions(self) -> Versions:
+        return {key: (api.min_version, api.max_version) for key, api in APIS.items()}
 
     def version(self, api: Api, at_most: int | None = None) -> int:
         return api.max_version if at_most is None else min(at_most, api.max_version)

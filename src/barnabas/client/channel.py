@@ -12,7 +12,7 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas._version import __version__
@@ -195,6 +195,11 @@ class Channel:
         self._end(ConnectionLost(f"{self.node}: the client closed the connection"))
 
     # ---- requests ----
+
+    @property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """The lowest and highest version of each API that the broker offers, by the API's key."""
+        return self._versions
 
     def version(self, api: Api, at_most: int | None = None) -> int:
         """The highest version that both sides (and the caller) know; UnsupportedVersion if none."""

@@ -6,9 +6,10 @@ after them, and the requests that notify the brokers. Its driver commits first, 
 then sends; if the commit fails nothing has happened, here or anywhere.
 
 Invariant: `image` is what has been committed. Beside it the machine keeps only what was requested
-(which brokers shut down, which topics are to be deleted), where logs end, and counts. A topic is
-deleted in Kafka's order, each step of which can be repeated after a crash: its leaders are removed,
-then every replica, then its nodes, and last the request for its deletion.
+(which brokers shut down, which topics are to be deleted), which brokers are left out for their
+versions (the image is without them, as if they were not live), where logs end, and counts. A topic
+is deleted in Kafka's order, each step of which can be repeated after a crash: its leaders are
+removed, then every replica, then its nodes, and last the request for its deletion.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from barnabas.cluster.image import (
 )
 from barnabas.cluster.store import Delete, Set
 from barnabas.controller import broker_changes, isr, preferred_leader, reassignment
+from barnabas.controller.broker_versions import Versions, why_left_out
 from barnabas.controller.counts import Counts, count, ends_wanted, offline
 from barnabas.controller.decision import Decision, Send
 from barnabas.controller.decision_draft import ControllerState, Draft
@@ -56,6 +58,7 @@ class Controller:
         "_ends",
         "_epoch_version",
         "_leaving",
+        "_left_out",
         "_settings",
         "_topic_versions",
         "_wanted",
@@ -73,6 +76,7 @@ class Controller:
         self._epoch_version = epoch_version
         self._settings = Settings() if settings is None else settings
         self._leaving: dict[int, int] = {}  # brokers that shut down, with their broker epochs
+        self._left_out: dict[int, tuple[int, str]] = {}  # broker epochs and reasons
         self._deleting: set[str] = set()
         self._departing: dict[TopicPartition, tuple[int, ...]] = {}
         self._ends = KnownEnds()
@@ -186,8 +190,18 @@ class Controller:
     def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         """The live brokers: those that left lose leadership, new ones get the full state.
 
-        A changed registration is a failure and then a start.
+        A changed registration is a failure and then a start. One that is left out is not live.
         """
+        self._left_out = {
+            broker_id: left_out
+            for broker_id, left_out in self._left_out.items()
+            if broker_id in live and live[broker_id].epoch == left_out[0]
+        }
+        return self._brokers_changed(
+            {each: broker for each, broker in live.items() if each not in self._left_out}
+        )
+
+    def _brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
         before = self.image.brokers
         if live == before:
             return self._draft().nothing()
@@ -210,6 +224,24 @@ class Controller:
         leaving = [self.image.topics[each] for each in names]
         _stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
+
+    def versions_known(self, broker_id: int, broker_epoch: int, versions: Versions) -> Decision:
+        """A broker has shown the versions that it supports; it is left out if they are too old.
+
+        Then it has failed as far as partitions go, until it registers again. What is known of an
+        earlier registration is ignored: another program may run there since.
+        """
+        draft = self._draft()
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch or broker_id == self.image.controller_id:
+            return draft.nothing()
+        reason = why_left_out(broker_id, versions)
+        if reason is None:
+            return draft.nothing()
+        self._left_out[broker_id] = (broker_epoch, reason)
+        others = {each: known for each, known in self.image.brokers.items() if each != broker_id}
+        decision = self._brokers_changed(others)
+        return decision._replace(notes=(reason, *decision.notes))
 
     def awaits(self, broker_id: int, name: TopicPartition) -> bool:
         """Whether the broker has yet to confirm that it has deleted its log of the partition."""
@@ -376,6 +408,11 @@ class Controller:
     @property
     def epoch(self) -> int:
         return self.image.controller_epoch
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The reasons why registered brokers are left out, in the order of their ids."""
+        return tuple(reason for _, (_, reason) in sorted(self._left_out.items()))
 
     @property
     def offline_partitions(self) -> frozenset[TopicPartition]:

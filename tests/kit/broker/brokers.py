@@ -74,6 +74,7 @@ class SomeBroker:
         self.epochs: list[int] = []  # of its registrations
         self.is_deaf = False  # takes requests, and answers none
         self.may_have_lost = False
+        self.newest: dict[Api, int] = {}  # the last version that it knows, where not ours
         self.config = BrokerConfig(
             {
                 "broker.id": str(broker_id),
@@ -196,7 +197,7 @@ class SomeBroker:
                     ApiVersion(
                         api_key=each.key,
                         min_version=each.min_version,
-                        max_version=each.max_version,
+                        max_version=self.newest.get(each, each.max_version),
                     )
                     for each in APIS.values()
                 ]

@@ -1,4 +1,4 @@
-"""Brokers of a real Kafka 3.9 as child processes, in the place of ours: same ports, same files."""
+"""Brokers of a real Kafka as child processes, in the place of ours: same ports, same files."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ log4j.appender.out.layout.ConversionPattern=%d %p %m (%c)%n
 class KafkaProcess:
     """The same broker by Kafka's program; what it says in this life is in a log of its own."""
 
-    def __init__(self, ours: BrokerProcess) -> None:
-        """Takes the port, the directory and the settings of one that does not run."""
+    def __init__(self, ours: BrokerProcess, jars: Path | None = None) -> None:
+        """Takes the port, the directory and the settings of one that does not run.
+
+        `jars`: the directory of another version's, instead of Kafka 3.9's.
+        """
         self._directory = ours.data_dir.parent
-        self._java, self._jars = foreign.require_java(), foreign.require_kafka_jars()
+        self._java, self._jars = foreign.require_java(), jars or foreign.require_kafka_jars()
         self.log = self._directory / "kafka.log"
         if IS_SECURED:
             make_users(ours.options)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Deposed,
         PeerConnection,
         Peers,
+        VersionsKnown,
     )
     from barnabas.protocol.api import Api
     from barnabas.protocol.message import Message
@@ -58,6 +59,7 @@ class BrokerChannel:
         "_peers",
         "_task",
         "_timeout_ms",
+        "_versions_known",
         "broker",
     )
 
@@ -68,6 +70,7 @@ class BrokerChannel:
         timeout_ms: int,
         answered: Answered,
         deposed: Deposed,
+        versions_known: VersionsKnown,
     ) -> None:
         """`deposed` also gets an error by which the channel itself fails."""
         self.broker = broker
@@ -75,6 +78,7 @@ class BrokerChannel:
         self._timeout_ms = timeout_ms
         self._answered = answered
         self._deposed = deposed
+        self._versions_known = versions_known
         self._backlog = RequestBacklog()
         self._due = asyncio.Event()
         self._connection: PeerConnection | None = None
@@ -128,8 +132,12 @@ class BrokerChannel:
                 raise
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
-                    # As Kafka does: another try would get the same answer.
-                    _log.error("%s refuses %s: %s", self, _kind(pending), error)
+                    # As Kafka does: another try would get the same answer. A broker without our
+                    # versions is left out, and the controller says so.
+                    level = (
+                        logging.DEBUG if isinstance(error, UnsupportedVersion) else logging.ERROR
+                    )
+                    _log.log(level, "%s refuses %s: %s", self, _kind(pending), error)
                     return {}
                 reason: BarnabasError = error
             except BarnabasError as error:
@@ -173,6 +181,7 @@ class BrokerChannel:
             self._connection = await self._peers.connect(
                 self.broker, "controller", self._timeout_ms
             )
+            self._versions_known(self.broker, self._connection.versions)
         if self._connection.version(api, version) != version:
             raise UnsupportedVersion(
                 f"{self} supports {api.name} only up to version {self._connection.version(api)}"

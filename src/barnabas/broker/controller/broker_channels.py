@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.controller_requests import ControlRequest, LeaderAndIsr, UpdateMetadata
-from barnabas.cluster.image import ClusterImage
+from barnabas.cluster.image import BrokerImage, ClusterImage
 from barnabas.errors import NONE
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.broker_channel import BrokerChannel
     from barnabas.broker.controller.peer_connection import Answered, Codes, Deposed, Peers
+    from barnabas.controller.broker_versions import Versions
     from barnabas.controller.controller import Send
 
 _log = logging.getLogger(__name__)
@@ -34,10 +35,11 @@ class BrokerChannels:
     """One controller's channels to the brokers; they last as long as its epoch."""
 
     __slots__ = (
-        "_answered", "_broker_id", "_channels", "_deliver", "_deposed", "_peers", "_timeout_ms"
+        "_answered", "_broker_id", "_channels", "_deliver", "_deposed", "_learned", "_peers",
+        "_timeout_ms", "versions",
     )  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (three are its callbacks)
         self,
         broker_id: int,
         deliver: Deliver,
@@ -45,15 +47,25 @@ class BrokerChannels:
         timeout_ms: int,
         answered: Answered,
         deposed: Deposed,
+        learned: Callable[[], None],
     ) -> None:
-        """`timeout_ms`: how long another broker may take to answer before it is asked again."""
+        """`timeout_ms`: how long another broker may take to answer before it is asked again.
+
+        `learned` is called when a broker has shown its versions, which are in `versions` then.
+        """
         self._broker_id = broker_id
         self._deliver = deliver
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._answered = answered
         self._deposed = deposed
+        self._learned = learned
         self._channels: dict[int, BrokerChannel] = {}
+        self.versions: dict[int, tuple[int, Versions]] = {}
+        """The answers to ApiVersions by broker id, and the broker epochs that they are about.
+
+        They outlast a term, as the connections do.
+        """
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
         """Send them; returns when this broker has carried out its own.
@@ -88,8 +100,17 @@ class BrokerChannels:
         for broker_id, broker in image.brokers.items():
             if broker_id != self._broker_id and broker_id not in self._channels:
                 self._channels[broker_id] = BrokerChannel(
-                    broker, self._peers, self._timeout_ms, self._answered, self._deposed
+                    broker,
+                    self._peers,
+                    self._timeout_ms,
+                    self._answered,
+                    self._deposed,
+                    self._on_versions,
                 )
+
+    def _on_versions(self, broker: BrokerImage, versions: Versions) -> None:
+        self.versions[broker.broker_id] = (broker.epoch, versions)
+        self._learned()
 
     def close(self) -> None:
         """Send nothing more."""

@@ -237,6 +237,7 @@ class ControllerElection:
             self._settings.timeout_ms,
             self._answered,
             self._deposed,
+            self._versions_learned,
         )
         self._channels = elected, channels
         return channels
@@ -244,6 +245,10 @@ class ControllerElection:
     def _answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
         if self._term is not None:
             self._term.answered(broker_id, request, codes)
+
+    def _versions_learned(self) -> None:
+        if self._term is not None:
+            self._term.events.on_versions()
 
     def _deposed(self, error: Exception) -> None:
         if self._term is not None:

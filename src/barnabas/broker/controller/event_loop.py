@@ -51,6 +51,7 @@ from barnabas.cluster.loading import (
     load_brokers,
 )
 from barnabas.cluster.store import BadVersion, MetadataStore
+from barnabas.controller.broker_versions import why_left_out
 from barnabas.controller.controller import Controller, Decision, Settings
 from barnabas.controller.counts import Counts
 from barnabas.controller.decision import Send, split
@@ -175,6 +176,11 @@ class ControllerTerm:
     def counts(self) -> Counts:
         """Counts of all partitions, for monitoring."""
         return self._machine.counts
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The reasons why registered brokers are left out."""
+        return self._machine.left_out
 
     @property
     def _machine(self) -> Controller:
@@ -339,6 +345,8 @@ class ControllerTerm:
             await self._apply_defaults()
         if layout.BROKER_IDS in changed:
             await self._process_brokers()
+        if events.versions_changed:
+            await self._process_versions()
         if layout.TOPICS in changed:
             await self._process_new_topics()
         await self._process_changed_topics()
@@ -387,6 +395,21 @@ class ControllerTerm:
         await self._carry_out(lambda machine: machine.brokers_changed(live))
         log_brokers(before, self.image)
         self._query_log_ends()
+
+    async def _process_versions(self) -> None:
+        """Leave out brokers that would not understand what they are sent."""
+        self.events.versions_changed = False
+        for broker_id, (broker_epoch, versions) in sorted(self._channels.versions.items()):
+            if broker_id in self.image.brokers and why_left_out(broker_id, versions):
+                await self._read_isrs_without({broker_id})
+                await self._carry_out(
+                    partial(
+                        Controller.versions_known,
+                        broker_id=broker_id,
+                        broker_epoch=broker_epoch,
+                        versions=versions,
+                    )
+                )
 
     async def _read_isrs_without(self, gone: Set[int]) -> None:
         """Read the ISRs in which these brokers' replicas are not known to be.

@@ -97,6 +97,7 @@ class EventQueue:
         "rebalance_is_due",
         "replica_reports",
         "requests",
+        "versions_changed",
     )
 
     def __init__(self) -> None:
@@ -117,6 +118,7 @@ class EventQueue:
         self.requests: list[Request] = []
         self.defaults_changed = False
         self.rebalance_is_due = False
+        self.versions_changed = True  # an earlier term of this epoch may have asked for some
 
     # --- what comes in ---------------------------------------------------------------------------
 
@@ -157,6 +159,11 @@ class EventQueue:
     def log_ends_read(self, ends: LogEnds) -> None:
         """Some replicas have answered where their logs end."""
         self.log_ends.append(ends)
+        self.wake()
+
+    def on_versions(self) -> None:
+        """A broker has shown the versions that it supports."""
+        self.versions_changed = True
         self.wake()
 
     async def whole_round(self) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from barnabas.cluster.controller_requests import ControlRequest
 from barnabas.cluster.image import BrokerImage
+from barnabas.controller.broker_versions import Versions
 from barnabas.protocol.api import Api
 from barnabas.protocol.message import Message
 from barnabas.types import TopicPartition
@@ -17,6 +18,8 @@ from barnabas.types import TopicPartition
 Codes = Mapping[TopicPartition, int]
 Answered = Callable[[int, ControlRequest, Codes], None]
 """Gets the broker that has answered, its request, and an error code for each partition of it."""
+VersionsKnown = Callable[[BrokerImage, Versions], None]
+"""Gets a broker, by its registration, and its answer to ApiVersions."""
 Deposed = Callable[[Exception], None]
 """Gets the error that makes it pointless to go on: a broker knows a later controller epoch."""
 
@@ -27,6 +30,11 @@ class PeerConnection(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether requests can be sent."""
+        ...
+
+    @property
+    def versions(self) -> Versions:
+        """The peer's answer to ApiVersions."""
         ...
 
     def version(self, api: Api, at_most: int | None = None) -> int:

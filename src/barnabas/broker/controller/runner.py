@@ -125,6 +125,11 @@ class ControllerRunner:
         return self._election.term().counts
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The reasons why registered brokers are left out; only the controller knows them."""
+        return self._election.term().left_out if self.is_active else ()
+
+    @property
     def known_partitions(self) -> frozenset[TopicPartition]:
         """Every partition that has a replica on this broker; what else it hosts is a stray.
 

@@ -32,7 +32,11 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
             )
         )
     response = DescribeClusterResponse(
-        cluster_id=image.cluster_id or "", controller_id=image.controller_id, brokers=brokers
+        # No error: it is what `barnabas cluster health` asks the controller for.
+        error_message="\n".join(context.node.controller.left_out) or None,
+        cluster_id=image.cluster_id or "",
+        controller_id=image.controller_id,
+        brokers=brokers,
     )
     if request.include_cluster_authorized_operations:
         operations = 0

@@ -23,6 +23,7 @@ from barnabas.cluster.controller_requests import (
     UpdateMetadata,
 )
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
+from barnabas.controller.broker_versions import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION
 from barnabas.errors import NONE, UnsupportedVersion, error_for_code
 from barnabas.protocol.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -45,8 +46,6 @@ from barnabas.types import TopicPartition, by_topic
 PARTITIONS_AT_ONCE: Final = 4_000
 """What a request may name: a quarter of a megabyte, milliseconds of the receiver's time."""
 
-_LEADER_AND_ISR: Final = 7
-_STOP_REPLICA: Final = 4
 _HAS_TOPIC_IDS: Final = 5  # LeaderAndIsr
 _STOP_HAS_TOPICS: Final = 1
 _STOP_HAS_STATES: Final = 3
@@ -120,7 +119,7 @@ def leader_and_isr_request(
         topic_states=list(topics.values()),
         live_leaders=list(leaders.values()),
     )
-    return request, _LEADER_AND_ISR
+    return request, LEADER_AND_ISR_VERSION
 
 
 def _leader_and_isr_state(state: PartitionState) -> LeaderAndIsrPartitionState:
@@ -226,7 +225,7 @@ def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopRep
         broker_epoch=broker_epoch,
         topic_states=states,
     )
-    return request, _STOP_REPLICA
+    return request, STOP_REPLICA_VERSION
 
 
 def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:

@@ -19,6 +19,7 @@ from barnabas.cluster.image import (
     PartitionImage,
     TopicImage,
 )
+from barnabas.controller.broker_versions import UPDATE_METADATA_VERSION
 from barnabas.errors import InvalidRequest, UnsupportedVersion
 from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataBroker,
@@ -28,7 +29,6 @@ from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 
-_VERSION: Final = 8
 _HAS_LISTENERS: Final = 3
 _HAS_ENDPOINTS: Final = 1
 _HAS_TOPIC_IDS: Final = 7
@@ -67,7 +67,7 @@ def update_metadata_request(
         topic_states=states,
         live_brokers=[_broker(broker) for broker in value.brokers],
     )
-    return request, _VERSION
+    return request, UPDATE_METADATA_VERSION
 
 
 def _removed(name: str, topic: TopicImage | None) -> UpdateMetadataTopicState:

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.client.errors import ConnectionLost
+from barnabas.controller.broker_versions import FOLLOWERS_FETCH_VERSION
 from barnabas.errors import UnsupportedVersion
 from barnabas.net.memory import MemoryPool, has_views
 from barnabas.protocol.api import FETCH, LIST_OFFSETS
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 _EARLIEST, _LATEST = -2, -1
-_DIVERGING_EPOCHS = 12  # the first version of Fetch that tells where logs part (KIP-595)
 _BUFFERS = 2
 _ROOM_BYTES = 4096
 """More than was asked for: a read that does not fill its buffer is known to be the last one."""
@@ -124,10 +124,10 @@ class LeaderConnection:
         )
         self._channel = channel
         self.fetch_version = channel.version(FETCH)
-        if self.fetch_version < _DIVERGING_EPOCHS:
+        if self.fetch_version < FOLLOWERS_FETCH_VERSION:
             raise UnsupportedVersion(
                 f"broker {self.leader_id} offers Fetch up to {self.fetch_version}; a follower "
-                f"needs {_DIVERGING_EPOCHS}, of Kafka 2.7"
+                f"needs {FOLLOWERS_FETCH_VERSION}, of Kafka 2.7"
             )
 
     def _leader(self) -> BrokerImage:

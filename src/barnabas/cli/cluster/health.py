@@ -16,7 +16,7 @@ from barnabas.client.view import PartitionView
 from barnabas.counted import counted
 from barnabas.types import TopicPartition
 
-NO_CONTROLLER, NO_BROKER = "no-controller", "missing-broker"
+NO_CONTROLLER, NO_BROKER, LEFT_OUT = "no-controller", "missing-broker", "left-out"
 OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED = "offline", "under-min-isr", "under-replicated"
 
 
@@ -36,6 +36,7 @@ def problems(
     topics = list(topics)
     if cluster.controller_id not in live:
         yield Problem(NO_CONTROLLER, "no live broker is the controller: nothing can be changed")
+    yield from (Problem(LEFT_OUT, reason) for reason in cluster.left_out)
     lacking = Counter(
         broker_id
         for topic in topics

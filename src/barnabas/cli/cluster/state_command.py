@@ -93,9 +93,10 @@ def describe(as_json: bool, servers: str) -> None:
 def health(as_json: bool, servers: str) -> int:
     """Say what is wrong with a cluster, worst first; exit with 1 if anything is.
 
-    It looks for a missing controller, brokers that have replicas and are not alive, partitions
-    without a leader, below min.insync.replicas, and under-replicated. Partitions that are
-    being reassigned may be under-replicated for a while.
+    It looks for a missing controller, brokers that are left out because they are too old for this
+    cluster, brokers that have replicas and are not alive, partitions without a leader, below
+    min.insync.replicas, and under-replicated. Partitions that are being reassigned may be
+    under-replicated for a while.
 
     \b
     Examples:

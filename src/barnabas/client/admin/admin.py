@@ -45,7 +45,7 @@ from barnabas.client.channel import BrokerAddress, Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, ClientOptions, Servers, configure, split
 from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
-from barnabas.client.errors import check
+from barnabas.client.errors import ConnectionLost, check
 from barnabas.client.offsets import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -159,6 +159,7 @@ class ClusterDescription(NamedTuple):
     cluster_id: str
     controller_id: int
     brokers: tuple[BrokerDescription, ...]
+    left_out: tuple[str, ...] = ()  # a line for each broker that the controller cannot use
 
 
 class ReplicaSize(NamedTuple):
@@ -502,9 +503,11 @@ class Admin(
         """The cluster's id, its controller, and the brokers that are alive."""
 
         async def attempt() -> DescribeClusterResponse:
-            answer = await self._cluster.call_any(
-                DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse
-            )
+            call = (DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse)
+            try:
+                answer = await self._cluster.call_controller(*call)
+            except ConnectionLost:  # while there is none any broker describes what is left
+                answer = await self._cluster.call_any(*call)
             check(answer.error_code, "describing the cluster", answer.error_message)
             return answer
 
@@ -517,6 +520,8 @@ class Admin(
                 BrokerDescription(broker.broker_id, broker.host, broker.port, broker.rack)
                 for broker in brokers
             ),
+            # Kafka sends no message without an error; our controller names brokers in it.
+            tuple((answer.error_message or "").splitlines()),
         )
 
     async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
